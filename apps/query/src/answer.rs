@@ -86,6 +86,9 @@ pub struct Answer {
     pub totals: Totals,
     /// What shares are of, if the rows have them.
     pub shares: Option<Shares>,
+    /// The times of the first and last packet of all records read, where the filter counts times
+    /// from now.
+    pub times_read_ns: Option<(u64, u64)>,
     /// Which columns a narrow table keeps.
     pub(crate) order: ColumnOrder,
 }

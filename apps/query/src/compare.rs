@@ -166,6 +166,9 @@ pub(crate) fn compare(
             Ok(address) => Ok(Test::Address(operator, address)),
             Err(_) => Err(format!("{text:?} is not an IP address")),
         },
+        ColumnKind::Float if show == Show::Duration => {
+            Ok(Test::Float(operator, number(text, show)? as f64))
+        }
         ColumnKind::Float => match text.parse::<f64>().ok().or_else(|| literal::real(text)) {
             Some(number) => Ok(Test::Float(operator, number)),
             None => Err(format!("{text:?} is not a number")),

@@ -4,6 +4,8 @@
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, Value};
 
+use crate::meant;
+use crate::record_shape::RecordShape;
 use crate::span::TimeColumns;
 
 /// A value of every record.
@@ -101,8 +103,45 @@ pub enum Show {
 }
 
 impl Field {
-    /// The field of that name.
+    /// The field of that name, or of one that means it; see [`Field::full_name`].
     pub(crate) fn find(name: &str, schema: &[Column]) -> Option<Self> {
+        Self::exact(name, schema).or_else(|| Self::exact(&Self::meant(name, schema)?, schema))
+    }
+
+    /// The name of the field that is meant, if there is one: names in any case, and as the headers
+    /// of tables have them (`first` for `first_ns`).
+    pub(crate) fn full_name(name: &str, schema: &[Column]) -> String {
+        match Self::exact(name, schema) {
+            Some(_) => name.to_owned(),
+            None => Self::meant(name, schema).unwrap_or_else(|| name.to_owned()),
+        }
+    }
+
+    /// The field whose name is written otherwise.
+    fn meant(name: &str, schema: &[Column]) -> Option<String> {
+        let lower = name.to_lowercase();
+        let names = Self::names(schema);
+        let find = |is_it: &dyn Fn(&str) -> bool| names.iter().find(|known| is_it(known)).cloned();
+        let in_header = |known: &str| {
+            let shows = Self::exact(known, schema).map(|field| field.show_by_name(schema));
+            let in_ns = matches!(shows, Some(Show::Time | Show::Duration));
+            in_ns
+                && known
+                    .strip_suffix("_ns")
+                    .is_some_and(|it| it.eq_ignore_ascii_case(&lower))
+        };
+        let other = match lower.as_str() {
+            "start" | "time" => "first_ns",
+            "end" => "last_ns",
+            _ => "",
+        };
+        find(&|known| known.eq_ignore_ascii_case(&lower))
+            .or_else(|| find(&in_header))
+            .or_else(|| find(&|known| known == other))
+    }
+
+    /// The field of exactly that name.
+    pub(crate) fn exact(name: &str, schema: &[Column]) -> Option<Self> {
         let column = |name: &str| schema.iter().position(|column| column.name == name);
         if let Some(index) = column(name) {
             return Some(Self::Column(index));
@@ -134,7 +173,7 @@ impl Field {
         let (over, under) = (term(over)?, term(under)?);
         let is_number = |term: Term| {
             let shows = [Show::Number, Show::Count, Show::Bytes];
-            shows.contains(&Self::from(term).show(schema))
+            shows.contains(&Self::from(term).show_by_name(schema))
         };
         let is_divisible = is_number(under) || matches!(under, Term::Duration(_));
         let ratio = Ratio {
@@ -159,8 +198,8 @@ impl Field {
     pub(crate) fn all_of(name: &str, schema: &[Column]) -> Option<Self> {
         let total = TOTALS.iter().find(|(_, one_way)| *one_way == name);
         total
-            .and_then(|(total, _)| Self::find(total, schema))
-            .or_else(|| Self::find(name, schema))
+            .and_then(|(total, _)| Self::exact(total, schema))
+            .or_else(|| Self::exact(name, schema))
     }
 
     /// Whether the records have a column of that name.
@@ -168,13 +207,13 @@ impl Field {
         schema.iter().any(|column| column.name == name)
     }
 
-    /// Every name that [`Field::find`] accepts.
+    /// Every field by its full name.
     pub(crate) fn names(schema: &[Column]) -> Vec<String> {
         let mut names: Vec<String> = schema.iter().map(|column| column.name.clone()).collect();
         let totals = TOTALS.iter().map(|(total, _)| *total);
         let ratios = RATIOS.iter().map(|(name, ..)| *name);
         for name in totals.chain(["duration"]).chain(ratios) {
-            if !Self::is_column(name, schema) && Self::find(name, schema).is_some() {
+            if !Self::is_column(name, schema) && Self::exact(name, schema).is_some() {
                 names.push(name.to_owned());
             }
         }
@@ -216,8 +255,20 @@ impl Field {
         matches!(self, Self::Column(index) if schema[index].name.ends_with("_ns"))
     }
 
-    /// The representation of its values.
-    pub(crate) fn show(self, schema: &[Column]) -> Show {
+    /// The representation of its values. Of a column of a definition, the unit is known.
+    pub(crate) fn show(self, records: RecordShape<'_>) -> Show {
+        let column = match self {
+            Self::Column(index) | Self::Total { forward: index, .. } => Some(index),
+            Self::Duration(_) | Self::Ratio(_) => None,
+        };
+        match column {
+            Some(index) if records.is_in_ns(&records.schema[index].name) => Show::Duration,
+            _ => self.show_by_name(records.schema),
+        }
+    }
+
+    /// The representation as far as the column's name and kind say it.
+    fn show_by_name(self, schema: &[Column]) -> Show {
         let index = match self {
             Self::Duration(_) => return Show::Duration,
             Self::Ratio(ratio) => return ratio.show(),
@@ -295,22 +346,22 @@ pub(crate) fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     free
 }
 
-/// The error message for an unknown field. Of a ratio, the part that is unknown is named.
-pub(crate) fn unknown(name: &str, names: &[String]) -> String {
+/// The error message for an unknown field. Of a ratio, the part that is unknown is named. `words`
+/// are others than fields that are understood in its place.
+pub(crate) fn unknown(name: &str, names: &[String], words: &[&str]) -> String {
     if let Some((over, under)) = name.split_once('/') {
         let is_known = |part: &str| names.iter().any(|known| known == part);
         return match [over.trim(), under.trim()]
             .into_iter()
             .find(|part| !is_known(part))
         {
-            Some(part) if !part.is_empty() => unknown(part, names),
+            Some(part) if !part.is_empty() => unknown(part, names, words),
             _ => format!(
                 "{name:?} is no ratio: only numbers can be divided, by numbers or the duration"
             ),
         };
     }
-    let near = names.iter().min_by_key(|known| distance(name, known));
-    let hint = match near.filter(|known| distance(name, known) <= 3.min(name.len() / 2)) {
+    let hint = match meant::of(name, names, words).or_else(|| nearest(name, names)) {
         Some(known) => format!("did you mean {known}? "),
         None => String::new(),
     };
@@ -319,6 +370,15 @@ pub(crate) fn unknown(name: &str, names: &[String]) -> String {
         "unknown field {shown:?}: {hint}known are {}",
         names.join(", ")
     )
+}
+
+/// The name with the fewest other letters; none where a third of them differs: a wrong hint is
+/// worse than none.
+fn nearest<'a>(name: &str, names: &'a [String]) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    let near = names.iter().min_by_key(|known| distance(&lower, known))?;
+    let most = (name.len() / 3).min(3);
+    (distance(&lower, near) <= most).then_some(near)
 }
 
 /// Edit distance: letters to change, insert or remove.
@@ -344,8 +404,9 @@ mod tests {
     #[test]
     fn suggests_the_nearest_name() {
         let names = ["src_addr", "dst_addr", "bytes"].map(str::to_owned);
-        assert!(unknown("src_adr", &names).contains("did you mean src_addr?"));
-        assert!(!unknown("zzz", &names).contains("did you mean"));
+        assert!(unknown("src_adr", &names, &[]).contains("did you mean src_addr?"));
+        assert!(!unknown("zzz", &names, &[]).contains("did you mean"));
+        assert!(!unknown("minute", &["min_ttl".to_owned()], &[]).contains("did you mean"));
         assert_eq!(distance("kitten", "sitting"), 3);
     }
 }

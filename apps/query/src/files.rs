@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The files that folders and patterns stand for.
 
-use std::collections::HashSet;
+mod copies;
+
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -21,6 +23,9 @@ pub struct FoundFiles {
     pub files: Vec<PathBuf>,
     /// What was met and not read, each with its reason.
     pub passed_over: Vec<String>,
+    /// What is there several times and read once: copies of a file in other formats, and files that
+    /// were named twice.
+    pub read_once: Vec<String>,
 }
 
 /// Which of the files in folders are read.
@@ -28,29 +33,78 @@ pub type IsMeant = fn(&Path) -> bool;
 
 /// Replaces folders by the files of flow records within them, and patterns (`*`, `?`, `[...]`,
 /// `**` for any folders) by the files that match, both in the order of their names. Everything else
-/// stays as it is, and so does a file that has the name of a pattern. A file that is found several
-/// times is there once; one that is named several times itself is there as often.
+/// stays as it is, and so does a file that has the name of a pattern. A file that is found or named
+/// several times is there once. Of files that folders and patterns find with one stem and several
+/// formats, one is there: a run with several outputs writes its records into each of them.
 ///
 /// # Errors
 /// [`QueryError::NoFiles`] where there is none, [`QueryError::Folder`] where a folder cannot be
 /// read.
 pub fn flow_files(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
-    files_of(given, is_of_flows).map_err(|error| match error {
+    let search = search(given, is_of_flows).map_err(|error| match error {
         QueryError::Empty { place } => QueryError::NoFiles { place },
         other => other,
+    })?;
+    let Search {
+        mut found,
+        passed_over,
+        ..
+    } = search;
+    let mut read_once = named_again(&mut found);
+    read_once.extend(copies::left_out(&mut found));
+    Ok(FoundFiles {
+        files: found.into_iter().map(|file| file.path).collect(),
+        passed_over,
+        read_once,
     })
 }
 
-/// As [`flow_files`], for files of another kind.
+/// As [`flow_files`], for files of another kind, which may have the same stem. One that is named
+/// several times itself is there as often.
 ///
 /// # Errors
 /// [`QueryError::Empty`] where there is none, [`QueryError::Folder`] where a folder cannot be read.
 pub fn files_of(given: &[PathBuf], is_meant: IsMeant) -> Result<FoundFiles, QueryError> {
+    let search = search(given, is_meant)?;
+    Ok(FoundFiles {
+        files: search.found.into_iter().map(|file| file.path).collect(),
+        passed_over: search.passed_over,
+        read_once: Vec::new(),
+    })
+}
+
+/// Keeps the first of the entries that are one file, and says which files are there again.
+fn named_again(found: &mut Vec<Found>) -> Vec<String> {
+    let mut first: HashMap<FileId, PathBuf> = HashMap::new();
+    let mut told = Vec::new();
+    found.retain(|file| {
+        let Some(id) = file.id else {
+            return true;
+        };
+        let Some(before) = first.get(&id) else {
+            first.insert(id, file.path.clone());
+            return true;
+        };
+        let (path, before) = (file.path.display(), before.display());
+        let text = match path.to_string() == before.to_string() {
+            true => format!("{path} is named several times: it is read once"),
+            false => format!("{path} is the same file as {before}: it is read once"),
+        };
+        if !told.contains(&text) {
+            told.push(text);
+        }
+        false
+    });
+    told
+}
+
+fn search(given: &[PathBuf], is_meant: IsMeant) -> Result<Search, QueryError> {
     let mut search = Search {
         is_meant,
-        found: FoundFiles::default(),
+        found: Vec::new(),
+        passed_over: Vec::new(),
         named: HashSet::new(),
-        seen: HashSet::new(),
+        seen: HashMap::new(),
         matches: 0,
     };
     for path in given {
@@ -68,7 +122,7 @@ pub fn files_of(given: &[PathBuf], is_meant: IsMeant) -> Result<FoundFiles, Quer
             });
         }
     }
-    Ok(search.found)
+    Ok(search)
 }
 
 /// Whether a file in a folder holds flow records, by its name. `.json` is no such name there:
@@ -87,36 +141,50 @@ fn is_pattern(path: &Path) -> bool {
     path.to_str().is_some_and(has_wildcard) && !path.exists()
 }
 
+/// Device and inode.
+type FileId = (u64, u64);
+
+/// A file that arguments stand for.
+struct Found {
+    path: PathBuf,
+    /// Pipes, devices and what does not exist have none: they are read as often as they are named.
+    id: Option<FileId>,
+    /// Whether an argument is this file itself.
+    is_named: bool,
+}
+
 struct Search {
     is_meant: IsMeant,
-    found: FoundFiles,
-    /// Device and inode of the files that were named themselves.
-    named: HashSet<(u64, u64)>,
-    /// Those of the files in folders and of patterns.
-    seen: HashSet<(u64, u64)>,
+    found: Vec<Found>,
+    passed_over: Vec<String>,
+    /// The files that were named themselves.
+    named: HashSet<FileId>,
+    /// The files in folders and of patterns, and their places in `found`.
+    seen: HashMap<FileId, usize>,
     /// Files that the present argument stands for, found before or not.
     matches: usize,
 }
 
 impl Search {
-    /// Takes a file, unless it was found before. One that is named twice is meant twice.
+    /// Takes a file, unless it was found before. One that is named twice is there twice.
     fn take(&mut self, path: PathBuf, is_named: bool) {
         self.matches += 1;
-        // Pipes and devices are read as often as they are named.
         let file = fs::metadata(&path).ok().filter(fs::Metadata::is_file);
-        let is_new = file.is_none_or(|file| {
-            let id = (file.dev(), file.ino());
-            match is_named {
-                true => {
-                    self.named.insert(id);
-                    !self.seen.contains(&id)
-                }
-                false => self.seen.insert(id) && !self.named.contains(&id),
+        let id = file.map(|file| (file.dev(), file.ino()));
+        if let Some(id) = id {
+            if let Some(&place) = self.seen.get(&id) {
+                self.found[place].is_named |= is_named;
+                return;
             }
-        });
-        if is_new {
-            self.found.files.push(path);
+            if is_named {
+                self.named.insert(id);
+            } else if self.named.contains(&id) {
+                return;
+            } else {
+                self.seen.insert(id, self.found.len());
+            }
         }
+        self.found.push(Found { path, id, is_named });
     }
 
     fn matching(&mut self, pattern: &Path) -> Result<(), QueryError> {
@@ -168,8 +236,8 @@ impl Search {
 
     fn pass_over(&mut self, path: &Path, why: &str) {
         let told = format!("{} {why}", path.display());
-        if !self.found.passed_over.contains(&told) {
-            self.found.passed_over.push(told);
+        if !self.passed_over.contains(&told) {
+            self.passed_over.push(told);
         }
     }
 }

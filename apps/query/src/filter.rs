@@ -22,6 +22,7 @@
 //! FIELD is a column, or one divided by another. The value `none` means an absent value. An absent
 //! value passes no other test.
 
+mod mend;
 mod parser;
 mod primitive;
 
@@ -30,11 +31,16 @@ use turboflow_record::{Column, FlowBatch};
 use crate::QueryError;
 use crate::compare::Test;
 use crate::field::Field;
+use crate::record_shape::RecordShape;
 use parser::Parser;
 
 /// A condition on flow records, bound to a schema.
 #[derive(Clone, Debug)]
-pub struct Filter(Expression);
+pub struct Filter {
+    expression: Expression,
+    notes: Vec<String>,
+    counts_from_now: bool,
+}
 
 #[derive(Clone, Debug)]
 enum Expression {
@@ -54,16 +60,28 @@ impl Filter {
         Self::parse_at(text, schema, None)
     }
 
-    /// Parses an expression for records of that schema. `-1h` is an hour before `now_ns`.
+    /// Parses an expression for records of that shape. `-1h` is an hour before `now_ns`.
     ///
     /// # Errors
     /// [`QueryError::Question`] points at the invalid word and says what would be valid.
-    pub fn parse_at(
+    pub fn parse_at<'a>(
         text: &str,
-        schema: &[Column],
+        records: impl Into<RecordShape<'a>>,
         now_ns: Option<u64>,
     ) -> Result<Self, QueryError> {
-        Parser::new(text, schema, now_ns).whole().map(Self)
+        Parser::new(text, records.into(), now_ns).whole()
+    }
+
+    /// What a reader of the answer should know: words that may mean something else than they seem.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Whether the expression counts times from now.
+    #[must_use]
+    pub const fn counts_from_now(&self) -> bool {
+        self.counts_from_now
     }
 
     /// Whether a record passes.
@@ -72,7 +90,7 @@ impl Filter {
     /// When the batch has another schema, or fewer rows.
     #[must_use]
     pub fn passes(&self, batch: &FlowBatch, row: usize) -> bool {
-        self.0.holds(batch, row)
+        self.expression.holds(batch, row)
     }
 
     /// The records that pass, with all columns.

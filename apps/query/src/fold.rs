@@ -113,6 +113,6 @@ const SINGLE: [&str; 9] = [
 ];
 
 /// Whether the column belongs to the feature: the initiator's, or the responder's with `reverse_`.
-fn is_of(feature: &Feature, column: &str) -> bool {
+pub(crate) fn is_of(feature: &Feature, column: &str) -> bool {
     column == feature.name || column.strip_prefix("reverse_") == Some(&feature.name)
 }

@@ -10,13 +10,17 @@ use crate::answer::{AnswerColumn, Cell};
 use crate::compare;
 use crate::field::{self, Field, Show};
 use crate::literal::masked;
+use crate::record_shape::RecordShape;
 
 pub(crate) const OPTION: &str = "--group-by";
 
 /// One field of the groups' key.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupKey {
+    /// What a question calls it.
     pub(crate) name: String,
+    /// What its column is called.
+    column: String,
     field: Field,
     /// The other end of a record, which counts at both: `host`.
     other: Option<Field>,
@@ -33,7 +37,7 @@ enum Grain {
     /// One group per network, with these prefix lengths.
     Prefix { v4: u8, v6: u8 },
     /// One group per time bucket of this width in ns; a record's counts are spread over its
-    /// buckets.
+    /// buckets. The column holds where a bucket starts.
     Time(u64),
 }
 
@@ -41,11 +45,11 @@ enum Grain {
 const V6_PREFIX: u8 = 64;
 
 /// Parses `FIELD,FIELD:BUCKET,FIELD/PREFIX,time:5m`.
-pub(crate) fn parse(text: &str, schema: &[Column]) -> Result<Vec<GroupKey>, QueryError> {
+pub(crate) fn parse(text: &str, records: RecordShape<'_>) -> Result<Vec<GroupKey>, QueryError> {
     let mut keys = Vec::<GroupKey>::new();
     for (part, span) in field::listed(text) {
         let wrong = |why| QueryError::misread(OPTION, text, span, why);
-        let key = key(part, schema).map_err(wrong)?;
+        let key = key(part, records).map_err(wrong)?;
         if keys.iter().any(|known| known.name == key.name) {
             return Err(wrong(format!("{part} stands there twice")));
         }
@@ -66,12 +70,15 @@ pub(crate) fn time_name(schema: &[Column]) -> String {
     field::free_name("time", |name| Field::is_column(name, schema))
 }
 
-fn key(text: &str, schema: &[Column]) -> Result<GroupKey, String> {
+fn key(text: &str, records: RecordShape<'_>) -> Result<GroupKey, String> {
+    let schema = records.schema;
     let end = text.find([':', '/']).unwrap_or(text.len());
     let (name, suffix) = text.split_at(end);
-    let time = Field::find("first_ns", schema).filter(|_| name == time_name(schema));
+    let time_name = time_name(schema);
+    let is_time = name.eq_ignore_ascii_case(&time_name) && Field::exact(name, schema).is_none();
+    let time = Field::exact("first_ns", schema).filter(|_| is_time);
     if let Some(field) = time {
-        return time_key(text, field);
+        return time_key(text, field, schema);
     }
     let either_end = || {
         Some((
@@ -81,18 +88,22 @@ fn key(text: &str, schema: &[Column]) -> Result<GroupKey, String> {
     };
     let (field, other) = match Field::find(name, schema) {
         Some(field) => (field, None),
-        None if name == "host" => {
+        None if name.eq_ignore_ascii_case("host") => {
             let (field, other) = either_end().ok_or_else(|| unknown(name, schema))?;
             (field, Some(other))
         }
         None => return Err(unknown(name, schema)),
+    };
+    let full_name = match other {
+        Some(_) => "host".to_owned(),
+        None => Field::full_name(name, schema),
     };
     if matches!(field, Field::Ratio(_)) {
         return Err(format!(
             "{name} is another in nearly every record: no key for a group"
         ));
     }
-    let (kind, show) = (field.kind(schema), field.show(schema));
+    let (kind, show) = (field.kind(schema), field.show(records));
     let by = match (suffix.split_at_checked(1), kind) {
         (None, ColumnKind::List) => return Err(format!("{name} is a list: no key for a group")),
         (None, ColumnKind::TimestampNs) => {
@@ -112,8 +123,10 @@ fn key(text: &str, schema: &[Column]) -> Result<GroupKey, String> {
             return Err(format!("{name} is {what}, so {suffix:?} cannot follow it"));
         }
     };
+    let name = format!("{full_name}{suffix}");
     Ok(GroupKey {
-        name: text.to_owned(),
+        column: name.clone(),
+        name,
         field,
         other,
         show,
@@ -121,12 +134,13 @@ fn key(text: &str, schema: &[Column]) -> Result<GroupKey, String> {
     })
 }
 
-fn time_key(text: &str, field: Field) -> Result<GroupKey, String> {
+fn time_key(text: &str, field: Field, schema: &[Column]) -> Result<GroupKey, String> {
     let Some((_, width)) = text.split_once(':') else {
         return Err(format!("times need a width to group by: write {text}:5m"));
     };
     Ok(GroupKey {
         name: text.to_owned(),
+        column: field::free_name("start_ns", |name| Field::is_column(name, schema)),
         field,
         other: None,
         show: Show::Time,
@@ -146,7 +160,7 @@ fn unknown(name: &str, schema: &[Column]) -> String {
                 names.push(time_name(schema));
             }
             names.push("host".to_owned());
-            field::unknown(name, &names)
+            field::unknown(name, &names, &["time"])
         }
     }
 }
@@ -239,9 +253,20 @@ impl GroupKey {
         }
     }
 
+    /// Whether a question means it by this name: its own, with or without the width of buckets, or
+    /// that of its column.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        let field = self.name.split(':').next().unwrap_or_default();
+        let in_table = self
+            .column
+            .strip_suffix("_ns")
+            .filter(|_| self.show == Show::Time);
+        [field, &self.name, &self.column].contains(&name) || in_table == Some(name)
+    }
+
     pub(crate) fn column(&self) -> AnswerColumn {
         AnswerColumn {
-            name: self.name.clone(),
+            name: self.column.clone(),
             show: self.show,
         }
     }

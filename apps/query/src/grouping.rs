@@ -88,7 +88,7 @@ pub(crate) fn parse(
     group_by: &str,
     records: RecordShape<'_>,
 ) -> Result<Grouping, QueryError> {
-    let mut measures = Measures::new(group::parse(group_by, records.schema)?, records);
+    let mut measures = Measures::new(group::parse(group_by, records)?, records);
     let by = match question.by.as_deref() {
         Some(name) => Some(measures.sort(name)?),
         None => None,
@@ -185,11 +185,16 @@ impl<'a> Measures<'a> {
         }
         measures.push("share", Show::Percent, Measure::Share);
         for (name, measure) in [("first_ns", Measure::First), ("last_ns", Measure::Last)] {
-            if Field::find(name, records.schema).is_some() {
+            if Field::exact(name, records.schema).is_some() && !measures.is_spread() {
                 measures.push(name, Show::Time, measure);
             }
         }
         measures
+    }
+
+    /// Whether records are spread over time buckets: when the packets in a bucket came is unknown.
+    fn is_spread(&self) -> bool {
+        self.keys.iter().any(|key| key.time_width_ns().is_some())
     }
 
     /// Adds a column. Its name must not be that of a key, or of a column with another meaning.
@@ -205,7 +210,7 @@ impl<'a> Measures<'a> {
 
     fn add_up(&mut self, amount: Amount) -> Measure {
         let measure = Measure::Amount(self.amounts.len());
-        let show = match amount.field.show(self.records.schema) {
+        let show = match amount.field.show(self.records) {
             Show::Number => Show::Count,
             show => show,
         };
@@ -216,7 +221,7 @@ impl<'a> Measures<'a> {
 
     /// Finds the sort key. A column that is not folded yet is added before the shares.
     fn sort(&mut self, name: &str) -> Result<GroupSort, QueryError> {
-        if let Some(key) = self.keys.iter().position(|key| key.name == name) {
+        if let Some(key) = self.key(name) {
             return Ok(GroupSort::Key(key));
         }
         let measure = self
@@ -238,7 +243,7 @@ impl<'a> Measures<'a> {
         let mut columns = Vec::new();
         for (name, span) in field::listed(text) {
             let wrong = |reason| QueryError::misread("--select", text, span, reason);
-            if self.keys.iter().any(|key| key.name == name) {
+            if self.key(name).is_some() {
                 continue;
             }
             let measure = self.find(name).map_err(wrong)?;
@@ -254,12 +259,37 @@ impl<'a> Measures<'a> {
         Ok(())
     }
 
+    /// The key of that name, with or without the width of its buckets.
+    fn key(&self, name: &str) -> Option<usize> {
+        let is_measure = self.columns.iter().any(|(column, _)| column.name == name);
+        let field = Field::full_name(name, self.records.schema);
+        let is_called = |key: &GroupKey| key.is_called(name) || key.is_called(&field);
+        let exact = self.keys.iter().position(|key| key.name == name);
+        exact.or_else(|| self.keys.iter().position(is_called).filter(|_| !is_measure))
+    }
+
     /// The measure of that name.
     fn find(&mut self, name: &str) -> Result<Measure, String> {
-        let known = self.columns.iter().find(|(column, _)| column.name == name);
+        let full_name = Field::full_name(name, self.records.schema);
+        let lower = name.to_lowercase();
+        let lower = lower.strip_suffix("_percent").unwrap_or(&lower);
+        let names = [name, &full_name, lower];
+        let column = |name: &&str| {
+            self.columns
+                .iter()
+                .find(|(column, _)| column.name == **name)
+        };
+        let known = names.iter().find_map(column);
         if let Some((_, measure)) = known {
             return Ok(*measure);
         }
+        if self.is_spread() && ["first_ns", "last_ns"].contains(&&*full_name) {
+            return Err(format!(
+                "records are spread over the buckets, so {full_name} of the packets in one is not \
+                 known; group by first_ns:5m instead for whole records"
+            ));
+        }
+        let name = &*full_name;
         if let Some(ratio) = self.ratio(name) {
             return Ok(ratio);
         }
@@ -278,7 +308,7 @@ impl<'a> Measures<'a> {
                 }
                 Err(match reason {
                     Some(reason) => format!("{reason}; known are {}", names.join(", ")),
-                    None => field::unknown(name, &names),
+                    None => field::unknown(name, &names, &[]),
                 })
             }
         }
@@ -371,7 +401,7 @@ fn amount(name: &str, records: RecordShape<'_>) -> Result<Amount, Option<String>
         }),
         Err(NoFold::Unknown) if is_number => Err(Some(format!(
             "the file does not say whether {name} can be added up: write sum({name}), \
-             max({name}) or min({name}); Parquet files hold the definition"
+             max({name}) or min({name}); Parquet and IPFIX files hold the definition"
         ))),
         _ => Err(Some(format!(
             "{name} is no amount that groups could add up"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names of numbers: protocols, TCP flags, end reasons.
+//! Names of numbers: services, TCP flags, and those that files have.
 
-pub use turboflow_record::protocol_name;
-use turboflow_record::{EndReason, PROTOCOLS};
+pub use turboflow_formats::{end_reason_name, protocol_name};
+pub(crate) use turboflow_formats::{end_reason_number, protocol_number};
 
 /// Ports and the names of their services (IANA, and the everyday ones), for questions.
 const SERVICES: &[(u64, &str)] = &[
@@ -101,13 +101,6 @@ pub(crate) fn service_port(name: &str) -> Option<u64> {
 /// Letters of the TCP flags from bit 0 on: FIN, SYN, RST, PSH, ACK, URG, ECE, CWR, and the NS bit.
 const FLAGS: [char; 9] = ['F', 'S', 'R', 'P', 'A', 'U', 'E', 'C', 'N'];
 
-pub(crate) fn protocol_number(name: &str) -> Option<u64> {
-    let known = PROTOCOLS
-        .iter()
-        .find(|(_, known)| known.eq_ignore_ascii_case(name));
-    known.map(|(number, _)| *number)
-}
-
 /// `SA` for 0x12; `.` for 0; bits without a letter are appended as a number.
 pub(crate) fn flags_text(flags: u64) -> String {
     let letters = FLAGS
@@ -137,32 +130,12 @@ pub(crate) fn flags_number(text: &str) -> Option<u64> {
         .try_fold(0, |flags, letter| Some(flags | 1 << bit(letter)?))
 }
 
-pub(crate) fn end_reason_number(name: &str) -> Option<u64> {
-    EndReason::ALL
-        .into_iter()
-        .find(|reason| reason.name() == name)
-        .map(|reason| reason as u64)
-}
-
-/// The name of an end reason.
-#[must_use]
-pub fn end_reason_name(number: u64) -> Option<&'static str> {
-    EndReason::ALL
-        .into_iter()
-        .find(|&reason| reason as u64 == number)
-        .map(EndReason::name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_read_back() {
-        for (number, name) in PROTOCOLS {
-            assert_eq!(protocol_number(name), Some(*number));
-        }
-        assert_eq!(protocol_name(58), Some("icmpv6"));
         for (port, name) in SERVICES {
             assert_eq!(service_port(name), Some(*port), "{name}");
             assert!(protocol_number(name).is_none() || *name == "l2tp", "{name}");
@@ -173,7 +146,5 @@ mod tests {
         assert_eq!(flags_text(0x12), "SA");
         assert_eq!(flags_text(0), ".");
         assert_eq!(flags_text(0x802), "S+0x800");
-        assert_eq!(end_reason_number("idle_timeout"), Some(1));
-        assert_eq!(end_reason_name(5), Some("lack_of_resources"));
     }
 }

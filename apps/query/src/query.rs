@@ -107,7 +107,7 @@ impl Query {
         let filter = question
             .filter
             .as_deref()
-            .map(|text| Filter::parse_at(text, schema, question.now_ns));
+            .map(|text| Filter::parse_at(text, known, question.now_ns));
         let filter = filter.transpose()?;
         let sources = Sources {
             packets: counted("packets"),
@@ -117,7 +117,7 @@ impl Query {
         let shape = match &question.group_by {
             Some(text) => Shape::Groups(grouping::parse(question, text, known)?),
             None => match question.top_each {
-                None => records(question, schema)?,
+                None => records(question, known)?,
                 Some(_) => {
                     let reason = grouping::NO_BUCKETS.to_owned();
                     return Err(misread(group::OPTION, "", reason));
@@ -135,7 +135,7 @@ impl Query {
         let ascending = question.ascending || forward;
         let order = ColumnOrder {
             is_listed: question.select.is_some(),
-            ..shape.order(question)
+            ..shape.order(question, schema)
         };
         Ok(Self {
             order,
@@ -148,14 +148,30 @@ impl Query {
     }
 }
 
+impl Query {
+    /// What a reader of the answer should know: words of the filter that may mean something else
+    /// than they seem.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        self.filter.as_ref().map_or(&[], Filter::notes)
+    }
+
+    /// Whether the filter counts times from now.
+    #[must_use]
+    pub fn counts_from_now(&self) -> bool {
+        self.filter.as_ref().is_some_and(Filter::counts_from_now)
+    }
+}
+
 impl Shape {
-    fn order(&self, question: &Question) -> ColumnOrder {
+    fn order(&self, question: &Question, schema: &[Column]) -> ColumnOrder {
         match self {
             Self::Records { columns, .. } => {
                 // The largest are those by bytes, if the question does not say it.
                 let implied = question.top.map(|_| "bytes");
                 let by = question.by.as_deref().or(implied);
-                let is_by = |column: &AnswerColumn| Some(column.name.as_str()) == by;
+                let by = by.map(|by| Field::full_name(by, schema));
+                let is_by = |column: &AnswerColumn| Some(&column.name) == by.as_ref();
                 ColumnOrder {
                     sorted_by: columns.iter().position(is_by),
                     ..ColumnOrder::default()
@@ -179,8 +195,9 @@ impl Shape {
     }
 }
 
-fn records(question: &Question, schema: &[Column]) -> Result<Shape, QueryError> {
-    let unknown = |name: &str| field::unknown(name, &Field::names(schema));
+fn records(question: &Question, known: RecordShape<'_>) -> Result<Shape, QueryError> {
+    let schema = known.schema;
+    let unknown = |name: &str| field::unknown(name, &Field::names(schema), &[]);
     let by = match question.by.as_deref() {
         Some(name) => {
             let found = Field::find(name, schema);
@@ -194,11 +211,12 @@ fn records(question: &Question, schema: &[Column]) -> Result<Shape, QueryError> 
         Some(text) => {
             for (name, span) in field::listed(text) {
                 let wrong = |reason| QueryError::misread("--select", text, span, reason);
-                if select.iter().any(|(known, _)| known == name) {
+                let field = Field::find(name, schema).ok_or_else(|| wrong(unknown(name)))?;
+                let name = Field::full_name(name, schema);
+                if select.iter().any(|(known, _)| *known == name) {
                     return Err(wrong(format!("{name} stands there twice")));
                 }
-                let field = Field::find(name, schema).ok_or_else(|| wrong(unknown(name)))?;
-                select.push((name.to_owned(), field));
+                select.push((name, field));
             }
         }
         None => {
@@ -209,7 +227,7 @@ fn records(question: &Question, schema: &[Column]) -> Result<Shape, QueryError> 
     }
     let column = |(name, field): &(String, Field)| AnswerColumn {
         name: name.clone(),
-        show: field.show(schema),
+        show: field.show(known),
     };
     Ok(Shape::Records {
         columns: select.iter().map(column).collect(),
@@ -229,7 +247,7 @@ fn usual_columns(question: &Question, schema: &[Column]) -> Vec<String> {
             .filter(|name| Field::find(name, schema).is_some())
             .collect(),
     };
-    for name in question.by.iter().cloned() {
+    for name in question.by.iter().map(|by| Field::full_name(by, schema)) {
         if !names.contains(&name) {
             names.push(name);
         }

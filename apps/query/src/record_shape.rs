@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The columns and definition of records, known before reading them.
 
-use turboflow_record::{Column, Definition, Schema};
+use turboflow_record::{Column, Definition, Input, Op, Schema};
 
-use crate::fold::{Fold, NoFold};
+use crate::fold::{self, Fold, NoFold};
 
 /// The columns of records, and their definition if the files contain it.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,31 @@ impl RecordShape<'_> {
         match self.definition {
             Some(definition) => Fold::by_definition(column, definition),
             None => Fold::by_name(column),
+        }
+    }
+}
+
+impl RecordShape<'_> {
+    /// Whether a column holds nanoseconds, according to the definition.
+    pub(crate) fn is_in_ns(self, column: &str) -> bool {
+        let features = self.definition.into_iter().flat_map(|its| &its.features);
+        let mut features = features.filter(|feature| fold::is_of(feature, column));
+        features.any(|feature| match feature.op {
+            Op::GapMin | Op::GapMax | Op::GapMean | Op::Duration => true,
+            // The only input that is a duration.
+            Op::Sum | Op::Min | Op::Max | Op::Mean | Op::First | Op::Last | Op::Nth { .. } => {
+                feature.of == Some(Input::HopLatency)
+            }
+            _ => false,
+        })
+    }
+}
+
+impl<'a> From<&'a [Column]> for RecordShape<'a> {
+    fn from(schema: &'a [Column]) -> Self {
+        Self {
+            schema,
+            definition: None,
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use turboflow_formats::table::{self, Align, Fitted, Table};
-use turboflow_formats::{csv_field, json_string};
+use turboflow_formats::{TimeForm, csv_field, json_string, whole_time_text};
 
 use crate::answer::{Answer, AnswerColumn, Cell, Shares, Show};
 use crate::{literal, names};
@@ -25,18 +25,6 @@ pub struct PlainStyle {
     pub time: TimeForm,
     /// Whether protocols and end reasons have their names, where there is one.
     pub names: bool,
-}
-
-/// How times are written for programs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TimeForm {
-    /// `first_ns`: nanoseconds since 1970.
-    #[default]
-    Nanoseconds,
-    /// `first_s`: seconds since 1970, with nine decimals.
-    Seconds,
-    /// `first_iso`: ISO 8601 in UTC.
-    Iso,
 }
 
 /// A table, and what is to be said under it.
@@ -359,6 +347,9 @@ impl PlainStyle {
         let of_time = field
             .strip_suffix("_ns")
             .filter(|_| column.show == Show::Time);
+        if column.show == Show::Percent {
+            return format!("{field}_percent");
+        }
         match (of_time, self.time) {
             (Some(name), TimeForm::Seconds) => format!("{name}_s{width}"),
             (Some(name), TimeForm::Iso) => format!("{name}_iso{width}"),
@@ -372,7 +363,7 @@ impl PlainStyle {
             return None;
         };
         match (show, self.time) {
-            (Show::Time, TimeForm::Iso) => Some(literal::time_text(number)),
+            (Show::Time, TimeForm::Iso) => Some(whole_time_text(number)),
             (Show::Time, TimeForm::Seconds) => {
                 let (second, fraction) = (number / 1_000_000_000, number % 1_000_000_000);
                 Some(format!("{second}.{fraction:09}"))
@@ -407,10 +398,20 @@ fn text(cell: &Cell, show: Show, style: TableStyle) -> String {
         }
         (Cell::Unsigned(number), Show::Count) if style.humanise => table::count(*number),
         (Cell::Unsigned(number), Show::Bytes) if style.humanise => table::bytes(*number),
+        (Cell::Float(ns), Show::Duration) => literal::duration_text(ns.round() as u64),
         (Cell::Float(share), Show::Percent) => format!("{share:.1} %"),
         (Cell::Float(rate), Show::Rate) if style.humanise => table::count(rate.round() as u64),
-        (Cell::Float(float), _) => format!("{float:.3}"),
+        (Cell::Float(float), _) => fraction(*float),
         (cell, show) => plain(cell, show, " "),
+    }
+}
+
+/// A number with up to three decimals.
+fn fraction(float: f64) -> String {
+    let text = format!("{float:.3}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
     }
 }
 
@@ -429,6 +430,8 @@ fn plain(cell: &Cell, show: Show, separator: &str) -> String {
             parts.join(":")
         }
         (Cell::Unsigned(number), _) => number.to_string(),
+        // With a point even where the number is whole, so that readers see the kind of the column.
+        (Cell::Float(float), Show::Float | Show::Duration) => format!("{float:?}"),
         (Cell::Float(float), _) => float.to_string(),
         (Cell::List(list), _) => {
             let numbers: Vec<String> = list.iter().map(u64::to_string).collect();

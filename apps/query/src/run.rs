@@ -5,14 +5,14 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::net::IpAddr;
 
-use turboflow_record::{FlowBatch, Value};
+use turboflow_record::{Column, FlowBatch, Value};
 
 use crate::QueryError;
 use crate::answer::{Answer, Cell, Counts, Totals};
 use crate::field::Field;
 use crate::groups::Groups;
 use crate::query::{Query, Shape};
-use crate::span::Times;
+use crate::span::{TimeColumns, Times};
 
 /// Limit on records that are sorted or listed, unless the question sets a smaller one.
 const RECORDS_MAX: usize = 5_000_000;
@@ -57,6 +57,7 @@ where
             matched: none,
             rows: 0,
         },
+        times_read_ns: None,
     };
     match &query.shape {
         Shape::Records {
@@ -80,6 +81,7 @@ where
                 columns: columns.clone(),
                 rows: rows.into_sorted(),
                 totals,
+                times_read_ns: pass.times_read_ns,
                 shares: None,
                 order: query.order,
             })
@@ -96,6 +98,7 @@ where
             };
             Ok(Answer {
                 columns: grouping.answer_columns(),
+                times_read_ns: pass.times_read_ns,
                 shares: groups.shares(),
                 order: query.order,
                 rows: groups.into_rows(query.ascending, query.top),
@@ -109,6 +112,32 @@ struct Pass<'a> {
     query: &'a Query,
     replacement: Option<&'a dyn Fn(IpAddr) -> IpAddr>,
     totals: Totals,
+    /// Of all records read, if the filter counts times from now.
+    times_read_ns: Option<(u64, u64)>,
+}
+
+/// The time of the last packet of all records; `None` where there is none.
+///
+/// # Errors
+/// The error of `batches`.
+pub fn last_packet_ns<E>(
+    schema: &[Column],
+    batches: impl IntoIterator<Item = Result<FlowBatch, E>>,
+) -> Result<Option<u64>, QueryError>
+where
+    QueryError: From<E>,
+{
+    let columns = TimeColumns::of(schema);
+    let mut latest_ns = None;
+    for batch in batches {
+        let batch = batch?;
+        let times = (0..batch.rows()).map(|row| columns.times(&batch, row));
+        let last = times
+            .filter_map(|times| times.whole().map(|span| span.last_ns))
+            .max();
+        latest_ns = latest_ns.max(last);
+    }
+    Ok(latest_ns)
 }
 
 /// The number of a record in that field.
@@ -131,11 +160,16 @@ impl Pass<'_> {
         let replaced = self.replacement.map(|of| batch.with_addresses(of));
         let shown = replaced.as_ref().unwrap_or(&batch);
         let batch = &batch;
+        let counts_from_now = self.query.counts_from_now();
         for row in 0..batch.rows() {
             let of = |field: Option<Field>| number(field?, batch, row);
             let packets = of(sources.packets).unwrap_or(0);
             let bytes = of(sources.bytes).unwrap_or(0);
             self.totals.read.add(packets, bytes);
+            if counts_from_now && let Some(span) = sources.times.times(batch, row).whole() {
+                let (first, last) = self.times_read_ns.unwrap_or((u64::MAX, 0));
+                self.times_read_ns = Some((first.min(span.first_ns), last.max(span.last_ns)));
+            }
             if self
                 .query
                 .filter

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod files;
+mod forms;
 mod groups;
 mod language;
 mod pseudonyms;

@@ -79,6 +79,97 @@ fn folders_and_patterns_stand_for_their_files() {
     assert!(found(&["a[.csv"]).unwrap_err().contains("no pattern"));
 }
 
+/// A run with several outputs writes the same records into each of them.
+#[test]
+fn of_one_stem_in_several_formats_one_file_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    for name in [
+        "a.csv",
+        "a.jsonl.zst",
+        "a.parquet",
+        "b.csv.gz",
+        "b.jsonl",
+        "c.ipfix",
+        "c.csv.part",
+        "d.csv",
+        "d.csv.part",
+        "e.csv",
+        "e.csv.gz",
+        "f.parquet.part",
+        "f.ipfix",
+        "g.1.csv",
+        "g.2.parquet",
+        "h/a.csv",
+    ] {
+        std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+        std::fs::write(at(name), "bytes\n1\n").unwrap();
+    }
+    let found = |given: &[&str]| {
+        let given: Vec<_> = given.iter().map(|name| at(name)).collect();
+        let found = flow_files(&given).unwrap();
+        let relative = |path: &std::path::PathBuf| {
+            let path = path.strip_prefix(directory.path()).unwrap();
+            path.display().to_string()
+        };
+        let files: Vec<String> = found.files.iter().map(relative).collect();
+        (files.join(" "), found.read_once)
+    };
+    for given in [&["."][..], &["*"], &["**/*"]] {
+        let given: Vec<_> = given.iter().map(|name| at(name)).collect();
+        let files = flow_files(&given).unwrap();
+        let name = |path: &std::path::PathBuf| {
+            path.display()
+                .to_string()
+                .rsplit("/")
+                .next()
+                .unwrap()
+                .to_owned()
+        };
+        let names: Vec<String> = files.files.iter().map(name).collect();
+        let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(
+            names.join(" "),
+            "a.csv a.parquet b.csv.gz c.ipfix d.csv d.csv.part e.csv f.ipfix g.1.csv g.2.parquet",
+            "{given:?}"
+        );
+        let [told] = files.read_once.as_slice() else {
+            panic!("{files:?}");
+        };
+        assert!(told.starts_with("6 files are not read"), "{told}");
+    }
+    // What is said about a few.
+    let (files, told) = found(&["a.*"]);
+    assert_eq!(files, "a.parquet");
+    assert_eq!(told.len(), 1);
+    for words in [
+        "a.csv and ",
+        "a.jsonl.zst are not read",
+        "a.parquet",
+        "name every file",
+    ] {
+        assert!(told[0].contains(words), "{told:?}");
+    }
+    // What is named is read, and takes the place of the copies that folders hold.
+    let named = ["a.csv", "a.parquet"];
+    assert_eq!(found(&named), ("a.csv a.parquet".to_owned(), Vec::new()));
+    assert_eq!(found(&["a.csv", "a.*"]).0, "a.csv");
+    assert_eq!(
+        found(&["a.*", "a.csv", "a.jsonl.zst"]).0,
+        "a.csv a.jsonl.zst"
+    );
+    // A file that is named twice is read once.
+    std::os::unix::fs::symlink(at("a.csv"), at("link.csv")).unwrap();
+    let (files, told) = found(&["a.csv", "a.csv", "link.csv"]);
+    assert_eq!(files, "a.csv");
+    assert!(
+        told[0].ends_with("a.csv is named several times: it is read once"),
+        "{told:?}"
+    );
+    assert!(told[1].contains("link.csv is the same file as"), "{told:?}");
+}
+
 /// An IPFIX message of one template of fields of one octet, and one record of these values.
 fn message(fields: &[(u16, u8)]) -> Vec<u8> {
     let be = |numbers: &[u16]| {

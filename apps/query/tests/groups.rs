@@ -90,17 +90,35 @@ fn a_record_is_spread_over_its_duration() {
         ],
     );
     let expected = "\
-time:10s,records,packets,bytes,share,first_ns,last_ns
-0,2,5,330,28.9474,5000000000,9999999999
-10000000000,0,5,500,43.8596,10000000000,19999999999
-20000000000,0,2,250,21.9298,20000000000,24999999999
-30000000000,0,0,0,0,,
-40000000000,1,1,60,5.2632,45000000000,45000000000
+start_ns,records,packets,bytes,share_percent
+0,2,5,330,28.9474
+10000000000,0,5,500,43.8596
+20000000000,0,2,250,21.9298
+30000000000,0,0,0,0
+40000000000,1,1,60,5.2632
 ";
     assert_eq!(records.csv(&group_by("time:10s")), expected);
+    // The edges of buckets are no times of packets.
+    for (text, word) in [("first_ns", "first_ns"), ("last", "last_ns")] {
+        let message = records.refuses(&select(text, group_by("time:10s")));
+        let expected = format!("{word} of the packets in one is not known");
+        assert!(message.contains(&expected), "{message}");
+        records.refuses(&by(text, group_by("time:10s")));
+    }
+    for name in ["time:10s", "time", "start", "start_ns"] {
+        let sorted = Question {
+            ascending: true,
+            ..by(name, group_by("time:10s"))
+        };
+        assert_eq!(records.csv(&sorted), expected, "{name}");
+    }
+    let table = records.ask(&group_by("time:10s")).unwrap();
+    let table = table.to_table(TableStyle::default()).table;
+    let header: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(header, ["start", "records", "packets", "bytes", "share"]);
     let of_tcp = records.csv(&select("records,bytes", group_by("time:10s,protocol")));
     let expected = "\
-time:10s,protocol,records,bytes
+start_ns,protocol,records,bytes
 0,6,2,330
 10000000000,6,0,500
 20000000000,6,0,250
@@ -123,7 +141,7 @@ fn records_without_times_and_with_reversed_times() {
         ],
     );
     let csv = records.csv(&select("records,packets", group_by("time:10s")));
-    assert_eq!(csv, "time:10s,records,packets\n,1,1\n10000000000,2,6\n");
+    assert_eq!(csv, "start_ns,records,packets\n,1,1\n10000000000,2,6\n");
     // Where the last packet comes before the first, there is no rate.
     let reversed = Records::new(TIMED, &[[6, 4, 40, 15 * SECOND, 2 * SECOND]]);
     let rates = select("bytes,bps,pps", group_by("protocol"));
@@ -170,7 +188,7 @@ udp       idle_timeout  1  700
     let totals = own.ask(&Question::default()).unwrap().totals;
     assert_eq!((totals.read.packets, totals.read.bytes), (None, None));
     let protocols = by("sum(s)", group_by("protocol"));
-    let expected = "protocol,records,sum(s),share\n17,1,700,58.3333\n6,2,500,41.6667\n";
+    let expected = "protocol,records,sum(s),share_percent\n17,1,700,58.3333\n6,2,500,41.6667\n";
     assert_eq!(own.csv(&protocols), expected);
     let expected = "protocol,sum(s),max(c),min( c )\n17,700,1,1\n6,500,5,3\n";
     let question = select("sum(s),max(c),min( c )", group_by("protocol"));
@@ -236,11 +254,11 @@ fn column_names_of_an_answer_are_distinct() {
     let header = |question: &Question| clash.csv(question).lines().next().unwrap().to_owned();
     assert_eq!(
         header(&group_by("records")),
-        "records,group_records,packets,group_share,first_ns,last_ns"
+        "records,group_records,packets,group_share_percent,first_ns,last_ns"
     );
     assert_eq!(
         header(&group_by("packets")),
-        "packets,group_records,group_packets,group_share,first_ns,last_ns"
+        "packets,group_records,group_packets,group_share_percent,first_ns,last_ns"
     );
     let row = |question: &Question| clash.csv(question).lines().nth(1).unwrap().to_owned();
     assert_eq!(row(&select("group_records", group_by("time"))), "9,2");
@@ -349,7 +367,7 @@ fn both_directions_of_biflows_count() {
     let records = biflows();
     assert_eq!(
         records.csv(&group_by("src_port")),
-        "src_port,records,packets,bytes,reverse_packets,reverse_bytes,share\n\
+        "src_port,records,packets,bytes,reverse_packets,reverse_bytes,share_percent\n\
          1,2,3,150,9,9000,94.8187\n\
          2,1,5,500,0,0,5.1813\n"
     );
@@ -395,7 +413,7 @@ fn each_direction_of_a_biflow_is_spread_over_its_own_time() {
     };
     assert_eq!(
         records.csv(&of_udp),
-        "time:7s,packets,reverse_packets,total_packets,sum(both)\n\
+        "start_ns,packets,reverse_packets,total_packets,sum(both)\n\
          0,1,12,13,28\n7000000000,0,14,14,28\n14000000000,0,14,14,28\n"
     );
     assert_eq!(
@@ -434,7 +452,7 @@ fn groups_keep_minimum_and_maximum() {
     };
     assert_eq!(
         records.csv(&by),
-        "src_port,records,bytes,ttl_max,share\n1,2,30,61,85.7143\n2,1,5,9,14.2857\n"
+        "src_port,records,bytes,ttl_max,share_percent\n1,2,30,61,85.7143\n2,1,5,9,14.2857\n"
     );
 }
 
@@ -448,7 +466,7 @@ fn a_minimum_is_not_spread_over_buckets() {
     };
     assert_eq!(
         records.csv(&question),
-        "time:10ns,bytes,max_length\n0,5,1500\n10,10,1500\n20,5,1500\n"
+        "start_ns,bytes,max_length\n0,5,1500\n10,10,1500\n20,5,1500\n"
     );
 }
 
@@ -498,7 +516,7 @@ fn a_record_counts_at_both_its_hosts() {
     let mut text = Vec::new();
     answer.write_csv(&mut text, PlainStyle::default()).unwrap();
     // A record within one host counts there once.
-    let expected = "host,records,packets,bytes,share\n1,4,17,1840,100\n2,2,15,1500,81.5217\n\
+    let expected = "host,records,packets,bytes,share_percent\n1,4,17,1840,100\n2,2,15,1500,81.5217\n\
                     3,1,1,300,16.3043\n";
     assert_eq!(String::from_utf8(text).unwrap(), expected);
     let note = answer.to_table(TableStyle::default()).notes.concat();
@@ -524,7 +542,7 @@ fn a_host_of_biflows_has_totals_of_both_directions() {
     records.schema[1].name = "dst_addr".to_owned();
     assert_eq!(
         records.csv(&group_by("host")),
-        "host,records,total_packets,total_bytes,share\n1,2,4,115,100\n2,2,4,115,100\n"
+        "host,records,total_packets,total_bytes,share_percent\n1,2,4,115,100\n2,2,4,115,100\n"
     );
 }
 
@@ -568,12 +586,12 @@ fn groups_have_rates() {
         talk().csv(&rates),
         "src_addr,bytes,bps,pps,bytes_per_packet,bytes/packets\n\
          1,1040,134.19354838709677,0.1774193548387097,94.54545454545455,94.54545454545455\n\
-         2,500,1333.3333333333333,1.6666666666666667,100,100\n3,300,,,300,300\n"
+         2,500,1333.3333333333333,1.6666666666666667,100.0,100.0\n3,300,,,300.0,300.0\n"
     );
     // In time buckets a rate is of the bucket, however little of it the group lasted.
     assert_eq!(
         talk().csv(&select("bytes,bps", group_by("time:1m"))),
-        "time:1m,bytes,bps\n0,1500,200\n60000000000,340,45.333333333333336\n"
+        "start_ns,bytes,bps\n0,1500,200\n60000000000,340,45.333333333333336\n"
     );
     let fastest = by("bps", select("src_addr,bps", group_by("src_addr")));
     assert!(talk().csv(&fastest).starts_with("src_addr,bps\n2,"));

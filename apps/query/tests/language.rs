@@ -169,7 +169,7 @@ fn ranges_ratios_and_times_from_now() {
 }
 
 /// Text, place and length of the mark, and words of the reason.
-const ERRORS: [(&str, (usize, usize), &str); 49] = [
+const ERRORS: [(&str, (usize, usize), &str); 81] = [
     ("port != 80 and 443", (15, 3), "write port != (A, B)"),
     (
         "src port < 80 or 443",
@@ -249,8 +249,56 @@ const ERRORS: [(&str, (usize, usize), &str); 49] = [
     ("tcp[13] & 2 != 0", (3, 1), "tcp_flags has S"),
     ("ether host 02:42:ac:11:00:02", (0, 5), "MAC addresses"),
     ("less 100", (0, 4), "bytes <= N"),
-    ("443", (0, 3), "unknown field"),
-    ("bytes > 1 or 443", (13, 3), "unknown field"),
+    ("443", (0, 3), "write port 443"),
+    ("bytes > 1 or 443", (13, 3), "write or bytes > 443"),
+    ("dst_port == 80 or 443", (18, 3), "or dst_port in (A, 443)"),
+    (
+        "dst_port != 80 and 443",
+        (19, 3),
+        "write and dst_port != 443",
+    ),
+    ("tcp and 443", (8, 3), "write port 443"),
+    ("port in [80,443]", (8, 1), "write (80, 443)"),
+    ("port [80, 443]", (5, 1), "write (80, 443)"),
+    ("src_addr in [10.0.0.1]", (12, 1), "write (10.0.0.1)"),
+    ("port 80,443", (7, 1), "write port in (80, 443)"),
+    (
+        "tcp and (dst port 80, 81,443)",
+        (20, 1),
+        "write dst port in (80, 81, 443)",
+    ),
+    ("dst_port == 80,443", (14, 1), "write dst_port in (80, 443)"),
+    (
+        "host 10.0.0.1,10.0.0.2",
+        (13, 1),
+        "write host in (10.0.0.1, 10.0.0.2)",
+    ),
+    ("port 80 443", (8, 3), "write port in (80, 443)"),
+    (
+        "src_addr == 10.0.0.1 10.0.0.2",
+        (21, 8),
+        "write src_addr in (10.0.0.1, 10.0.0.2)",
+    ),
+    ("host 10.0.0.1 or 443", (17, 3), "for a port write port 443"),
+    ("192.0.2.0/24", (0, 12), "did you mean net 192.0.2.0/24?"),
+    ("tcp and 192.0.2.1", (8, 9), "did you mean host 192.0.2.1?"),
+    ("2001:db8::1", (0, 11), "did you mean host 2001:db8::1?"),
+    ("dns", (0, 3), "did you mean port dns?"),
+    ("tcp and http", (8, 4), "did you mean port http?"),
+    ("domain", (0, 6), "did you mean port domain?"),
+    ("src_ip == 10.0.0.1", (0, 6), "did you mean src_addr?"),
+    ("dst_ip == 10.0.0.1", (0, 6), "did you mean dst_addr?"),
+    ("dip == 10.0.0.1", (0, 3), "did you mean dst_addr?"),
+    ("sport == 80", (0, 5), "did you mean src_port?"),
+    ("dport == 80", (0, 5), "did you mean dst_port?"),
+    ("addr 10.0.0.1", (0, 4), "did you mean host?"),
+    ("flags has S", (0, 5), "did you mean tcp_flags?"),
+    ("bpp > 3", (0, 3), "did you mean bytes_per_packet?"),
+    ("ipv4", (0, 4), "did you mean ip?"),
+    ("DPORT == 80", (0, 5), "did you mean dst_port?"),
+    ("octets > 1", (0, 6), "did you mean bytes?"),
+    ("Bites > 1", (0, 5), "did you mean bytes?"),
+    ("minute == 1", (0, 6), "unknown field \"minute\": known are"),
 ];
 
 #[test]
@@ -269,6 +317,34 @@ fn errors_point_at_the_invalid_word() {
     assert!(Filter::parse(&"not ".repeat(100_000), &schema()).is_err());
     assert!(Filter::parse(&(["tcp"; 100_000].join(" or ")), &schema()).is_ok());
     assert!(Filter::parse(&format!("port {}", ["1"; 100_000].join(" or ")), &schema()).is_ok());
+}
+
+/// Sentences that are right, and easily misunderstood.
+#[test]
+fn words_of_two_meanings_are_explained() {
+    let notes = |text: &str| Filter::parse(text, &schema()).unwrap().notes().join("; ");
+    for text in ["ipv6", "tcp or IPV6", "proto ipv6", "protocol == ipv6"] {
+        assert_eq!(
+            notes(text),
+            "ipv6 is the protocol 41 (IPv6 in IPv4); ip6 is traffic over IPv6",
+            "{text}"
+        );
+    }
+    for text in ["ip6", "icmpv6", "port 80 or 443", "port 80 and port 443"] {
+        assert_eq!(notes(text), "", "{text}");
+    }
+    // As in capture filters: records between the two ports.
+    select(&[
+        ("port 443 and 40000", &[0]),
+        ("port 80 and 443", &[]),
+        ("src port 40000 and dst port 443", &[0]),
+    ]);
+    assert_eq!(
+        notes("tcp and dst port 80 and 443"),
+        "\"and 443\" means \"and dst port 443\", as in capture filters; for records with either \
+         value write \"or 443\""
+    );
+    assert!(notes("src 10.0.0.1 && 10.0.0.2").contains("\"and src 10.0.0.2\""));
 }
 
 /// Fields of a question that have these names stay fields.

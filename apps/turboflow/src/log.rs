@@ -53,6 +53,7 @@ macro_rules! events {
 
 events! {
     Aborted "aborted"
+    AnswerNote "answer_note"
     CaptureDamaged "capture_damaged"
     CaptureFailed "capture_failed"
     CapturePassedOver "capture_passed_over"

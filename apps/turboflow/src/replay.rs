@@ -22,7 +22,7 @@ use crate::record::{
     FILE_DOMAIN, as_files, check_paths, check_use, file, format, format_of, is_stdout, name_of,
     origin, own_domain, sending, stdout, time_form,
 };
-use crate::show::{clock_ns, found, moment, say_damages};
+use crate::show::{clock_ns, found, moment, say_damages, say_left_out};
 use crate::signals::{self, STOP};
 use crate::units::counted;
 use crate::{anonymize, exit};
@@ -104,11 +104,15 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<Outcome> {
     check_paths(&written, &files)?;
     args.check_use()?;
     let mut input = Input::open(&files)?;
+    say_left_out(&input);
     let schema = input.schema().clone();
     let filter = args.filter.as_deref();
     let filter = filter
-        .map(|text| Filter::parse_at(text, &schema, Some(args.now.unwrap_or_else(clock_ns))))
+        .map(|text| Filter::parse_at(text, input.shape(), Some(args.now.unwrap_or_else(clock_ns))))
         .transpose()?;
+    for note in filter.iter().flat_map(Filter::notes) {
+        say!(Info AnswerNote; "{note}");
+    }
     let meaning = Meaning::of(&input)?;
     let mut outputs = Vec::new();
     for to in &args.write {

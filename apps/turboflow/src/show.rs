@@ -11,12 +11,14 @@ use clap::{Args, ValueEnum};
 use turboflow_formats::table;
 use turboflow_query::{
     Answer, Input, PlainStyle, Query, Question, Show, TableStyle, TableText, TimeForm, flow_files,
+    time_text,
 };
 use turboflow_record::{Column, ColumnKind};
 
 use crate::anonymize;
 use crate::exit::{Outcome, print, terminal_width};
 use crate::log::say;
+use crate::record::time_form;
 use crate::units::{count, grouped};
 
 /// Behind `-h`, which is one screen.
@@ -51,23 +53,24 @@ Expressions (--where):
   FIELD has VALUE  flags (tcp_flags has S) and elements of lists
   FIELD/FIELD      a ratio: bytes/packets > 100
   bps, pps, bytes_per_packet    rates of a record, where it lasts
-  first_ns > -1h   times from now; also 2024-03-01T12:30Z, and ranges with two dots
+  first > -1h      times from now (--now last: from the last packet); also 2024-03-01T12:30Z, and ranges with two dots
   host ADDRESS, net NETWORK, port NUMBER, portrange A-B   on either side, or behind src or dst:
                    dst port 443, src net 10.0.0.0/8, port in (80,443), port 80 or 443
   tcp, udp, icmp, ip, ip6, proto NAME      alone, or in front: tcp port 443
-  https, domain, ssh, ...                  for their ports: dst port https
+  https, domain, ssh, ...                  where a port is expected: dst port https, not alone
   and, or, not, ( )
 
 Groups (--group-by): FIELD for every value; FIELD:WIDTH for ranges (bytes:1M, duration:10s);
   ADDRESS/LENGTH for networks (IPv6: /64; src_addr/24/48 names both lengths). Groups have records,
-  packets, bytes, their share, first and last; any other column of amounts is added up where --by
+  packets, bytes, their share in percent, first and last; any other column of amounts is added up where --by
   or --select names it, of min_... and max_... the least and the largest is shown; sum(FIELD),
   min(FIELD) and max(FIELD) say it outright; bps, pps and bytes_per_packet are of the group. Of
   biflows, total_packets and total_bytes are of both directions.
   host counts a record at both its addresses, so it has what a host sent and received; host/24 too.
   time:WIDTH is over time: packets and bytes of a record are spread over the buckets from its
   first to its last packet, in proportion to the time it spent in each, and add up exactly; the
-  record is counted in the bucket in which it began. Alone, it shows silent buckets as zeros.
+  record is counted in the bucket in which it began. start is where a bucket starts. Alone, it
+  shows silent buckets as zeros.
   With more fields, --top-each N shows the N largest of every bucket.
   first_ns:WIDTH puts whole records where they began, last_ns:WIDTH where they ended.
 
@@ -113,9 +116,10 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Question")]
     top_each: Option<u64>,
 
-    /// The time from which --where counts -1h and now. Default: the clock
-    #[arg(long, value_name = "TIME", value_parser = moment, help_heading = "Question")]
-    now: Option<u64>,
+    /// The time from which --where counts -1h and now: a time, or `last` for that of the last
+    /// packet. Default: the clock
+    #[arg(long, value_name = "TIME", value_parser = now, help_heading = "Question")]
+    now: Option<Now>,
 
     /// Columns to print, with commas between: of records, or `all`; of groups after their fields.
     /// Default: those that fit a terminal; all of records in CSV and JSON
@@ -127,8 +131,9 @@ pub(crate) struct ShowArgs {
     format: AnswerFormat,
 
     /// How CSV and JSON have times: first_ns, first_s or first_iso. Default: ns
-    #[arg(long, value_enum, value_name = "FORM", help_heading = "Answer")]
-    time: Option<TimeArg>,
+    #[arg(long, value_name = "FORM", value_parser = time_form(), hide_possible_values = true)]
+    #[arg(help_heading = "Answer")]
+    time: Option<TimeForm>,
 
     /// Protocols and end reasons by name in CSV and JSON, as tables have them
     #[arg(long, help_heading = "Answer")]
@@ -157,15 +162,13 @@ enum AnswerFormat {
     Json,
 }
 
-/// How times are printed for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum TimeArg {
-    /// ISO 8601 in UTC
-    Iso,
-    /// Nanoseconds since 1970
-    Ns,
-    /// Seconds since 1970, with nine decimals
-    S,
+/// From when times are counted.
+#[derive(Clone, Copy, Debug)]
+enum Now {
+    /// A time, in nanoseconds since 1970.
+    At(u64),
+    /// The time of the last packet.
+    Last,
 }
 
 /// Default number of table rows.
@@ -177,18 +180,29 @@ pub(crate) fn found(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     for told in found.passed_over {
         say!(Warning FileNotRead; "{told}: not read; name it to read it");
     }
+    for told in found.read_once {
+        say!(Warning FileNotRead; "{told}");
+    }
     Ok(found.files)
 }
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     args.check()?;
-    let mut input = Input::open(&found(&args.files)?)?;
-    if !input.left_out().is_empty() {
-        let columns = input.left_out().join(", ");
-        say!(Warning ColumnsLeftOut;
-            "columns that flow records do not have are left out: {columns}");
+    let files = found(&args.files)?;
+    let mut input = Input::open(&files)?;
+    say_left_out(&input);
+    let now_ns = match args.now {
+        Some(Now::At(time_ns)) => time_ns,
+        Some(Now::Last) => {
+            let last_ns = last_packet_ns(&files)?;
+            last_ns.context("--now last: the records have no times")?
+        }
+        None => clock_ns(),
+    };
+    let query = Query::parse(&args.question(input.schema(), now_ns), input.shape())?;
+    for note in query.notes() {
+        say!(Info AnswerNote; "{note}");
     }
-    let query = Query::parse(&args.question(input.schema()), input.shape())?;
     let key = args.anonymize.as_deref().map(anonymize::key).transpose()?;
     let key = key.as_ref();
     let pseudonym = key.map(|key| move |address| key.pseudonym(address));
@@ -205,12 +219,24 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
             return Err(anonymize::no_pseudonym(&column.name));
         }
     }
+    if let Some(note) = args.note_of_times(&answer) {
+        say!(Info AnswerNote; "{note}");
+    }
     match args.format {
         AnswerFormat::Table => print(&args.table(&answer))?,
         AnswerFormat::Csv => stream(|output| answer.write_csv(output, args.plain()))?,
         AnswerFormat::Json => stream(|output| answer.write_json_lines(output, args.plain()))?,
     }
     Ok(say_damages(&input))
+}
+
+/// Says which columns of other programs are not read.
+pub(crate) fn say_left_out(input: &Input) {
+    if !input.left_out().is_empty() {
+        let columns = input.left_out().join(", ");
+        say!(Warning ColumnsLeftOut;
+            "columns that flow records do not have are left out: {columns}");
+    }
 }
 
 /// Says which files were cut: their whole records were read.
@@ -221,6 +247,30 @@ pub(crate) fn say_damages(input: &Input) -> Outcome {
     match input.damages() {
         [] => Outcome::Well,
         _ => Outcome::Lossy,
+    }
+}
+
+/// The time of the last packet of all records, which is read before they are.
+fn last_packet_ns(files: &[PathBuf]) -> anyhow::Result<Option<u64>> {
+    if let Some(pipe) = files.iter().find(|file| !file.is_file()) {
+        let place = match pipe.to_str() {
+            Some("-") => "standard input".to_owned(),
+            _ => pipe.display().to_string(),
+        };
+        bail!("--now last reads the records twice, and {place} can be read once: write a time");
+    }
+    let input = Input::open(files)?;
+    let schema = input.schema().clone();
+    Ok(turboflow_query::last_packet_ns(&schema, input)?)
+}
+
+/// Parses `--now`.
+fn now(text: &str) -> Result<Now, String> {
+    match text {
+        "last" => Ok(Now::Last),
+        _ => moment(text)
+            .map(Now::At)
+            .map_err(|why| format!("{why}, or last for that of the last packet")),
     }
 }
 
@@ -257,21 +307,20 @@ impl ShowArgs {
 
     fn plain(&self) -> PlainStyle {
         PlainStyle {
-            time: match self.time {
-                Some(TimeArg::Iso) => TimeForm::Iso,
-                Some(TimeArg::S) => TimeForm::Seconds,
-                Some(TimeArg::Ns) | None => TimeForm::Nanoseconds,
-            },
+            time: self.time.unwrap_or_default(),
             names: self.names,
         }
     }
 
-    fn question(&self, schema: &[Column]) -> Question {
+    fn question(&self, schema: &[Column], now_ns: u64) -> Question {
         let is_table = self.format == AnswerFormat::Table;
         let mut fields = self.group_by.iter().flat_map(|fields| fields.split(','));
         let is_time = |name: &str| {
             let mut times = schema.iter().filter(|c| c.kind == ColumnKind::TimestampNs);
-            name == "time" || times.any(|column| column.name == name)
+            let name = name.to_lowercase();
+            let is_it = |column: &str| column == name || column.strip_suffix("_ns") == Some(&name);
+            let is_first_or_last = ["time", "start", "end"].contains(&&*name);
+            is_first_or_last || times.any(|column| is_it(&column.name))
         };
         let in_time = fields.any(|field| {
             let bucket = field.trim().split_once(':');
@@ -292,9 +341,29 @@ impl ShowArgs {
             top,
             // As with --top, 0 is all.
             top_each: self.top_each.filter(|rows| *rows > 0).map(as_rows),
-            now_ns: Some(self.now.unwrap_or_else(clock_ns)),
+            now_ns: Some(now_ns),
             all_columns: all || !is_table,
         }
+    }
+
+    /// Of which times the records are, where none of them is of a time that was counted from now.
+    fn note_of_times(&self, answer: &Answer) -> Option<String> {
+        let (first_ns, last_ns) = answer.times_read_ns?;
+        let from = match self.now {
+            None => "the clock",
+            Some(Now::At(_)) => "--now",
+            Some(Now::Last) => return None,
+        };
+        if answer.totals.matched.records > 0 {
+            return None;
+        }
+        let second = |time_ns: u64| time_text(time_ns / 1_000_000_000 * 1_000_000_000);
+        Some(format!(
+            "no record matched: times are counted from {from}, and the records are of {} to {}; \
+             --now last counts from their last packet",
+            second(first_ns),
+            second(last_ns)
+        ))
     }
 
     fn table(&self, answer: &Answer) -> String {

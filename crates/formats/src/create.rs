@@ -90,6 +90,6 @@ fn over(
         Format::Csv => csv::writer(output, packing, schema, options.text),
         Format::JsonLines => json::writer(output, packing, schema, options.text),
         Format::Parquet => parquet::writer(output, schema, options),
-        Format::Ipfix => wire::file_writer(output, schema, &options.wire),
+        Format::Ipfix => wire::file_writer(output, schema, options),
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::ExportError;
+use crate::time::{civil, days};
 use crate::unfinished::directory_of;
 
 /// The conversions that may follow `%`.
@@ -281,40 +282,6 @@ fn plain(path: &str) -> String {
         }
     }
     plain
-}
-
-/// Days from 1970 to a date of the Gregorian calendar; the inverse of [`civil`].
-const fn days(year: u64, month: u64, day: u64) -> u64 {
-    let year = if month <= 2 {
-        year.saturating_sub(1)
-    } else {
-        year
-    };
-    let (era, year) = (year / 400, year % 400);
-    let from_march = (month + 9) % 12;
-    let day_of_year = (153 * from_march + 2) / 5 + day.saturating_sub(1);
-    let day = year * 365 + year / 4 - year / 100 + day_of_year;
-    (era * 146_097 + day).saturating_sub(719_468)
-}
-
-/// Year, month and day of a number of days since 1970, in the Gregorian calendar. Years begin in
-/// March here, so that the leap day comes last and every 400 years have equal length.
-pub(crate) const fn civil(days: u64) -> (u64, u64, u64) {
-    const DAYS_400_YEARS: u64 = 146_097;
-    // 1970 began 719,468 days after 1 March of the year 0.
-    let days = days + 719_468;
-    let (era, day) = (days / DAYS_400_YEARS, days % DAYS_400_YEARS);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 {
-        from_march + 3
-    } else {
-        from_march - 9
-    };
-    let year = era * 400 + year + (month <= 2) as u64;
-    (year, month, day)
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use turboflow_record::{EndReason, protocol_name};
-
-use crate::name_pattern::civil;
+use crate::names::{end_reason_name, protocol_name};
 use crate::text_options::Written;
+use crate::time::civil;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -124,10 +123,10 @@ impl Text {
         self.digits::<9>(time_ns % NS_PER_S);
     }
 
-    /// Writes ISO 8601 in UTC, with milli-, micro- or nanoseconds as far as they are not zero.
+    /// Writes ISO 8601 in UTC, always with nine decimals: texts of one length are in order of time.
     /// Needs [`TIME_BYTES`] reserved bytes.
     pub(crate) fn iso(&mut self, time_ns: u64) {
-        let (second, fraction_ns) = (time_ns / NS_PER_S, time_ns % NS_PER_S);
+        let second = time_ns / NS_PER_S;
         let (year, month, day) = civil(second / 86_400);
         self.digits::<4>(year);
         let parts = [
@@ -141,14 +140,8 @@ impl Text {
             self.byte(before);
             self.digits::<2>(number);
         }
-        if fraction_ns != 0 {
-            self.byte(b'.');
-            match (fraction_ns % 1_000_000, fraction_ns % 1_000) {
-                (0, _) => self.digits::<3>(fraction_ns / 1_000_000),
-                (_, 0) => self.digits::<6>(fraction_ns / 1_000),
-                _ => self.digits::<9>(fraction_ns),
-            }
-        }
+        self.byte(b'.');
+        self.digits::<9>(time_ns % NS_PER_S);
         self.byte(b'Z');
     }
 
@@ -178,7 +171,7 @@ impl Text {
             Written::Seconds => return self.seconds(number),
             Written::Iso => return self.iso(number),
             Written::Protocol => protocol_name(number),
-            Written::EndReason => EndReason::of(number).map(EndReason::name),
+            Written::EndReason => end_reason_name(number),
             Written::AsItIs | Written::Number | Written::Mac => None,
         };
         match name {

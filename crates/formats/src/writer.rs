@@ -99,7 +99,8 @@ pub struct WriteOptions {
     /// Records in a Parquet row group, which bounds the writer's memory. Default: 1,048,576, about
     /// 100 MiB at most with the default definition.
     pub row_group_records: usize,
-    /// Key-value pairs for the Parquet footer, such as the definition and the command.
+    /// Key-value pairs for the Parquet footer, such as the definition and the command. IPFIX files
+    /// have the definition of them.
     pub metadata: Vec<(String, String)>,
     /// How files are created and completed.
     pub files: FileOptions,

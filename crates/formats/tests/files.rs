@@ -314,7 +314,7 @@ fn read_errors_name_line_and_column() {
         };
         error.to_string()
     };
-    let cases: [(&[u8], &str); 13] = [
+    let cases: [(&[u8], &str); 14] = [
         (
             b"src_addr,bytes\n1.2.3.4,5\nx,6",
             "line 3, column src_addr: \"x\" is not an IP address",
@@ -350,7 +350,11 @@ fn read_errors_name_line_and_column() {
             b"{\"bytes\":{\"a\":1}}",
             "line 1: no value of a flow record",
         ),
-        (b"PAR1 and no more", "as Parquet"),
+        (
+            b"PAR1 and no more",
+            "is a Parquet file that is not complete",
+        ),
+        (b"PAR1 and no footer PAR1", "as Parquet"),
         (b"{\"by\\u00zz\":1}", "unknown escape"),
     ];
     for (content, expected) in cases {

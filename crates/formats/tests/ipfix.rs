@@ -6,10 +6,10 @@ use std::fs;
 use std::path::Path;
 
 use turboflow_formats::wire::WireOptions;
-use turboflow_formats::{Format, WriteOptions, create, read};
+use turboflow_formats::{DEFINITION_KEY, Format, WriteOptions, create, read};
 use turboflow_merge::Layout;
 use turboflow_record::{
-    ColumnKind, Definition, ElementOptions, FlowBatch, Schema, TimeUnit, Value,
+    ColumnKind, Definition, ElementOptions, FlowBatch, Input, Op, Schema, TimeUnit, Value,
 };
 
 use crate::support::{Owned, Rows, batch, read_all};
@@ -184,6 +184,94 @@ fn columns_of_a_definition_have_the_names_of_their_elements() {
             values
         };
         assert_eq!(values(&read, column), values(&records, before), "{own}");
+    }
+}
+
+/// The text of a definition with one feature for each op and input that make a column of their own.
+fn all_features() -> Vec<String> {
+    let feature =
+        |text: &str| format!("[key]\nfields = [\"protocol\", \"source_address\"]\n{text}");
+    let one = |index: usize, op: &str, of: &str| {
+        format!("[[feature]]\nname = \"own{index}\"\nop = \"{op}\"\n{of}\n")
+    };
+    let mut texts = Vec::new();
+    for op in Op::NAMES {
+        let all: Vec<String> = std::iter::once(String::new())
+            .chain(
+                Input::ALL
+                    .iter()
+                    .map(|input| format!("of = \"{}\"", input.name())),
+            )
+            .flat_map(|of| {
+                let more = match op {
+                    "nth" | "list" => "\nk = 2",
+                    "histogram" => "\nedges = [5, 9]",
+                    _ => "",
+                };
+                let of = format!("{of}{more}");
+                Definition::parse(&feature(&one(0, op, &of)))
+                    .is_ok()
+                    .then_some(of)
+            })
+            .collect();
+        // As many as a definition has room for.
+        for some in all.chunks(8) {
+            let parts = some.iter().enumerate();
+            let parts: Vec<String> = parts.map(|(index, of)| one(index, op, of)).collect();
+            texts.push(feature(&parts.concat()));
+        }
+    }
+    texts
+}
+
+/// A file of this crate has its definition, so that every column is read back as itself.
+#[test]
+fn columns_of_every_definition_are_read_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.ipfix");
+    let texts = all_features();
+    assert!(texts.len() > 40, "{}", texts.len());
+    for text in texts.iter().map(String::as_str).chain([OWN]) {
+        let definition = Definition::parse(text).unwrap();
+        for is_biflow in [false, true] {
+            let Ok(layout) = Layout::compile(&definition, is_biflow) else {
+                continue;
+            };
+            let schema = layout.schema().clone();
+            let records = batch(&schema, &rows(&schema, 60));
+            let metadata = vec![(DEFINITION_KEY.to_owned(), definition.to_toml())];
+            let options = WriteOptions {
+                metadata,
+                ..options(&definition, is_biflow, TimeUnit::Nanoseconds)
+            };
+            let mut writer = create(&path, Format::Ipfix, &schema, &options).unwrap();
+            writer.write(&records).unwrap();
+            writer.finish().unwrap();
+            let reader = read(&path).unwrap();
+            assert_eq!(reader.definition(), Some(&definition), "{text}");
+            assert_eq!(reader.left_out(), [""; 0], "{text}");
+            let (found, read) = read_all(&path);
+            let plain = |schema: &Schema| {
+                let columns = schema
+                    .iter()
+                    .map(|column| (column.name.clone(), column.kind));
+                columns.collect::<Vec<_>>()
+            };
+            assert_eq!(plain(&found), plain(&schema), "{text}");
+            // A column without a number in IPFIX is not in the file.
+            let numbered = |column: usize| options.wire.elements[column].v4.id > 0;
+            let sent = |batch: &FlowBatch| {
+                let row = |row: usize| {
+                    let columns = (0..schema.len()).filter(|column| numbered(*column));
+                    let values = columns.map(|column| format!("{:?}", batch.value(row, column)));
+                    values.collect::<Vec<_>>().join(" ")
+                };
+                let mut rows: Vec<String> = (0..batch.rows()).map(row).collect();
+                rows.sort();
+                rows
+            };
+            assert_eq!(sent(&read), sent(&records), "biflow {is_biflow}: {text}");
+        }
     }
 }
 

@@ -27,14 +27,6 @@ impl EndReason {
         Self::LackOfResources,
     ];
 
-    /// The reason with this number.
-    #[must_use]
-    pub fn of(number: u64) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|reason| *reason as u64 == number)
-    }
-
     /// The name used in ledgers and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -13,7 +13,6 @@ mod fault;
 mod input;
 mod key;
 mod packet;
-mod protocols;
 mod rejected;
 mod text;
 mod vocabulary;
@@ -30,7 +29,6 @@ pub use fault::{Fault, InvalidDefinition, MAX_EDGES, MAX_LIST, MAX_NAME_BYTES, N
 pub use input::{INPUT_WORDS, Input, InputSet};
 pub use key::{Family, FiveTuple, WORDS_V4, WORDS_V6, transport_word};
 pub use packet::{InputValues, LAST_TIME_NS, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
-pub use protocols::{PROTOCOLS, protocol_name};
 pub use rejected::{RejectClass, Rejected};
 pub use text::{DefinitionError, Places};
 pub use vocabulary::Operand;

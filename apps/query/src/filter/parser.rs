@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parser of expressions: operators, and tests of fields.
 
+use std::cell::Cell;
+
 use turboflow_record::{Column, ColumnKind};
 
 use super::primitive::Said;
-use super::{Expression, one_or};
+use super::{Expression, Filter, one_or};
 use crate::QueryError;
 use crate::compare::{self, Operator, Test};
-use crate::field::{self, Field, Show};
+use crate::field::{Field, Show};
 use crate::literal;
+use crate::record_shape::RecordShape;
 use crate::token::{Kind, Token, tokens};
 
 /// Maximum nesting of parentheses and negations.
@@ -16,40 +19,59 @@ const DEPTH_MAX: usize = 64;
 
 /// A parser and its place in the text.
 pub(super) struct Parser<'a> {
-    text: &'a str,
-    tokens: Vec<Token<'a>>,
+    pub(super) text: &'a str,
+    pub(super) tokens: Vec<Token<'a>>,
     next: usize,
     depth: usize,
+    pub(super) records: RecordShape<'a>,
     pub(super) schema: &'a [Column],
     now_ns: Option<u64>,
+    counts_from_now: Cell<bool>,
     /// The last test in the words of capture filters, which a lone value repeats.
     pub(super) said: Option<Said>,
+    /// What stands before the value of the last test: its words, and the operator.
+    pub(super) last: Option<(String, &'a str)>,
+    pub(super) notes: Vec<String>,
     /// Tests in the words of capture filters so far, in these parentheses.
     primitives: usize,
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(text: &'a str, schema: &'a [Column], now_ns: Option<u64>) -> Self {
+    pub(super) fn new(text: &'a str, records: RecordShape<'a>, now_ns: Option<u64>) -> Self {
         Self {
             text,
             tokens: tokens(text),
             next: 0,
             depth: 0,
-            schema,
+            records,
+            schema: records.schema,
             now_ns,
+            counts_from_now: Cell::new(false),
             said: None,
+            last: None,
+            notes: Vec::new(),
             primitives: 0,
         }
     }
 
     /// Parses the whole text.
-    pub(super) fn whole(mut self) -> Result<Expression, QueryError> {
+    pub(super) fn whole(mut self) -> Result<Filter, QueryError> {
         let expression = self.expression()?;
         let rest = self.take();
-        match rest.kind {
-            Kind::End => Ok(expression),
-            _ => Err(self.wrong(rest, "expected \"and\", \"or\" or the end here".to_owned())),
+        if rest.kind != Kind::End {
+            return Err(self.unexpected(rest, "expected \"and\", \"or\" or the end here"));
         }
+        let is_protocol_41 = |token: &Token<'_>| is_word(*token, "ipv6");
+        if self.tokens.iter().any(is_protocol_41) && Field::exact("ipv6", self.schema).is_none() {
+            self.notes.push(
+                "ipv6 is the protocol 41 (IPv6 in IPv4); ip6 is traffic over IPv6".to_owned(),
+            );
+        }
+        Ok(Filter {
+            expression,
+            notes: self.notes,
+            counts_from_now: self.counts_from_now.get(),
+        })
     }
 
     fn expression(&mut self) -> Result<Expression, QueryError> {
@@ -103,7 +125,7 @@ impl<'a> Parser<'a> {
             self.primitives = before;
             let close = self.take();
             if !is_sign(close, ")") {
-                return Err(self.wrong(close, "expected \")\" here".to_owned()));
+                return Err(self.unexpected(close, "expected \")\" here"));
             }
             inner
         } else {
@@ -119,7 +141,7 @@ impl<'a> Parser<'a> {
             return Err(self.wrong(name, "expected a condition such as bytes > 1M".to_owned()));
         }
         if name.kind == Kind::Word
-            && Field::find(name.text, self.schema).is_none()
+            && Field::exact(name.text, self.schema).is_none()
             && let Some(test) = self.primitive()?
         {
             self.primitives += 1;
@@ -127,14 +149,16 @@ impl<'a> Parser<'a> {
         }
         let field = self.divided_field()?;
         self.said = None;
+        let words = &self.text[name.span.0..self.before().span.1];
         let sign = self.take();
+        self.last = Some((words.to_owned(), sign.text));
         if is_word(sign, "in") {
             return self.membership(field);
         }
         let value = self.peek();
         if is_word(sign, "has") {
             let text = self.value()?;
-            let (kind, show) = (field.kind(self.schema), field.show(self.schema));
+            let (kind, show) = (field.kind(self.schema), field.show(self.records));
             let test =
                 compare::has(text, kind, show).map_err(|reason| self.wrong(value, reason))?;
             return Ok(Expression::Test(field, test));
@@ -180,7 +204,7 @@ impl<'a> Parser<'a> {
         operator: Operator,
         value: Token<'_>,
     ) -> Result<Expression, QueryError> {
-        let (kind, mut show) = (field.kind(self.schema), field.show(self.schema));
+        let (kind, mut show) = (field.kind(self.schema), field.show(self.records));
         // The column's name may give the unit.
         if show == Show::Duration && field.is_in_ns(self.schema) && literal::is_unitless(value.text)
         {
@@ -203,7 +227,10 @@ impl<'a> Parser<'a> {
             return Ok(None);
         };
         match self.now_ns {
-            Some(now_ns) => Ok(Some(now_ns.saturating_sub(before_ns))),
+            Some(now_ns) => {
+                self.counts_from_now.set(true);
+                Ok(Some(now_ns.saturating_sub(before_ns)))
+            }
             None => Err(self.wrong(
                 value,
                 "no time is counted from now here: write 2024-03-01T12:30:00Z".to_owned(),
@@ -262,11 +289,15 @@ impl<'a> Parser<'a> {
             return self.in_order(field, first, last).map(Some);
         }
         // Dates and names have hyphens of their own.
-        let whole = compare::is_value(first.text, field.kind(self.schema), field.show(self.schema));
+        let whole = compare::is_value(
+            first.text,
+            field.kind(self.schema),
+            field.show(self.records),
+        );
         let cut = match first.text.split_once("..") {
             _ if first.kind != Kind::Word || whole => None,
             Some(parts) => Some((parts, 2)),
-            None if field.show(self.schema) == Show::Time => None,
+            None if field.show(self.records) == Show::Time => None,
             None => first.text.split_once('-').map(|parts| (parts, 1)),
         };
         let Some(((least, most), gap)) = cut.filter(|((a, b), _)| !a.is_empty() && !b.is_empty())
@@ -311,13 +342,14 @@ impl<'a> Parser<'a> {
     pub(super) fn field(&self, name: Token<'_>) -> Result<Field, QueryError> {
         let found = Some(name).filter(|name| matches!(name.kind, Kind::Word | Kind::Quoted));
         let found = found.and_then(|name| Field::find(name.text, self.schema));
-        found.ok_or_else(|| self.wrong(name, field::unknown(name.text, &Field::names(self.schema))))
+        found.ok_or_else(|| self.wrong(name, self.no_field(name)))
     }
 
     pub(super) fn value(&mut self) -> Result<&'a str, QueryError> {
         let value = self.take();
         match value.kind {
             Kind::Word | Kind::Quoted => Ok(value.text),
+            Kind::Strange if value.text == "[" => Err(self.in_brackets(value)),
             _ => Err(self.wrong(value, "expected a value here".to_owned())),
         }
     }
@@ -336,6 +368,11 @@ impl<'a> Parser<'a> {
         // The end token is never consumed.
         self.next = (self.next + 1).min(self.tokens.len() - 1);
         token
+    }
+
+    /// The token before the next one.
+    pub(super) fn before(&self) -> Token<'a> {
+        self.tokens[self.next.saturating_sub(1)]
     }
 
     pub(super) fn place(&self) -> usize {
@@ -366,6 +403,12 @@ impl<'a> Parser<'a> {
             }
             _ => reason,
         };
+        self.misread(token, reason)
+    }
+
+    /// As [`Parser::wrong`], whatever the token is.
+    #[cold]
+    pub(super) fn misread(&self, token: Token<'_>, reason: String) -> QueryError {
         QueryError::misread("--where", self.text, token.span, reason)
     }
 }
@@ -378,6 +421,6 @@ pub(super) fn is_word(token: Token<'_>, word: &str) -> bool {
     token.kind == Kind::Word && token.text.eq_ignore_ascii_case(word)
 }
 
-fn is_sign(token: Token<'_>, sign: &str) -> bool {
+pub(super) fn is_sign(token: Token<'_>, sign: &str) -> bool {
     token.kind == Kind::Sign && token.text == sign
 }

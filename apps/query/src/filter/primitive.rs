@@ -21,6 +21,8 @@ pub(super) struct Said {
     class: Option<Expression>,
     side: Side,
     what: What,
+    /// The words before the value and the operator.
+    words: String,
     /// Whether an operator stands before the value, which `==` and `in` do not change.
     has_operator: bool,
 }
@@ -105,11 +107,12 @@ impl Parser<'_> {
         if what.is_some() {
             self.take();
         }
+        let words = self.text[first.span.0..self.before().span.1.max(first.span.0)].to_owned();
         let has_operator =
             self.peek().kind == Kind::Sign && !["(", "=", "=="].contains(&self.peek().text);
         let said = match (class, side, what) {
             (Some(class), None, None) => {
-                self.said = None;
+                (self.said, self.last) = (None, None);
                 return Ok(Some(class));
             }
             (None, None, None) => return self.repeated(),
@@ -117,6 +120,7 @@ impl Parser<'_> {
                 class,
                 side: side.unwrap_or(Side::Either),
                 what,
+                words,
                 has_operator,
             },
             // `src 10.0.0.1` is `src host 10.0.0.1`.
@@ -124,9 +128,11 @@ impl Parser<'_> {
                 class,
                 side,
                 what: self.kind_of_address()?,
+                words,
                 has_operator,
             },
         };
+        self.last = Some((said.words.clone(), "=="));
         self.said = Some(said.clone());
         self.operand(first, said).map(Some)
     }
@@ -211,6 +217,7 @@ impl Parser<'_> {
                 ),
             ));
         }
+        self.note_repeated(&said.words);
         self.operand(value, said).map(Some)
     }
 
@@ -317,7 +324,7 @@ impl Parser<'_> {
             text: "protocol",
             ..self.peek()
         })?;
-        self.said = None;
+        (self.said, self.last) = (None, Some(("proto".to_owned(), "==")));
         let is_not = self.accept(&["!="]);
         if !is_not {
             self.accept(&["==", "=", "in"]);

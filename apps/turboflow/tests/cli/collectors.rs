@@ -20,7 +20,7 @@ fn an_ipfix_file_is_reproducible() {
 }
 
 /// The messages of an IPFIX stream: sequence number, id of the first set, and whether the message
-/// has flow records (sets from 260 on).
+/// has flow records (sets from 261 on).
 fn messages(mut stream: &[u8]) -> Vec<(u32, u16, bool)> {
     let two = |at: usize, bytes: &[u8]| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
     let mut messages = Vec::new();
@@ -33,7 +33,7 @@ fn messages(mut stream: &[u8]) -> Vec<(u32, u16, bool)> {
         let sequence = u32::from_be_bytes([message[8], message[9], message[10], message[11]]);
         let (mut at, mut has_flows) = (16, false);
         while at < length {
-            has_flows |= two(at, message) >= 260;
+            has_flows |= two(at, message) >= 261;
             at += usize::from(two(at + 2, message)).max(4);
         }
         messages.push((sequence, two(16, message), has_flows));

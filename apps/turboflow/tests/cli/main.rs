@@ -29,6 +29,7 @@ mod reported;
 mod screen;
 mod service;
 mod show;
+mod show_files;
 #[cfg(target_os = "linux")]
 mod stop;
 mod support;

@@ -36,7 +36,7 @@ impl Reader {
                 _ => {
                     let records = (end - at - 4) / self.templates[&set];
                     self.sequence += records;
-                    self.flows += if set < 260 { 0 } else { records as u64 };
+                    self.flows += if set < 261 { 0 } else { records as u64 };
                 }
             }
             at = end;

@@ -9,7 +9,7 @@ use crate::support::{Folder, command, finish, office, project, rows, turboflow};
 use crate::terminal::Terminal;
 
 /// The records of the sample in every format.
-fn recorded(folder: &Folder) -> [String; 3] {
+pub(crate) fn recorded(folder: &Folder) -> [String; 3] {
     let files = ["a.csv", "a.jsonl", "a.parquet"].map(|name| folder.file(name));
     let outputs = files
         .iter()
@@ -210,7 +210,7 @@ fn records_of_a_custom_definition_can_be_queried() {
     ]);
     let groups = groups.exits(0).stdout;
     assert!(
-        groups.starts_with("protocol,records,sum(s),share\n6,"),
+        groups.starts_with("protocol,records,sum(s),share_percent\n6,"),
         "{groups}"
     );
     let packets = turboflow([
@@ -227,50 +227,6 @@ fn records_of_a_custom_definition_can_be_queried() {
     let count = |row: &String| row.split_once(',').unwrap().1.parse::<u64>().unwrap();
     let counts = counts.iter().map(count);
     assert_eq!(counts.sum::<u64>(), 13_004);
-}
-
-#[test]
-fn several_files_and_standard_input_are_read() {
-    let folder = Folder::new();
-    let [csv, ..] = recorded(&folder);
-    let twice = turboflow(["show", &csv, &csv, "--group-by", "protocol"])
-        .exits(0)
-        .stdout;
-    assert!(twice.contains("1,484 of 1,484 records"), "{twice}");
-    let input = Stdio::from(fs::File::open(&csv).unwrap());
-    let piped = finish(command(["show", "-", "--format", "csv"]).stdin(input))
-        .exits(0)
-        .stdout;
-    assert_eq!(rows(&piped).len(), 742);
-}
-
-#[test]
-fn files_without_flow_records_are_refused_with_their_kind() {
-    let folder = Folder::new();
-    let says = |file: &str, words: &[&str]| {
-        turboflow(["show", file]).exits(2).says(words).says(&[file]);
-    };
-    says(&office(), &["a capture of packets", "turboflow record -r"]);
-    let ipfix = folder.file("flows.ipfix");
-    turboflow(["record", "-q", "-r", &office(), "-w", &ipfix]).exits(0);
-    let input = Stdio::from(fs::File::open(&ipfix).unwrap());
-    finish(command(["show", "-"]).stdin(input))
-        .exits(2)
-        .says(&["IPFIX, which cannot be read from a pipe", "name the file"]);
-    let notes = folder.write("notes.txt", "hello\n");
-    says(&notes, &["no header of flow records"]);
-    let letter = folder.write("letter.txt", "hello\nworld, and all\n");
-    says(&letter, &["no header of flow records"]);
-    says(&folder.write("flows.csv", ""), &["empty"]);
-    says(&folder.write("random", b"packets\0\x01"), &["binary data"]);
-    // The output for a capture without flows.
-    for (name, text) in [
-        ("none.jsonl", ""),
-        ("none", ""),
-        ("none.csv", "c,end_reason\n"),
-    ] {
-        turboflow(["show", &folder.write(name, text)]).exits(0);
-    }
 }
 
 #[test]
@@ -295,6 +251,12 @@ fn wrong_questions_and_files_are_refused() {
         .exits(2)
         .says(&["none.csv does not exist: check the path"]);
     assert!(!none.stderr.contains("os error"), "{}", none.stderr);
+    turboflow(["show", &csv, "--where", "ipv6"])
+        .exits(0)
+        .says(&["ipv6 is the protocol 41 (IPv6 in IPv4); ip6 is traffic over IPv6"]);
+    turboflow(["show", &csv, "--where", "port 80 and 443"])
+        .exits(0)
+        .says(&["means \"and port 443\"", "write \"or 443\""]);
     turboflow(["show", &csv, "--group-by", "port"])
         .exits(2)
         .says(&["group by dst_port"]);
@@ -335,33 +297,6 @@ fn a_text_file_does_not_say_how_columns_add_up() {
     assert!(largest.contains("\n10.0.0.1,2,11,300,100\n"), "{largest}");
 }
 
-#[test]
-fn a_pipe_whose_writer_failed_is_an_error() {
-    let folder = Folder::new();
-    let piped = |text: &str| {
-        let path = folder.write("input", text);
-        let input = Stdio::from(fs::File::open(path).unwrap());
-        finish(command(["show", "-"]).stdin(input))
-    };
-    piped("")
-        .exits(2)
-        .says(&["standard input is empty", "failed"]);
-    piped("\n").exits(2).says(&["standard input is empty"]);
-    piped("src_addr,bytes\n10.0.0.1,500\n10.0.0.2,12")
-        .exits(2)
-        .says(&["standard input, line 3", "stopped within this line"]);
-    piped("{\"bytes\":5}\n{\"bytes\":6")
-        .exits(2)
-        .says(&["line 2", "stopped within this line"]);
-    piped("src_addr,bytes\n10.0.0.1,500\n").exits(0);
-    // A file that a person wrote may lack its last newline.
-    turboflow([
-        "show",
-        &folder.write("a.csv", "src_addr,bytes\n10.0.0.1,12"),
-    ])
-    .exits(0);
-}
-
 /// The table as a person sees it; `apps/query` has the golden tests.
 #[cfg(target_os = "linux")]
 #[test]
@@ -393,44 +328,38 @@ fn now_is_the_clock_unless_it_is_given() {
     assert!(matched(&["--now", "2023-11-14T22:50:00Z"]).contains("1 of 1 records matched"));
     assert!(matched(&["--now", "2023-11-15"]).contains("0 of 1 records matched"));
     assert!(matched(&[]).contains("0 of 1 records matched"));
+    // An empty answer says of which times the records are, and how to ask for them.
+    turboflow(["show", &csv, "--where", "first_ns >= -1h"])
+        .exits(0)
+        .says(&[
+            "counted from the clock",
+            "2023-11-14T22:13:20Z",
+            "--now last",
+        ]);
+    turboflow([
+        "show",
+        &csv,
+        "--where",
+        "first > -1h",
+        "--now",
+        "2023-12-01",
+    ])
+    .exits(0)
+    .says(&["counted from --now", "2023-11-14T22:13:20Z", "--now last"]);
+    assert!(matched(&["--now", "last"]).contains("1 of 1 records matched"));
+    let none = turboflow(["show", &csv, "--where", "bytes > 9"]).exits(0);
+    assert!(!none.stderr.contains("--now"), "{}", none.stderr);
+    let input = Stdio::from(fs::File::open(&csv).unwrap());
+    finish(command(["show", "-", "--now", "last"]).stdin(input))
+        .exits(2)
+        .says(&["standard input can be read once"]);
+    let timeless = folder.write("timeless.csv", "src_addr,bytes\n10.0.0.1,5\n");
+    turboflow(["show", &timeless, "--now", "last"])
+        .exits(2)
+        .says(&["the records have no times"]);
     turboflow(["show", &csv, "--now", "soon"])
         .exits(2)
-        .says(&["2024-03-01T12:30:00Z"]);
-}
-
-#[test]
-fn folders_patterns_and_compressed_texts_are_read() {
-    let folder = Folder::new();
-    fs::create_dir_all(folder.path().join("2024/03/01")).unwrap();
-    let names = [
-        "2024/03/01/a.csv.zst",
-        "2024/03/01/b.csv.gz",
-        "2024/03/c.csv",
-    ];
-    for name in names {
-        let file = folder.file(name);
-        turboflow(["record", "-q", "-r", &office(), "-w", &file]).exits(0);
-    }
-    let plain = fs::read(folder.file(names[2])).unwrap();
-    for name in &names[..2] {
-        let packed = fs::read(folder.file(name)).unwrap();
-        assert!(packed.len() * 2 < plain.len(), "{name}");
-    }
-    for (given, records) in [
-        ("2024/03/01", "1,484 of 1,484"),
-        ("2024", "2,226 of 2,226"),
-        ("2024/*/*.csv", "742 of 742"),
-        ("2024/**/*.csv.*", "1,484 of 1,484"),
-    ] {
-        let answer = turboflow(["show", &folder.file(given)]).exits(0).stdout;
-        assert!(
-            answer.contains(&format!("{records} records matched")),
-            "{answer}"
-        );
-    }
-    turboflow(["show", &folder.file("*.parquet")])
-        .exits(2)
-        .says(&["*.parquet", "stands for no file of flow records"]);
+        .says(&["2024-03-01T12:30:00Z", "or last"]);
 }
 
 #[test]

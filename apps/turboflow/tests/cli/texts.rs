@@ -10,6 +10,13 @@ fn texts_have_times_and_names_in_the_form_that_is_asked_for() {
     let parquet = folder.file("a.parquet");
     let [csv, json] = ["a.csv", "a.jsonl"].map(|name| folder.file(name));
     let office = office();
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    turboflow(["record", "-q", "-r", &office, "-w", &csv]).exits(0);
+    let plain = folder.read("a.csv");
     for form in ["ns", "s", "iso"] {
         for names in [&["--names"][..], &[]] {
             let mut run = command(["record", "-q", "-r", &office, "--time", form]);
@@ -18,13 +25,12 @@ fn texts_have_times_and_names_in_the_form_that_is_asked_for() {
             for (file, format) in [("a.csv", "csv"), ("a.jsonl", "json")] {
                 let mut show = command(["show", &parquet, "--time", form, "--select", "all"]);
                 let shown = finish(show.args(["--format", format]).args(names)).exits(0);
-                let sorted = |text: &str| {
-                    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
-                    lines.sort();
-                    lines
-                };
                 let written = folder.read(file);
                 assert_eq!(sorted(&written), sorted(&shown.stdout), "{form} {format}");
+                // And they are read back without a loss.
+                let replay = ["replay", &folder.file(file), "-w", "-"];
+                let again = turboflow(replay).exits(0).stdout;
+                assert_eq!(sorted(&again), sorted(&plain), "{form} {format}");
             }
         }
     }

@@ -6,13 +6,14 @@ use std::collections::HashSet;
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema};
 
-use super::kinds::{self, Parsed, Row, Seen};
+use super::kinds::{self, Notation, Parsed, Row, Seen};
 use super::lines::Lines;
 use super::{Again, BATCH_RECORDS, FlowReader, ReadError, Source};
 
 struct CsvSource {
     lines: Lines,
     row: Row,
+    notations: Vec<Notation>,
 }
 
 /// Reads the header and the first lines. If those do not show every column's kind and the file can
@@ -26,9 +27,9 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, Rea
     let names: Vec<String> = fields(header.strip_suffix(b"\r").unwrap_or(header))
         .map(|name| String::from_utf8_lossy(&name).into_owned())
         .collect();
-    let known = names.iter().any(|name| kinds::kind_by_name(name).is_some());
     let (checked, mut has_values) = (check_names(&names), false);
     let mut seen = Seen::new(names);
+    let known = seen.knows_any();
     for line in sample.take(SAMPLE_LINES) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         has_values |= fields(line).any(|text| kinds::kind_of(&text).is_some());
@@ -58,6 +59,7 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, Rea
     let source = CsvSource {
         lines,
         row: Row::default(),
+        notations: seen.notations(),
     };
     Ok(FlowReader::new(seen, Box::new(source)))
 }
@@ -103,7 +105,7 @@ impl Source for CsvSource {
                 continue;
             }
             self.row.clear(schema.len());
-            if let Err((column, reason)) = parse(line, schema, &mut self.row) {
+            if let Err((column, reason)) = parse(line, schema, &self.notations, &mut self.row) {
                 // The values of a cut line are right up to the last one that is there.
                 let there = fields(line).count();
                 let at = column.and_then(|wrong| schema.iter().position(|c| c.name == wrong.name));
@@ -129,11 +131,17 @@ impl Source for CsvSource {
 
 type Wrong<'a> = (Option<&'a Column>, String);
 
-fn parse<'a>(line: &[u8], schema: &'a Schema, row: &mut Row) -> Result<(), Wrong<'a>> {
+fn parse<'a>(
+    line: &[u8],
+    schema: &'a Schema,
+    notations: &[Notation],
+    row: &mut Row,
+) -> Result<(), Wrong<'a>> {
     let mut count = 0;
     for text in fields(line) {
         if let Some(column) = schema.get(count) {
-            let parsed = value(&text, column.kind, &mut row.elements);
+            let notation = notations.get(count).copied().unwrap_or(Notation::Plain);
+            let parsed = value(&text, column.kind, notation, &mut row.elements);
             row.values[count] = Some(parsed.ok_or_else(|| {
                 let (text, what) = (String::from_utf8_lossy(&text), kinds::describe(column.kind));
                 (Some(column), format!("{text:?} is not {what}"))
@@ -151,12 +159,17 @@ fn parse<'a>(line: &[u8], schema: &'a Schema, row: &mut Row) -> Result<(), Wrong
     Ok(())
 }
 
-fn value(text: &[u8], kind: ColumnKind, elements: &mut Vec<u64>) -> Option<Parsed> {
+fn value(
+    text: &[u8],
+    kind: ColumnKind,
+    notation: Notation,
+    elements: &mut Vec<u64>,
+) -> Option<Parsed> {
     if text.is_empty() {
         return Some(Parsed::Absent);
     }
     if kind != ColumnKind::List {
-        return kinds::scalar(text, kind);
+        return kinds::scalar(text, kind, notation);
     }
     let inner = text.strip_prefix(b"[")?.strip_suffix(b"]")?;
     let start = elements.len();

@@ -72,6 +72,16 @@ pub enum ReadError {
         /// What is wrong.
         reason: String,
     },
+    /// A Parquet file lacks its end, without which nothing of it can be read.
+    #[error(
+        "{place} is a Parquet file that is not complete: its end is missing, without which nothing \
+         of it can be read; its writer was stopped or is still writing, or it was cut when it was \
+         copied: wait for it, copy it again, or make it anew"
+    )]
+    Incomplete {
+        /// The file.
+        place: String,
+    },
     /// A Parquet file is damaged, or holds types that flow records do not have.
     #[error("cannot read {place} as Parquet: {reason}")]
     Parquet {

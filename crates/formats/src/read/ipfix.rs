@@ -3,7 +3,10 @@
 //! elements are those of flow records.
 //!
 //! A first pass learns the templates, and with them the columns; a second one reads the records.
+//! Files of this crate hold the definition of their records, which gives every column its name and
+//! type; otherwise columns are called after their elements.
 
+mod definition;
 mod elements;
 mod messages;
 
@@ -38,7 +41,7 @@ pub(crate) fn open(path: &Path, place: String) -> Result<FlowReader, ReadError> 
     let mut seen = Ok(());
     messages.next(&mut |values, is_options| {
         seen = match is_options {
-            true => elements.learn_name(values),
+            true => elements.learn(values),
             false => values.iter().try_for_each(|value| elements.see(value)),
         };
         seen.is_ok()
@@ -49,12 +52,13 @@ pub(crate) fn open(path: &Path, place: String) -> Result<FlowReader, ReadError> 
     if let Some(error) = messages.cut().filter(|_| messages.is_without_message()) {
         return Err(error);
     }
+    let definition = elements.definition();
     let (schema, left_out) = elements.columns();
     Ok(FlowReader {
         shown: vec![true; schema.len()],
         has_columns: !schema.is_empty(),
         schema,
-        definition: None,
+        definition,
         left_out,
         source: Box::new(IpfixSource {
             messages: start()?,

@@ -6,13 +6,20 @@ use std::collections::HashMap;
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema};
 
-use super::kinds::{self, Parsed, Row, Seen};
+use super::kinds::{self, Notation, Parsed, Row, Seen};
 use super::lines::Lines;
 use super::{Again, BATCH_RECORDS, FlowReader, ReadError, Source};
 
 struct JsonSource {
     lines: Lines,
     row: Row,
+    keys: Vec<Key>,
+}
+
+/// What a column is called in the file, and how its values are written.
+struct Key {
+    name: String,
+    notation: Notation,
 }
 
 /// Reads the first lines. If those do not show every column's kind and the file can be opened
@@ -27,8 +34,16 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, Rea
         });
     }
     let has_records = !names.list.is_empty();
+    if !has_records {
+        kinds::default_schema()
+            .iter()
+            .for_each(|column| names.place(&column.name));
+    }
     let places = names.places;
-    let mut seen = Seen::new(names.list);
+    let mut seen = Seen::new(names.list.clone());
+    let keys = names.list.into_iter().zip(seen.notations());
+    let keys = keys.map(|(name, notation)| Key { name, notation });
+    let keys = keys.collect();
     for line in lines.sample()?.split(|&byte| byte == b'\n') {
         note(&mut seen, &places, line);
     }
@@ -45,6 +60,7 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, Rea
     let source = Box::new(JsonSource {
         lines,
         row: Row::default(),
+        keys,
     });
     Ok(match has_records {
         true => FlowReader::new(seen, source),
@@ -91,9 +107,11 @@ impl Source for JsonSource {
             self.row.clear(schema.len());
             let mut next = 0;
             let parsed = object(line, |key, token| {
-                let column = find(schema, key, next)?;
+                let column = find(&self.keys, key, next)?;
                 next = column + 1;
-                let value = value(&token, &schema[column], &mut self.row.elements)?;
+                let (notation, elements) = (self.keys[column].notation, &mut self.row.elements);
+                let kind = schema.get(column).ok_or("more values than columns")?;
+                let value = value(&token, kind, notation, elements)?;
                 match self.row.values[column].replace(value) {
                     None => Ok(()),
                     Some(_) => Err(format!("{key:?} stands in the object twice")),
@@ -116,14 +134,13 @@ impl Source for JsonSource {
 }
 
 /// Finds the column of that name, usually the one after the last.
-fn find(schema: &Schema, key: &str, next: usize) -> Result<usize, String> {
-    if schema.get(next).is_some_and(|column| column.name == key) {
+fn find(keys: &[Key], key: &str, next: usize) -> Result<usize, String> {
+    if keys.get(next).is_some_and(|known| known.name == key) {
         return Ok(next);
     }
     let unknown = || format!("{key:?} is in none of the first lines, so its kind is not known");
-    schema
-        .iter()
-        .position(|column| column.name == key)
+    keys.iter()
+        .position(|known| known.name == key)
         .ok_or_else(unknown)
 }
 
@@ -144,7 +161,12 @@ fn kind_of(token: &Token<'_>) -> Option<ColumnKind> {
     }
 }
 
-fn value(token: &Token<'_>, column: &Column, elements: &mut Vec<u64>) -> Result<Parsed, String> {
+fn value(
+    token: &Token<'_>,
+    column: &Column,
+    notation: Notation,
+    elements: &mut Vec<u64>,
+) -> Result<Parsed, String> {
     let parsed = match (token, column.kind) {
         (Token::Null, _) => Some(Parsed::Absent),
         (Token::List(list), ColumnKind::List) => {
@@ -155,10 +177,17 @@ fn value(token: &Token<'_>, column: &Column, elements: &mut Vec<u64>) -> Result<
                 end: elements.len(),
             })
         }
-        (Token::Text(text), kind @ (ColumnKind::Address | ColumnKind::Mac)) => {
-            kinds::scalar(text.as_bytes(), kind)
+        (
+            Token::Text(text),
+            kind @ (ColumnKind::Address | ColumnKind::Mac | ColumnKind::TimestampNs),
+        ) => kinds::scalar(text.as_bytes(), kind, notation),
+        // By name, or by number where there is none.
+        (Token::Text(text), kind)
+            if matches!(notation, Notation::Protocol | Notation::EndReason) =>
+        {
+            kinds::scalar(text.as_bytes(), kind, notation)
         }
-        (Token::Number(text), kind) => kinds::scalar(text, kind),
+        (Token::Number(text), kind) => kinds::scalar(text, kind, notation),
         _ => None,
     };
     let (name, what) = (&column.name, kinds::describe(column.kind));

@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 use turboflow_merge::Layout;
 use turboflow_record::{Column, ColumnKind, Definition, Schema, Value};
 
+use crate::{names, time};
+
 /// A value parsed from text. The elements of lists are in [`Row`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Parsed {
@@ -69,16 +71,69 @@ pub(crate) fn kind_by_name(name: &str) -> Option<ColumnKind> {
     KNOWN.get(name).copied()
 }
 
+/// How the values of a column are written, as far as its name says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notation {
+    /// As the kind says.
+    Plain,
+    /// Times in seconds since 1970.
+    Seconds,
+    /// Numbers, or names of protocols.
+    Protocol,
+    /// Numbers, or names of end reasons.
+    EndReason,
+}
+
+impl Notation {
+    fn of(name: &str) -> Self {
+        match name.strip_prefix("reverse_").unwrap_or(name) {
+            "protocol" => Self::Protocol,
+            "end_reason" => Self::EndReason,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// Endings of the names of times: whether they are written as `first_iso`, or as `first_s`.
+const TIME_ENDINGS: [(&str, Notation); 2] = [("_iso", Notation::Plain), ("_s", Notation::Seconds)];
+
 /// Column names, and the kinds shown by their values so far.
 pub(crate) struct Seen {
     names: Vec<String>,
+    notations: Vec<Notation>,
     kinds: Vec<Option<ColumnKind>>,
 }
 
 impl Seen {
+    /// Columns of these names. A time of the default definition that is written otherwise than in
+    /// nanoseconds has its own name: `first_iso` is `first_ns`.
     pub(crate) fn new(names: Vec<String>) -> Self {
-        let kinds = names.iter().map(|name| kind_by_name(name)).collect();
-        Self { names, kinds }
+        let mut notations: Vec<Notation> = names.iter().map(|name| Notation::of(name)).collect();
+        let mut own = names.clone();
+        for (at, name) in names.iter().enumerate() {
+            let Some((known, notation)) = time_name(name) else {
+                continue;
+            };
+            if kind_by_name(&known) == Some(ColumnKind::TimestampNs) && !own.contains(&known) {
+                (own[at], notations[at]) = (known, notation);
+            }
+        }
+        let kinds = own.iter().map(|name| kind_by_name(name)).collect();
+        Self {
+            names: own,
+            notations,
+            kinds,
+        }
+    }
+
+    /// Whether some column is one of the default definition.
+    pub(crate) fn knows_any(&self) -> bool {
+        self.names.iter().any(|name| kind_by_name(name).is_some())
+    }
+
+    /// How the values of the columns are written.
+    pub(crate) fn notations(&self) -> Vec<Notation> {
+        self.notations.clone()
     }
 
     /// Notes the kind of a value, if it shows one.
@@ -95,7 +150,16 @@ impl Seen {
 
     /// The columns, and which of them have shown their kind. The others are taken for unsigned
     /// numbers.
-    pub(crate) fn columns(self) -> (Schema, Vec<bool>) {
+    pub(crate) fn columns(mut self) -> (Schema, Vec<bool>) {
+        // Times of other definitions show in their values.
+        for at in 0..self.names.len() {
+            if self.kinds[at] == Some(ColumnKind::TimestampNs)
+                && let Some((name, _)) = time_name(&self.names[at])
+                && !self.names.contains(&name)
+            {
+                self.names[at] = name;
+            }
+        }
         let shown = self.kinds.iter().map(Option::is_some).collect();
         let columns = self.names.into_iter().zip(self.kinds);
         let columns = columns.map(|(name, kind)| Column {
@@ -111,6 +175,8 @@ impl Seen {
 pub(crate) fn kind_of(text: &[u8]) -> Option<ColumnKind> {
     if unsigned(text).is_some() {
         Some(ColumnKind::Unsigned { bits: 64 })
+    } else if iso(text).is_some() || is_in_seconds(text) {
+        Some(ColumnKind::TimestampNs)
     } else if mac(text).is_some() {
         Some(ColumnKind::Mac)
     } else if address(text).is_some() {
@@ -125,11 +191,21 @@ pub(crate) fn kind_of(text: &[u8]) -> Option<ColumnKind> {
 }
 
 /// Parses a text that is not a list.
-pub(crate) fn scalar(text: &[u8], kind: ColumnKind) -> Option<Parsed> {
+#[inline]
+pub(crate) fn scalar(text: &[u8], kind: ColumnKind, notation: Notation) -> Option<Parsed> {
     match kind {
         ColumnKind::Address => address(text).map(Parsed::Address),
-        ColumnKind::Unsigned { .. } | ColumnKind::TimestampNs => {
-            unsigned(text).map(Parsed::Unsigned)
+        ColumnKind::TimestampNs if notation == Notation::Seconds => {
+            seconds(text).map(Parsed::Unsigned)
+        }
+        ColumnKind::TimestampNs => {
+            let time_ns = unsigned(text).or_else(|| iso(text));
+            let time_ns = time_ns.or_else(|| seconds(text).filter(|_| text.contains(&b'.')));
+            time_ns.map(Parsed::Unsigned)
+        }
+        ColumnKind::Unsigned { .. } => {
+            let number = unsigned(text).or_else(|| named(text, notation));
+            number.map(Parsed::Unsigned)
         }
         ColumnKind::Mac => mac(text).map(Parsed::Unsigned),
         ColumnKind::Float => float(text).map(Parsed::Float),
@@ -142,11 +218,48 @@ pub(crate) const fn describe(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Address => "an IP address",
         ColumnKind::Unsigned { .. } => "an unsigned number",
-        ColumnKind::TimestampNs => "a time in nanoseconds since 1970",
+        ColumnKind::TimestampNs => "a time: nanoseconds since 1970, or ISO 8601 in UTC",
         ColumnKind::Mac => "a MAC address",
         ColumnKind::Float => "a number",
         ColumnKind::List => "a list of unsigned numbers",
     }
+}
+
+/// The name of the column of a time that is called `first_iso` or `first_s`, and its notation.
+fn time_name(name: &str) -> Option<(String, Notation)> {
+    TIME_ENDINGS.iter().find_map(|(ending, notation)| {
+        let stem = name.strip_suffix(ending)?;
+        Some((format!("{stem}_ns"), *notation))
+    })
+}
+
+/// The number that a name stands for.
+fn named(text: &[u8], notation: Notation) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    match notation {
+        Notation::Protocol => names::protocol_number(text),
+        Notation::EndReason => names::end_reason_number(text),
+        Notation::Plain | Notation::Seconds => None,
+    }
+}
+
+/// A time in ISO 8601.
+fn iso(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    text.contains('-').then(|| time::iso_time_ns(text))?
+}
+
+/// A time in seconds since 1970.
+fn seconds(text: &[u8]) -> Option<u64> {
+    time::seconds_ns(std::str::from_utf8(text).ok()?)
+}
+
+/// Whether a number can only be a time in seconds, as `turboflow show --time s` writes it: a float
+/// has fewer digits.
+fn is_in_seconds(text: &[u8]) -> bool {
+    let point = text.iter().position(|&byte| byte == b'.');
+    let has_form = point.is_some_and(|point| point >= 9 && text.len() - point == 10);
+    has_form && seconds(text).is_some()
 }
 
 /// An unsigned decimal number without sign or spaces.

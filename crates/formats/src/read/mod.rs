@@ -98,7 +98,7 @@ impl FlowReader {
         self.has_columns
     }
 
-    /// The definition of the records, which only TurboFlow's Parquet files contain.
+    /// The definition of the records, which TurboFlow's Parquet and IPFIX files contain.
     #[must_use]
     pub const fn definition(&self) -> Option<&Definition> {
         self.definition.as_ref()

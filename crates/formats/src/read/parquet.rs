@@ -5,6 +5,7 @@
 mod shape;
 
 use std::fs::File;
+use std::io::{self, Read as _, Seek, SeekFrom};
 use std::net::{IpAddr, Ipv4Addr};
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -33,6 +34,9 @@ struct ParquetSource {
 /// Reads the footer.
 pub(crate) fn open(file: File, place: String) -> Result<FlowReader, ReadError> {
     let broken = |error: ParquetError| refused(&place, error.to_string());
+    if !is_complete(&file).unwrap_or(true) {
+        return Err(ReadError::Incomplete { place });
+    }
     let reader = SerializedFileReader::new(file).map_err(broken)?;
     let metadata = reader.metadata();
     let Shape { columns, left_out } = Shape::of(&reader).map_err(|why| refused(&place, why))?;
@@ -56,6 +60,17 @@ pub(crate) fn open(file: File, place: String) -> Result<FlowReader, ReadError> {
             remaining,
         }),
     })
+}
+
+/// Whether the file ends as Parquet does: the footer, which says where everything is, is written
+/// last.
+fn is_complete(mut file: &File) -> io::Result<bool> {
+    let mut end = [0; 4];
+    let length = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(4)))?;
+    file.read_exact(&mut end)?;
+    // A file with an encrypted footer is whole.
+    Ok(length >= 12 && matches!(&end, b"PAR1" | b"PARE"))
 }
 
 /// The footer's value for that key.

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! IPFIX files (RFC 5655): a sequence of messages, templates first.
 
-use turboflow_record::{Column, FlowBatch};
+use turboflow_merge::Layout;
+use turboflow_record::{
+    Column, DOCUMENTATION_ENTERPRISE, Definition, FlowBatch, REVERSE_ENTERPRISE,
+};
 
+use super::options::FileDefinition;
 use super::session::Message;
 use super::{Encode, Protocol, Refresh, STREAM_MESSAGE_BYTES, Session, Unit, WireOptions, encoder};
 use crate::output::{Keep, Output};
-use crate::{ExportError, FlowWriter, WriteProgress, WriteSummary};
+use crate::{DEFINITION_KEY, ExportError, FlowWriter, WriteOptions, WriteProgress, WriteSummary};
 
 /// Approximate size of the chunks written to the system.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -29,24 +33,52 @@ struct Chunk {
     messages: Vec<(usize, u64)>,
 }
 
-/// Writes messages to `output`.
+/// Writes messages to `output`, with the definition that is in the metadata.
 pub(crate) fn writer(
     output: Output,
     schema: &[Column],
-    options: &WireOptions,
+    options: &WriteOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
+    let definition = definition(schema, options);
     let options = WireOptions {
         message_bytes: STREAM_MESSAGE_BYTES,
-        ..options.clone()
+        ..options.wire.clone()
     };
+    let mut session = Session::new(Protocol::Ipfix, &options, Refresh::FILE);
+    if let Some(definition) = definition {
+        session.define(definition);
+    }
     Ok(Box::new(FileWriter {
         encoder: encoder(Protocol::Ipfix, schema, &options, output.place())?,
-        session: Session::new(Protocol::Ipfix, &options, Refresh::FILE),
+        session,
         chunk: Chunk::default(),
         output: Some(output),
         records: 0,
         now_ms: 0,
     }))
+}
+
+/// The definition of the records, if it is known and gives these columns.
+fn definition(schema: &[Column], options: &WriteOptions) -> Option<FileDefinition> {
+    let mut pairs = options.metadata.iter();
+    let (_, text) = pairs.find(|(key, _)| key == DEFINITION_KEY)?;
+    let definition = Definition::parse(text).ok()?;
+    let names = |columns: &[Column]| columns.iter().map(|its| its.name.clone()).collect();
+    let wanted: Vec<String> = names(schema);
+    let is_biflow = [false, true].into_iter().find(|is_biflow| {
+        let layout = Layout::compile(&definition, *is_biflow);
+        layout.is_ok_and(|layout| wanted == names(layout.schema()))
+    })?;
+    let mut elements = options.wire.elements.iter();
+    let enterprise = elements.find_map(|column| {
+        let its = column.v4.enterprise;
+        its.filter(|its| *its != REVERSE_ENTERPRISE)
+    });
+    Some(FileDefinition {
+        text: text.clone(),
+        is_biflow,
+        enterprise: enterprise.unwrap_or(DOCUMENTATION_ENTERPRISE),
+    })
 }
 
 impl Chunk {

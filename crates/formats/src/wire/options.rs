@@ -6,6 +6,8 @@
 //!   what was sent, and what was not.
 //! - Type information of the enterprise elements in use (RFC 5610), so that a collector can name
 //!   and decode unknown elements.
+//! - In files: the record definition, from which a reader has the name and type of every column. No
+//!   element of IANA's can hold it, so it is in two of our own.
 
 use turboflow_record::{Element, REVERSE_ENTERPRISE};
 
@@ -17,8 +19,15 @@ const SAMPLING: u16 = 256;
 const METERING: u16 = 257;
 const RELIABILITY: u16 = 258;
 const TYPE_INFORMATION: u16 = 259;
+const DEFINITION: u16 = 260;
 /// The id of the first template of flow records.
-pub(super) const FIRST_FLOW_TEMPLATE: u16 = 260;
+pub(super) const FIRST_FLOW_TEMPLATE: u16 = 261;
+
+/// Enterprise elements of the record definition: its text in TOML, and whether records are biflows.
+/// The numbers are free: those of columns begin at 64.
+pub(crate) const DEFINITION_ELEMENTS: [u16; 2] = [1, 2];
+/// Limit of a definition in a message.
+const DEFINITION_BYTES_MAX: usize = 60_000;
 
 /// Limit of a text in octets: names are short, descriptions may be cut.
 const MAX_TEXT_BYTES: usize = 200;
@@ -207,13 +216,90 @@ pub(super) fn is_our_own(element: &Element) -> bool {
     element.id != 0 && enterprise.is_some_and(|enterprise| enterprise != REVERSE_ENTERPRISE)
 }
 
+/// The definition of the records in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileDefinition {
+    /// As TOML.
+    pub(crate) text: String,
+    pub(crate) is_biflow: bool,
+    /// The enterprise of its elements.
+    pub(crate) enterprise: u32,
+}
+
+impl FileDefinition {
+    /// The options template with the observation domain as its scope, the types of its elements,
+    /// and the record. Nothing where the definition has no room in a message.
+    ///
+    /// ```text
+    /// observationDomainId (149), 4 octets | definition, a string | isBiflow, 1 octet
+    /// ```
+    pub(super) fn records(&self, domain: u32) -> Vec<SetRecord> {
+        let length = self.text.len();
+        if length > DEFINITION_BYTES_MAX {
+            return Vec::new();
+        }
+        let [text, is_biflow] = DEFINITION_ELEMENTS;
+        let mut template = DEFINITION.to_be_bytes().to_vec();
+        for number in [3u16, 1] {
+            template.extend_from_slice(&number.to_be_bytes());
+        }
+        put_specifier(&mut template, 149, None, 4);
+        put_specifier(&mut template, text, Some(self.enterprise), VARIABLE);
+        put_specifier(&mut template, is_biflow, Some(self.enterprise), 1);
+        let mut data = domain.to_be_bytes().to_vec();
+        data.push(u8::MAX);
+        data.extend_from_slice(&(length as u16).to_be_bytes());
+        data.extend_from_slice(self.text.as_bytes());
+        data.push(u8::from(self.is_biflow));
+        let typed = |id, data_type, name, description| {
+            let types = [data_type, 0, 0, 0];
+            type_record((id, self.enterprise), types, [name, description])
+        };
+        vec![
+            SetRecord {
+                set: ipfix::OPTIONS_TEMPLATE_SET,
+                bytes: template,
+                is_data: false,
+            },
+            typed(
+                text,
+                STRING,
+                "flowRecordDefinition",
+                "the definition of the flow records, in TOML",
+            ),
+            typed(
+                is_biflow,
+                UNSIGNED8,
+                "flowRecordIsBiflow",
+                "1 if the flow records are biflows (RFC 5103), otherwise 0",
+            ),
+            SetRecord {
+                set: DEFINITION,
+                bytes: data,
+                is_data: true,
+            },
+        ]
+    }
+}
+
+/// Types of elements, as RFC 5610 numbers them.
+const UNSIGNED8: u8 = 1;
+const STRING: u8 = 13;
+
 fn type_information(element: &Element) -> SetRecord {
-    let mut bytes = element.id.to_be_bytes().to_vec();
-    bytes.extend_from_slice(&element.enterprise.unwrap_or(0).to_be_bytes());
-    bytes.push(element.data_type as u8);
-    bytes.push(element.semantics as u8);
-    bytes.extend_from_slice(&(element.units as u16).to_be_bytes());
-    for text in [&element.name, &element.description] {
+    let [high, low] = (element.units as u16).to_be_bytes();
+    let types = [element.data_type as u8, element.semantics as u8, high, low];
+    let number = (element.id, element.enterprise.unwrap_or(0));
+    type_record(number, types, [&element.name, &element.description])
+}
+
+/// Type information: number and enterprise; type, semantics and the two octets of the unit; name
+/// and description.
+fn type_record((id, enterprise): (u16, u32), types: [u8; 4], texts: [&str; 2]) -> SetRecord {
+    let mut bytes = id.to_be_bytes().to_vec();
+    bytes.extend_from_slice(&enterprise.to_be_bytes());
+    bytes.extend_from_slice(&types);
+    for text in texts {
         let end = (0..=text.len().min(MAX_TEXT_BYTES))
             .rev()
             .find(|end| text.is_char_boundary(*end));

@@ -6,7 +6,7 @@ use turboflow_record::Element;
 
 use super::body::Body;
 use super::netflow9::Times;
-use super::options::{self, SetRecord};
+use super::options::{self, FileDefinition, SetRecord};
 use super::{DataRecords, Protocol, Unit, WireOptions, ipfix, netflow5, netflow9};
 
 /// Intervals at which templates and options are repeated.
@@ -89,6 +89,8 @@ pub struct Session {
     templates: Vec<Vec<u8>>,
     /// Enterprise elements that need type information.
     elements: Vec<Element>,
+    /// In files: the definition of the records.
+    definition: Option<FileDefinition>,
     /// Data records (NetFlow v9: messages; v5: records) sent in this session, modulo 2^32.
     sequence: u32,
     /// When options were last sent; `None` before the session starts.
@@ -119,12 +121,18 @@ impl Session {
             refresh,
             templates: Vec::new(),
             elements: own,
+            definition: None,
             sequence: 0,
             announced_ms: None,
             messages_since: 0,
             times: Times::default(),
             counters: SessionCounters::default(),
         }
+    }
+
+    /// From now on the record definition is among the options.
+    pub(crate) fn define(&mut self, definition: FileDefinition) {
+        self.definition = Some(definition);
     }
 
     /// Totals, including those of earlier connections.
@@ -242,9 +250,12 @@ impl Session {
             records.extend((0..self.templates.len()).map(|index| self.template_record(index)));
         }
         if with_templates && self.has_options {
-            records.extend(options::templates(self.protocol, !self.elements.is_empty()));
+            let has_own = !self.elements.is_empty() || self.definition.is_some();
+            records.extend(options::templates(self.protocol, has_own));
             let described = options::descriptions(self.protocol, self.domain, &self.elements);
             records.extend(described);
+            let defined = self.definition.iter();
+            records.extend(defined.flat_map(|its| its.records(self.domain)));
         }
         if self.has_options {
             let statistics = options::statistics(self.protocol, self.domain, &self.counters);

@@ -10,6 +10,7 @@ use turboflow_record::{
     Column, ColumnKind, DataType, Definition, ElementOptions, KeyField, Schema, TimeUnit,
 };
 
+use super::definition::Own;
 use super::messages::{ElementId, Value};
 use crate::read::kinds::Parsed;
 
@@ -49,6 +50,7 @@ pub(super) struct Elements {
     /// Names and types that the file gives. No type: one that columns do not have.
     named: HashMap<ElementId, (String, Option<OfType>)>,
     known: HashMap<ElementId, Known>,
+    own: Own,
 }
 
 struct Seen {
@@ -57,6 +59,9 @@ struct Seen {
     /// Whether some value is below zero, if it has a sign.
     is_negative: bool,
 }
+
+/// ingressInterface and egressInterface, which the writer adds where all records are of one.
+const INTERFACES: [ElementId; 2] = [(None, 10), (None, 14)];
 
 /// Limit on the elements of a file, and on those that it names.
 const ELEMENTS_MAX: usize = 1_024;
@@ -110,7 +115,7 @@ static USUAL: LazyLock<HashMap<ElementId, Usual>> = LazyLock::new(|| {
 });
 
 /// The type of that number in IANA's registry.
-fn of_type(number: u64) -> Option<OfType> {
+pub(super) fn of_type(number: u64) -> Option<OfType> {
     let is = |data_type: DataType| number == data_type as u64;
     Some(match number {
         // Octets without a meaning (0) are no number.
@@ -165,11 +170,21 @@ impl Elements {
         Ok(&mut self.seen[place])
     }
 
-    /// Learns from a record of options what an element is called.
+    /// Learns from a record of options what an element is called, or what the records are.
     ///
     /// # Errors
     /// There are more than records have.
-    pub(super) fn learn_name(&mut self, values: &[Value<'_>]) -> Result<(), String> {
+    pub(super) fn learn(&mut self, values: &[Value<'_>]) -> Result<(), String> {
+        self.own.learn(values);
+        self.learn_name(values)
+    }
+
+    /// The definition of the records, if the file has it.
+    pub(super) fn definition(&self) -> Option<Definition> {
+        self.own.definition().cloned()
+    }
+
+    fn learn_name(&mut self, values: &[Value<'_>]) -> Result<(), String> {
         let octets = |id: u16| {
             let found = values.iter().find(|value| value.element == (None, id));
             found.map(|value| value.octets)
@@ -203,6 +218,14 @@ impl Elements {
 
     /// The columns, and the elements that are none.
     pub(super) fn columns(&mut self) -> (Schema, Vec<String>) {
+        if let Some((schema, known)) = self.own.columns() {
+            let others = self.seen.iter().map(|seen| seen.element);
+            let others = others
+                .filter(|element| !known.contains_key(element) && !INTERFACES.contains(element));
+            let left_out = others.map(|element| self.describe(element, None)).collect();
+            self.known = known;
+            return (schema, left_out);
+        }
         let mut left_out = Vec::new();
         let mut columns: Vec<(usize, Column)> = Vec::new();
         let mut names: HashMap<String, (ColumnKind, bool)> = HashMap::new();
