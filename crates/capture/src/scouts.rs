@@ -50,8 +50,8 @@ pub(crate) struct Scouts {
 }
 
 impl Scouts {
-    /// Sends scouts through the start of `data` with `go_ahead` if records are so long that this pays. Returns how many packets
-    /// the walk should take, `limit` at most.
+    /// Sends scouts through the start of `data` with `go_ahead` if records are so long that this
+    /// pays. Returns how many packets the walk should take, `limit` at most.
     pub(crate) fn before_walk(
         &mut self,
         limit: usize,

@@ -107,8 +107,8 @@ pub fn time_text(time_ns: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
 }
 
-/// ISO 8601 in UTC, always with nine decimals, as files have it: texts of one length are in order of
-/// time.
+/// ISO 8601 in UTC, always with nine decimals, as files have it: texts of one length are in order
+/// of time.
 #[must_use]
 pub fn whole_time_text(time_ns: u64) -> String {
     let mut text = Text::default();
