@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use turboflow_query::{Filter, Query, QueryError, Question, run};
+use turboflow_query::{Filter, PlainStyle, Query, QueryError, Question, TimeForm, run};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Value};
 
 fn schema() -> Vec<Column> {
@@ -60,7 +60,11 @@ fuzz_target!(|text: &str| {
     if let Ok(query) = Query::parse(&question, &schema) {
         let answer = run(&query, [Ok::<_, QueryError>(batch)]).expect("two records fit the memory");
         let _ = answer.to_table(Default::default());
-        answer.write_csv(&mut std::io::sink()).expect("a sink takes everything");
-        answer.write_json_lines(&mut std::io::sink()).expect("a sink takes everything");
+        let style = PlainStyle {
+            time: TimeForm::Iso,
+            names: true,
+        };
+        answer.write_csv(&mut std::io::sink(), style).expect("a sink takes everything");
+        answer.write_json_lines(&mut std::io::sink(), style).expect("a sink takes everything");
     }
 });
