@@ -27,7 +27,7 @@ use turboflow_record::{Column, ColumnElement, FlowBatch, TimeUnit};
 use crate::{ExportError, Unexportable};
 
 pub(crate) use file::writer as file_writer;
-pub(crate) use options::DEFINITION_ELEMENTS;
+pub(crate) use options::{DEFINITION_ELEMENTS, DOMAIN_NAMES};
 pub use session::{Message, Refresh, Session, SessionCounters};
 
 /// A wire format.

@@ -6,8 +6,9 @@
 //!   what was sent, and what was not.
 //! - Type information of the enterprise elements in use (RFC 5610), so that a collector can name
 //!   and decode unknown elements.
-//! - In files: the record definition, from which a reader has the name and type of every column. No
-//!   element of IANA's can hold it, so it is in two of our own.
+//! - In files: the record definition, from which a reader has the name and type of every column. Its
+//!   elements are IANA's, because decoders know their types: netgauze-flow-pkt reads an unknown
+//!   element of variable length as 65,535 octets.
 
 use turboflow_record::{Element, REVERSE_ENTERPRISE};
 
@@ -23,9 +24,12 @@ const DEFINITION: u16 = 260;
 /// The id of the first template of flow records.
 pub(super) const FIRST_FLOW_TEMPLATE: u16 = 261;
 
-/// Enterprise elements of the record definition: its text in TOML, and whether records are biflows.
-/// The numbers are free: those of columns begin at 64.
-pub(crate) const DEFINITION_ELEMENTS: [u16; 2] = [1, 2];
+/// Elements of the record definition: observationDomainName, which says that it is one;
+/// privateEnterpriseNumber; informationElementRangeBegin and informationElementRangeEnd, which part
+/// of the text it is; and informationElementDescription with that part of the text, in TOML.
+pub(crate) const DEFINITION_ELEMENTS: [u16; 5] = [300, 346, 342, 343, 340];
+/// Names of the observation domain of a file: for uniflows, and for biflows.
+pub(crate) const DOMAIN_NAMES: [&str; 2] = ["turboflow flow records", "turboflow biflow records"];
 /// Limit of a definition in a message.
 const DEFINITION_BYTES_MAX: usize = 60_000;
 
@@ -231,75 +235,72 @@ impl FileDefinition {
     /// and the record. Nothing where the definition has no room in a message.
     ///
     /// ```text
-    /// observationDomainId (149), 4 octets | definition, a string | isBiflow, 1 octet
+    /// observationDomainId (149) | observationDomainName (300) | privateEnterpriseNumber (346)
+    /// | informationElementRangeBegin (342) | informationElementRangeEnd (343)
+    /// | informationElementDescription (340)
     /// ```
+    ///
+    /// The text comes in parts, each in a record: netgauze-flow-pkt does not read the long form of
+    /// lengths, which begins at 255 octets.
     pub(super) fn records(&self, domain: u32) -> Vec<SetRecord> {
-        let length = self.text.len();
-        if length > DEFINITION_BYTES_MAX {
+        if self.text.len() > DEFINITION_BYTES_MAX {
             return Vec::new();
         }
-        let [text, is_biflow] = DEFINITION_ELEMENTS;
         let mut template = DEFINITION.to_be_bytes().to_vec();
-        for number in [3u16, 1] {
+        for number in [6u16, 1] {
             template.extend_from_slice(&number.to_be_bytes());
         }
         put_specifier(&mut template, 149, None, 4);
-        put_specifier(&mut template, text, Some(self.enterprise), VARIABLE);
-        put_specifier(&mut template, is_biflow, Some(self.enterprise), 1);
-        let mut data = domain.to_be_bytes().to_vec();
-        data.push(u8::MAX);
-        data.extend_from_slice(&(length as u16).to_be_bytes());
-        data.extend_from_slice(self.text.as_bytes());
-        data.push(u8::from(self.is_biflow));
-        let typed = |id, data_type, name, description| {
-            let types = [data_type, 0, 0, 0];
-            type_record((id, self.enterprise), types, [name, description])
-        };
-        vec![
-            SetRecord {
-                set: ipfix::OPTIONS_TEMPLATE_SET,
-                bytes: template,
-                is_data: false,
-            },
-            typed(
-                text,
-                STRING,
-                "flowRecordDefinition",
-                "the definition of the flow records, in TOML",
-            ),
-            typed(
-                is_biflow,
-                UNSIGNED8,
-                "flowRecordIsBiflow",
-                "1 if the flow records are biflows (RFC 5103), otherwise 0",
-            ),
+        for (element, length) in DEFINITION_ELEMENTS
+            .into_iter()
+            .zip([VARIABLE, 4, 8, 8, VARIABLE])
+        {
+            put_specifier(&mut template, element, None, length);
+        }
+        let mut records = vec![SetRecord {
+            set: ipfix::OPTIONS_TEMPLATE_SET,
+            bytes: template,
+            is_data: false,
+        }];
+        let end = self.text.len() as u64;
+        let parts = self.text.as_bytes().chunks(PART_BYTES).enumerate();
+        records.extend(parts.map(|(part, text)| {
+            let mut bytes = domain.to_be_bytes().to_vec();
+            put_text(
+                &mut bytes,
+                DOMAIN_NAMES[usize::from(self.is_biflow)].as_bytes(),
+            );
+            bytes.extend_from_slice(&self.enterprise.to_be_bytes());
+            let begin = (part * PART_BYTES) as u64;
+            bytes.extend_from_slice(&begin.to_be_bytes());
+            bytes.extend_from_slice(&end.to_be_bytes());
+            put_text(&mut bytes, text);
             SetRecord {
                 set: DEFINITION,
-                bytes: data,
+                bytes,
                 is_data: true,
-            },
-        ]
+            }
+        }));
+        records
     }
 }
 
-/// Types of elements, as RFC 5610 numbers them.
-const UNSIGNED8: u8 = 1;
-const STRING: u8 = 13;
+/// Octets of a definition in a record.
+const PART_BYTES: usize = 240;
+
+/// Appends a text of less than 255 octets with its length (RFC 7011, section 7).
+fn put_text(to: &mut Vec<u8>, text: &[u8]) {
+    to.push(text.len() as u8);
+    to.extend_from_slice(text);
+}
 
 fn type_information(element: &Element) -> SetRecord {
     let [high, low] = (element.units as u16).to_be_bytes();
     let types = [element.data_type as u8, element.semantics as u8, high, low];
-    let number = (element.id, element.enterprise.unwrap_or(0));
-    type_record(number, types, [&element.name, &element.description])
-}
-
-/// Type information: number and enterprise; type, semantics and the two octets of the unit; name
-/// and description.
-fn type_record((id, enterprise): (u16, u32), types: [u8; 4], texts: [&str; 2]) -> SetRecord {
-    let mut bytes = id.to_be_bytes().to_vec();
-    bytes.extend_from_slice(&enterprise.to_be_bytes());
+    let mut bytes = element.id.to_be_bytes().to_vec();
+    bytes.extend_from_slice(&element.enterprise.unwrap_or(0).to_be_bytes());
     bytes.extend_from_slice(&types);
-    for text in texts {
+    for text in [&element.name, &element.description] {
         let end = (0..=text.len().min(MAX_TEXT_BYTES))
             .rev()
             .find(|end| text.is_char_boundary(*end));

@@ -8,12 +8,14 @@ use turboflow_record::{Definition, ElementOptions, Schema, TimeUnit};
 
 use super::elements::{Known, of_type};
 use super::messages::{ElementId, Value};
-use crate::wire::DEFINITION_ELEMENTS;
+use crate::wire::{DEFINITION_ELEMENTS, DOMAIN_NAMES};
 
 /// The definition of a file's records.
 #[derive(Default)]
 pub(super) struct Own {
     found: Option<Found>,
+    /// The parts of its text that have come.
+    text: Vec<u8>,
     /// Whether the file has several, as files that were joined do: then none is right for all.
     is_ambiguous: bool,
 }
@@ -25,26 +27,56 @@ struct Found {
     enterprise: u32,
 }
 
+/// No definition is longer. Bounds what a hostile file makes this reader keep.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// A number of at most eight octets.
+fn number(octets: &[u8]) -> u64 {
+    octets
+        .iter()
+        .fold(0, |number, octet| number << 8 | u64::from(*octet))
+}
+
 impl Own {
     /// Learns the definition from a record of options, if it has one. One that this version cannot
     /// parse is passed over: columns are then called after their elements.
     pub(super) fn learn(&mut self, values: &[Value<'_>]) {
-        let [text, is_biflow] = DEFINITION_ELEMENTS;
         let of = |wanted: u16| {
-            let mut own = values.iter().filter(|value| value.element.1 == wanted);
-            own.find_map(|value| Some((value.element.0?, value.octets)))
+            let mut values = values.iter();
+            let found = values.find(|value| value.element == (None, wanted));
+            found.map(|value| value.octets)
         };
-        let (Some((enterprise, text)), Some((other, is_biflow))) = (of(text), of(is_biflow)) else {
+        let [
+            Some(name),
+            Some(enterprise),
+            Some(begin),
+            Some(end),
+            Some(text),
+        ] = DEFINITION_ELEMENTS.map(of)
+        else {
             return;
         };
-        let text = std::str::from_utf8(text).ok();
+        let is_ours = |its: &&str| its.as_bytes() == name;
+        let Some(biflow) = DOMAIN_NAMES.iter().position(|name| is_ours(&name)) else {
+            return;
+        };
+        // Parts come in order.
+        if number(begin) == 0 || self.text.len() > TEXT_BYTES_MAX {
+            self.text.clear();
+        }
+        self.text.extend_from_slice(text);
+        if self.text.len() as u64 != number(end) {
+            return;
+        }
+        let text = std::str::from_utf8(&self.text).ok();
         let definition = text.and_then(|text| Definition::parse(text).ok());
-        let Some(definition) = definition.filter(|_| enterprise == other) else {
+        let enterprise = u32::try_from(number(enterprise)).ok();
+        let Some((definition, enterprise)) = definition.zip(enterprise) else {
             return;
         };
         let found = Some(Found {
             definition,
-            is_biflow: is_biflow == [1],
+            is_biflow: biflow == 1,
             enterprise,
         });
         self.is_ambiguous |= self.found.is_some() && self.found != found;
