@@ -261,7 +261,7 @@ fn programs_get_times_and_names_in_the_form_they_want() {
     assert_eq!(
         text(style(TimeForm::Iso, true), true),
         "src_addr,protocol,first_iso,duration,end_reason\n\
-         192.0.2.53,udp,2023-11-14T22:13:40Z,0,idle_timeout\n"
+         192.0.2.53,udp,2023-11-14T22:13:40.000000000Z,0,idle_timeout\n"
     );
     assert_eq!(
         text(style(TimeForm::Seconds, false), true),
@@ -270,7 +270,7 @@ fn programs_get_times_and_names_in_the_form_they_want() {
     assert_eq!(
         text(style(TimeForm::Iso, true), false),
         "{\"src_addr\":\"192.0.2.53\",\"protocol\":\"udp\",\
-         \"first_iso\":\"2023-11-14T22:13:40Z\",\"duration\":0,\"end_reason\":\"idle_timeout\"}\n"
+         \"first_iso\":\"2023-11-14T22:13:40.000000000Z\",\"duration\":0,\"end_reason\":\"idle_timeout\"}\n"
     );
     assert!(
         text(style(TimeForm::Seconds, true), false)
@@ -293,7 +293,7 @@ fn programs_get_times_and_names_in_the_form_they_want() {
         ),
         (
             TimeForm::Iso,
-            "first_iso:5m,records\n2023-11-14T22:10:00Z,4\n",
+            "first_iso:5m,records\n2023-11-14T22:10:00.000000000Z,4\n",
         ),
     ] {
         let mut text = Vec::new();
