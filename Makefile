@@ -55,7 +55,8 @@ bench: lab ## Aggregator, pipeline, features, flood, generator: one JSON object 
 
 bench-files: build $(BENCH_CAPTURES) ## Whole processes against nfpcapd, softflowd and argus: headers, whole packets, a scan
 	scripts/install-test-tools.sh bench || echo "bench-files: goes on with the tools that are here" >&2
-	bench/files/run.sh $(BENCH_CAPTURES) --repetitions 5 --turboflow $(TURBOFLOW)
+	@# argus 3.0.8 takes two minutes for the scan, and counts half of its packets.
+	bench/files/run.sh $(BENCH_CAPTURES) --repetitions 5 --skip scan-5m:argus --turboflow $(TURBOFLOW)
 
 bench-export: program-and-lab $(BENCH_CAPTURE) ## Sending flow records: encoding alone, softflowd side by side, live capture and tcpdump (root)
 	scripts/install-test-tools.sh bench || echo "bench-export: goes on with the tools that are here" >&2

@@ -359,6 +359,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("captures", type=Path, nargs="+", metavar="CAPTURE", help="classic pcap file, IP packets only")
     parser.add_argument("--repetitions", type=int, default=5, help="rounds (default 5)")
+    parser.add_argument("--skip", action="append", default=[], metavar="CAPTURE:TOOL", help="leave a tool out, as scan-5m:argus")
     parser.add_argument("--turboflow", type=Path, default=ROOT / "target/release/turboflow", metavar="PATH")
     parser.add_argument("--require-ratio", type=float, metavar="X", help="exit 1 below X times the fastest other tool")
     parser.add_argument("--runs", type=Path, default=ROOT / "bench/runs", help="where the result folder goes")
@@ -373,6 +374,7 @@ def bench_one(args: argparse.Namespace, capture: Path) -> Benched:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as collector:  # bound, never read: costs nothing
         collector.bind(("127.0.0.1", 0))
         tools = present_tools(args.turboflow.resolve(), capture, packets, collector.getsockname()[1])
+        tools = [tool for tool in tools if f"{capture.stem}:{tool.name}" not in args.skip]
         for round_number in range(1, args.repetitions + 1):
             for tool in tools:
                 run_once(tool, capture.stem, round_number, packets)
