@@ -6,8 +6,8 @@
 //!   what was sent, and what was not.
 //! - Type information of the enterprise elements in use (RFC 5610), so that a collector can name
 //!   and decode unknown elements.
-//! - In files: the record definition, from which a reader has the name and type of every column. Its
-//!   elements are IANA's, because decoders know their types: netgauze-flow-pkt reads an unknown
+//! - In files: the record definition, from which a reader has the name and type of every column.
+//!   Its elements are IANA's, because decoders know their types: netgauze-flow-pkt reads an unknown
 //!   element of variable length as 65,535 octets.
 
 use turboflow_record::{Element, REVERSE_ENTERPRISE};

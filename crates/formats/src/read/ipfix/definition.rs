@@ -56,8 +56,8 @@ impl Own {
         else {
             return;
         };
-        let is_ours = |its: &&str| its.as_bytes() == name;
-        let Some(biflow) = DOMAIN_NAMES.iter().position(|name| is_ours(&name)) else {
+        let mut ours = DOMAIN_NAMES.iter();
+        let Some(biflow) = ours.position(|ours| ours.as_bytes() == name) else {
             return;
         };
         // Parts come in order.
