@@ -355,7 +355,6 @@ fn is_joined(feature: &Feature, biflow: bool) -> bool {
     !biflow || feature.per_biflow || feature.of == Some(Input::Direction)
 }
 
-/// The feature columns: those of the initiator, those of the responder, the end reason.
 /// The words that count the packets of each direction. They tell whether the side that the first
 /// packet answers has sent any.
 fn sent(biflow: bool, words: &mut Words) -> Option<[u16; 2]> {
@@ -366,6 +365,7 @@ fn sent(biflow: bool, words: &mut Words) -> Option<[u16; 2]> {
     }
 }
 
+/// The feature columns: those of the initiator, those of the responder, the end reason.
 fn feature_columns(definition: &Definition, biflow: bool, words: &mut Words) -> Vec<FeatureColumn> {
     let mut columns = Vec::new();
     let mut add = |feature: &Feature, sides| {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use turboflow_merge::Layout;
 use turboflow_record::{Definition, ElementOptions, Schema, TimeUnit};
 
-use super::elements::{Known, of_type};
+use super::elements::{Known, number, of_type};
 use super::messages::{ElementId, Value};
 use crate::wire::{DEFINITION_ELEMENTS, DOMAIN_NAMES};
 
@@ -29,13 +29,6 @@ struct Found {
 
 /// No definition is longer. Bounds what a hostile file makes this reader keep.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-
-/// A number of at most eight octets.
-fn number(octets: &[u8]) -> u64 {
-    octets
-        .iter()
-        .fold(0, |number, octet| number << 8 | u64::from(*octet))
-}
 
 impl Own {
     /// Learns the definition from a record of options, if it has one. One that this version cannot

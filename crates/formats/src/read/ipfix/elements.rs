@@ -467,7 +467,8 @@ fn address(octets: &[u8]) -> Option<IpAddr> {
     }
 }
 
-fn number(octets: &[u8]) -> u64 {
+/// A number of at most eight octets.
+pub(super) fn number(octets: &[u8]) -> u64 {
     octets
         .iter()
         .fold(0, |number, octet| number << 8 | u64::from(*octet))
