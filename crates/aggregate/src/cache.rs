@@ -82,13 +82,14 @@ pub struct FlowCache<const K: usize, const N: usize> {
     pub(crate) table: FlowTable<K, N>,
     pub(crate) cuts: Cuts,
     pub(crate) hasher: LaneHasher<K>,
-    pub(crate) plan: Plan,
     leaving: Vec<MicroflowRecord<K, N>>,
     config: CacheConfig,
     /// Position of the sweep: a share of hash space, in 1/2^32.
     sweep_position: u64,
     pub(crate) counters: CacheCounters,
     pub(crate) machine: Machine,
+    /// Whether a flow of the last chunk had a state, where that is not certain. Not 0 if so.
+    pub(crate) states_seen: u8,
     /// Overrides the choice of prefetch distance in tests.
     pub(crate) always: Option<Way>,
 }
@@ -99,15 +100,15 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     pub fn new(config: CacheConfig, plan: Plan, hasher: KeyHasher) -> Self {
         assert!(config.max_flows > 0 && config.sweep_ns > 0);
         Self {
-            table: FlowTable::new(config.max_flows),
+            table: FlowTable::new(config.max_flows, plan),
             cuts: Cuts::new(&config.timeouts, config.ending_fins),
             hasher: LaneHasher::new(&hasher),
-            plan,
             leaving: Vec::with_capacity(EXPORT_BATCH),
             config,
             sweep_position: 0,
             counters: CacheCounters::default(),
             machine: Machine::detect(),
+            states_seen: 0,
             always: None,
         }
     }
@@ -192,7 +193,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
                 slot: taken.trailing_zeros() as usize,
             };
             taken &= taken - 1;
-            let record = *self.table.record(Location { region, place });
+            let record = self.table.record(Location { region, place });
             let reason = self.cuts.due(&record.base).unwrap_or(EndReason::ForcedEnd);
             self.leave(record, reason, sink);
         }
@@ -262,13 +263,13 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             };
             taken &= taken - 1;
             let location = Location { region, place };
-            let record = self.table.record(location);
-            if let Some(reason) = self.cuts.due(&record.base) {
-                let hash = self.hasher.hash(&record.key);
+            let head = self.table.parts(location).head;
+            if let Some(reason) = self.cuts.due(&head.base) {
+                let hash = self.hasher.hash(&head.key);
                 let record = self.table.remove(location, hash);
                 self.leave(record, reason, sink);
             } else {
-                earliest_ns = earliest_ns.min(self.cuts.earliest_due_ns(&record.base));
+                earliest_ns = earliest_ns.min(self.cuts.earliest_due_ns(&head.base));
             }
         }
         self.table.set_due_of_bucket(region, bucket, earliest_ns);
@@ -286,15 +287,15 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         let Some(location) = self.table.find(&microflow.key, hash) else {
             return self.open(microflow, hash, sink);
         };
-        let flow = self.table.record(location);
-        if let Some(reason) = self.cuts.cut(&flow.base, &microflow.base) {
-            let ended = std::mem::replace(flow, *microflow);
+        let flow = &self.table.parts(location).head.base;
+        if let Some(reason) = self.cuts.cut(flow, &microflow.base) {
+            let ended = self.table.replace(location, microflow);
             self.counters.flows_opened += 1;
             self.leave(ended, reason, sink);
         } else {
-            flow.merge(microflow, &self.plan);
+            self.table.merge(location, microflow);
         }
-        let flow = &self.table.record(location).base;
+        let flow = &self.table.parts(location).head.base;
         if self.cuts.leaves_at_once(flow) {
             let record = self.table.remove(location, hash);
             self.leave(record, EndReason::EndOfFlow, sink);
@@ -329,7 +330,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         // The neighbourhood of this hash may be empty while the cache is full: take from the start.
         let victim = near.or_else(|| self.table.oldest_near(LaneHash(0)));
         let Some(location) = victim else { return };
-        let record = *self.table.record(location);
+        let record = self.table.record(location);
         self.table.remove(location, self.hasher.hash(&record.key));
         let reason = self
             .cuts

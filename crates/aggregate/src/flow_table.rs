@@ -6,10 +6,10 @@
 //! in hash space says which region holds a key, so a lookup costs one comparison and never searches
 //! two regions. The memory of moved buckets goes back to the system.
 
-use turboflow_merge::{LaneHash, LaneHasher, MicroflowRecord, Plain, prefetch, prefetch_far};
+use turboflow_merge::{LaneHash, LaneHasher, MicroflowRecord, Plain, Plan, prefetch, prefetch_far};
 
 use crate::memory::{PAGE_BYTES, RELEASE_STEP_BYTES};
-use crate::region::{Place, Region};
+use crate::region::{Parts, Place, Region};
 use crate::tags::{SLOTS, TagTwice};
 
 /// Home buckets of a new table: about 4,000 slots.
@@ -32,6 +32,7 @@ pub(crate) const CURRENT: usize = 0;
 pub(crate) const OLD: usize = 1;
 
 pub(crate) struct FlowTable<const K: usize, const N: usize> {
+    pub(crate) plan: Plan,
     regions: [Region<K, N>; 2],
     /// Whether records are moving from `OLD` to `CURRENT`.
     moving: bool,
@@ -39,8 +40,8 @@ pub(crate) struct FlowTable<const K: usize, const N: usize> {
     frontier: u64,
     /// Home buckets of `OLD` that have moved.
     moved: usize,
-    /// Bytes returned to the system from `OLD`'s tag lines, records and due times.
-    released: [usize; 3],
+    /// Bytes returned to the system from `OLD`'s tag lines, records, states and due times.
+    released: [usize; 4],
     len: usize,
     max_homes: u32,
 }
@@ -53,14 +54,15 @@ pub(crate) struct Location {
 }
 
 impl<const K: usize, const N: usize> FlowTable<K, N> {
-    pub(crate) fn new(max_flows: usize) -> Self {
+    pub(crate) fn new(max_flows: usize, plan: Plan) -> Self {
         let max_homes = Self::homes_for(max_flows);
         Self {
+            plan,
             regions: [Region::new(FIRST_HOMES.min(max_homes)), Region::new(0)],
             moving: false,
             frontier: 0,
             moved: 0,
-            released: [0; 3],
+            released: [0; 4],
             len: 0,
             max_homes,
         }
@@ -70,7 +72,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
     pub(crate) fn max_size_bytes(max_flows: usize) -> usize {
         // During the last step of growth each old array still holds up to one release step, and the
         // part before its first page, in addition to the new region.
-        const HELD_WHILE_MOVING_BYTES: usize = 3 * (RELEASE_STEP_BYTES + PAGE_BYTES);
+        const HELD_WHILE_MOVING_BYTES: usize = 4 * (RELEASE_STEP_BYTES + PAGE_BYTES);
         Region::<K, N>::size_bytes(Self::homes_for(max_flows) as usize) + HELD_WHILE_MOVING_BYTES
     }
 
@@ -125,8 +127,33 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         prefetch_far(&raw const region.records[Place { bucket, slot }.index()]);
     }
 
-    pub(crate) fn record(&mut self, location: Location) -> &mut MicroflowRecord<K, N> {
-        &mut self.regions[location.region].records[location.place.index()]
+    /// The record at a location.
+    pub(crate) fn parts(&mut self, location: Location) -> Parts<'_, K, N> {
+        self.regions[location.region].parts(location.place)
+    }
+
+    /// A copy of the record at a location.
+    pub(crate) fn record(&mut self, location: Location) -> MicroflowRecord<K, N> {
+        let region = &mut self.regions[location.region];
+        region.parts(location.place).record(&self.plan)
+    }
+
+    /// Stores another record of the same flow in its place, and returns the former.
+    pub(crate) fn replace(
+        &mut self,
+        location: Location,
+        record: &MicroflowRecord<K, N>,
+    ) -> MicroflowRecord<K, N> {
+        let mut parts = self.regions[location.region].parts(location.place);
+        let former = parts.record(&self.plan);
+        parts.set(record, &self.plan);
+        former
+    }
+
+    /// Merges a record whose packets arrived later into that at a location.
+    pub(crate) fn merge(&mut self, location: Location, later: &MicroflowRecord<K, N>) {
+        let mut parts = self.regions[location.region].parts(location.place);
+        parts.merge(later, &self.plan);
     }
 
     /// Lowers the due time of a bucket: a flow in it may be due at `due_ns`.
@@ -170,14 +197,14 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         due_ns: u64,
     ) -> Option<Location> {
         let region = self.region_of(hash);
-        let place = self.regions[region].insert(record, hash, due_ns)?;
+        let place = self.regions[region].insert(record, hash, due_ns, &self.plan)?;
         self.len += 1;
         Some(Location { region, place })
     }
 
     pub(crate) fn remove(&mut self, location: Location, hash: LaneHash) -> MicroflowRecord<K, N> {
         self.len -= 1;
-        self.regions[location.region].remove(location.place, hash)
+        self.regions[location.region].remove(location.place, hash, &self.plan)
     }
 
     /// The least recently active flow among a few neighbours of `hash`'s home; `None` where no
@@ -236,7 +263,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         self.moving = true;
         self.frontier = 0;
         self.moved = 0;
-        self.released = [0; 3];
+        self.released = [0; 4];
         true
     }
 
@@ -256,15 +283,16 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         self.moved = end;
         self.frontier = ((end as u64) << 32).div_ceil(u64::from(old_homes));
         let old = &mut self.regions[OLD];
-        let [of_lines, of_records, of_dues] = &mut self.released;
+        let [of_lines, of_records, of_states, of_dues] = &mut self.released;
         old.lines.release_before(of_lines, end);
         old.records.release_before(of_records, end * SLOTS);
+        old.states.release_before(of_states, end * SLOTS);
         old.dues_ns.release_before(of_dues, end);
         if end == old_homes as usize {
             *old = Region::new(0);
             self.moving = false;
             self.moved = 0;
-            self.released = [0; 3];
+            self.released = [0; 4];
         }
     }
 
@@ -288,10 +316,10 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
                 taken &= taken - 1;
                 let hash = hasher.hash(&old.records[place.index()].key);
                 if old.home(hash) == home {
-                    let record = old.remove(place, hash);
+                    let record = old.remove(place, hash, &self.plan);
                     // Due time 0: the next sweep checks the record, because the clock is not known
                     // here.
-                    if current.insert(&record, hash, 0).is_none() {
+                    if current.insert(&record, hash, 0, &self.plan).is_none() {
                         self.len -= 1;
                         refused.push(record);
                     }
@@ -311,7 +339,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         self.moving = false;
         self.frontier = 0;
         self.moved = 0;
-        self.released = [0; 3];
+        self.released = [0; 4];
         self.len = 0;
     }
 }

@@ -29,7 +29,7 @@ impl Pair {
     fn new(max_flows: usize, seed: u64) -> Self {
         let hasher = LaneHasher::new(&KeyHasher::new(seed));
         Self {
-            table: Table::new(max_flows),
+            table: Table::new(max_flows, turboflow_merge::Plan::default()),
             map: BTreeMap::new(),
             hasher,
         }

@@ -6,7 +6,7 @@ use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use turboflow_merge::{LANES, LaneHasher, MicroflowRecord, Vectors, Words};
 
 use crate::reach::Reach;
-use crate::region::Region;
+use crate::region::{Head, Region};
 use crate::tags::{SLOTS, TagLine, TagTwice};
 
 /// A region's base addresses and size as vectors, computed once per chunk.
@@ -62,7 +62,7 @@ impl Homes {
         view: &View<V::Words>,
     ) {
         let bucket_bytes = const {
-            let bytes = SLOTS * size_of::<MicroflowRecord<K, N>>();
+            let bytes = SLOTS * size_of::<Head<K>>();
             assert!(bytes <= u32::MAX as usize);
             bytes as u64
         };
@@ -95,13 +95,8 @@ impl Homes {
 
     /// A slot of the home bucket, or of a later bucket.
     #[inline(always)]
-    pub(crate) fn slot<const K: usize, const N: usize>(
-        &self,
-        lane: usize,
-        slot: usize,
-    ) -> *mut MicroflowRecord<K, N> {
-        let slots: *mut MicroflowRecord<K, N> =
-            with_exposed_provenance_mut(self.slots[lane] as usize);
+    pub(crate) fn slot<const K: usize>(&self, lane: usize, slot: usize) -> *mut Head<K> {
+        let slots: *mut Head<K> = with_exposed_provenance_mut(self.slots[lane] as usize);
         slots.wrapping_add(slot)
     }
 

@@ -41,6 +41,9 @@ unsafe impl<const K: usize, const N: usize> PlainBytes for turboflow_merge::Micr
 // SAFETY: an integer.
 unsafe impl PlainBytes for u64 {}
 
+// SAFETY: integers.
+unsafe impl<const N: usize> PlainBytes for [u64; N] {}
+
 /// Size of a huge page, in bytes.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
@@ -102,7 +105,8 @@ impl Mapping {
             return ZeroedArray {
                 map: None,
                 base: NonNull::dangling(),
-                len: 0,
+                // Of elements without size there are as many as asked for.
+                len,
             };
         }
         let base = self.next.cast::<T>();

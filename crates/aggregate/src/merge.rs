@@ -31,6 +31,7 @@ use crate::cache::{ExportSink, FlowCache};
 use crate::flow_table::CURRENT;
 use crate::homes::{Homes, View};
 use crate::reach::{Deep, Near, Reach, Way};
+use crate::region::{Head, States};
 use crate::tags::SLOTS;
 
 /// Records that pass through the stages together. Before each chunk, the table makes room for as
@@ -51,10 +52,25 @@ struct LookAhead<const K: usize, const N: usize, const RING: usize> {
     crowded: bool,
     homes: [Homes; RING],
     /// Slots of the flows.
-    flows: [[*mut MicroflowRecord<K, N>; LANES]; RING],
+    flows: [[*mut Head<K>; LANES]; RING],
+    /// Where their states are.
+    states: States<K, N>,
+    fetches_states: bool,
 }
 
 impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
+    /// For a chunk of `count` records.
+    #[inline(always)]
+    fn new(cache: &mut FlowCache<K, N>, count: usize) -> Self {
+        Self {
+            crowded: cache.is_crowded(count),
+            homes: [Homes::NONE; RING],
+            flows: [[std::ptr::null_mut(); LANES]; RING],
+            states: cache.table.regions()[CURRENT].states(),
+            fetches_states: cache.fetches_states(),
+        }
+    }
+
     /// Stage one without the prefetch of tag lines. The last block need not be full.
     #[inline(always)]
     fn begin<V: Vectors>(
@@ -115,19 +131,29 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
     fn fetch_flows<R: Reach>(&self, blocks: Range<usize>) {
         for block in blocks {
             for flow in self.flows[block % RING] {
-                R::fetch(flow);
+                self.fetch_flow::<R>(flow);
             }
         }
     }
 
+    #[inline(always)]
+    fn fetch_flow<R: Reach>(&self, flow: *mut Head<K>) {
+        R::fetch(flow);
+        if N > 0 && self.fetches_states {
+            R::fetch(self.states.of(flow));
+        }
+    }
+
+    /// The slot that stage two has found for a record: where its key and base are, and its state.
+    #[inline(always)]
+    fn slot(&self, block: usize, lane: usize) -> (*mut Head<K>, *mut [u64; N]) {
+        let flow = self.flows[block % RING][lane];
+        (flow, self.states.of(flow))
+    }
+
     /// Stage two for one record.
     #[inline(always)]
-    fn locate<V: Vectors>(
-        &mut self,
-        vectors: V,
-        block: usize,
-        lane: usize,
-    ) -> *mut MicroflowRecord<K, N> {
+    fn locate<V: Vectors>(&mut self, vectors: V, block: usize, lane: usize) -> *mut Head<K> {
         let homes = &self.homes[block % RING];
         // SAFETY: the tag line is that of a home bucket, in a region whose arrays outlive this
         // chunk.
@@ -147,11 +173,7 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
 /// opening a flow takes far longer, and the loop is faster without it.
 #[cold]
 #[inline(never)]
-fn search_on<const K: usize, const N: usize>(
-    homes: &Homes,
-    lane: usize,
-    crowded: bool,
-) -> *mut MicroflowRecord<K, N> {
+fn search_on<const K: usize>(homes: &Homes, lane: usize, crowded: bool) -> *mut Head<K> {
     let (home, tag) = (homes.line(lane), homes.tag(lane));
     let mut line = home;
     // SAFETY: each tag line is that of a home bucket, or of the bucket after one that overflowed,
@@ -171,7 +193,7 @@ fn search_on<const K: usize, const N: usize>(
     if crowded {
         // The new flow will displace one of these.
         for slot in home.neighbours(tag.tag()) {
-            prefetch(homes.slot::<K, N>(lane, slot));
+            prefetch(homes.slot::<K>(lane, slot));
         }
     }
     // The slot for a new flow. It is prefetched, and by stage three an earlier record may have
@@ -283,11 +305,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         const { assert!(RING.is_power_of_two() && RING >= 2) };
         debug_assert!(!self.table.is_moving());
         let apart = RING / 2;
-        let mut ahead = LookAhead::<K, N, RING> {
-            crowded: self.is_crowded(chunk.len()),
-            homes: [Homes::NONE; RING],
-            flows: [[std::ptr::null_mut(); LANES]; RING],
-        };
+        let mut ahead = LookAhead::<K, N, RING>::new(self, chunk.len());
         let (hasher, gate) = (self.hasher, vectors.gate(&self.cuts.gate));
         let view = View::of(vectors, &self.table.regions()[CURRENT]);
         let mut pending = PendingStates::new();
@@ -306,12 +324,13 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
                 // Prefetches for the block begun in the last iteration: the addresses of this block
                 // are still in vector registers.
                 ahead.homes[(begun - 1) % RING].fetch::<R>(lane);
-                let flow = ahead.flows[done % RING][lane];
-                self.finish(vectors, &gate, flow, microflow, sink, &mut pending);
-                R::fetch(ahead.locate(vectors, found, lane));
+                let slot = ahead.slot(done, lane);
+                self.finish(vectors, &gate, slot, microflow, sink, &mut pending);
+                let flow = ahead.locate(vectors, found, lane);
+                ahead.fetch_flow::<R>(flow);
             }
             if pending.room() < LANES {
-                pending.merge(vectors, &self.plan);
+                pending.merge(vectors, &self.table.plan);
             }
         }
         if long > 0 {
@@ -320,10 +339,10 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
         for done in long..count {
             let (found, begun) = (done + apart, done + RING);
-            pending.merge(vectors, &self.plan);
+            pending.merge(vectors, &self.table.plan);
             for (lane, microflow) in records_of(done).iter().enumerate() {
-                let flow = ahead.flows[done % RING][lane];
-                self.finish(vectors, &gate, flow, microflow, sink, &mut pending);
+                let slot = ahead.slot(done, lane);
+                self.finish(vectors, &gate, slot, microflow, sink, &mut pending);
             }
             if begun < count {
                 ahead.begin(vectors, &hasher, &view, begun, records_of(begun));
@@ -336,30 +355,41 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
                 ahead.fetch_flows::<R>(found..found + 1);
             }
         }
-        pending.merge(vectors, &self.plan);
+        pending.merge(vectors, &self.table.plan);
     }
 
-    /// Stage three for one record.
+    /// Whether states are prefetched with their records. Biflows have none while one direction was
+    /// seen.
+    fn fetches_states(&mut self) -> bool {
+        let seen = std::mem::take(&mut self.states_seen);
+        !self.table.plan.is_in_halves::<N>() || seen != 0
+    }
+
+    /// Stage three for one record. `flow` and `state` are the slot that stage two has found.
     #[inline(always)]
     fn finish<V: Vectors, S: ExportSink<K, N>>(
         &mut self,
         vectors: V,
         gate: &V::Gate,
-        flow: *mut MicroflowRecord<K, N>,
+        (flow, state): (*mut Head<K>, *mut [u64; N]),
         microflow: &MicroflowRecord<K, N>,
         sink: &mut S,
         pending: &mut PendingStates<N>,
     ) {
+        let plan = &self.table.plan;
         // SAFETY: stage two found the slot in a bucket of a region whose arrays live, and no other
-        // reference to it exists.
-        if vectors.merge_if_passes(gate, unsafe { &mut *flow }, microflow) {
-            // SAFETY: until the pending states are merged, here or at the end of the chunk, no flow
-            // record moves, and only its key and base are used.
-            unsafe { pending.push(flow, microflow) };
-        } else {
-            pending.merge(vectors, &self.plan);
-            // SAFETY: as for `merge_if_passes` above.
-            unsafe { self.merge_after_all(flow, microflow, sink) };
+        // reference to it exists. Until the pending states are merged, here or at the end of the
+        // chunk, no flow record moves, and only its key and base are used.
+        let merged =
+            unsafe { pending.merge_if_passes(vectors, plan, gate, flow, state, microflow) };
+        if !merged {
+            pending.merge(vectors, plan);
+            // SAFETY: as above.
+            unsafe { self.merge_after_all((flow, state), microflow, sink) };
+        }
+        if self.table.plan.is_in_halves::<N>() {
+            // SAFETY: the slot is still there: a chunk does not change the arrays.
+            self.states_seen |= unsafe { (*flow).base.has_other };
         }
     }
 
@@ -368,19 +398,21 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     /// is hardly longer than a cell, that is every record.
     ///
     /// # Safety
-    /// `found` is a slot of the table, and no reference to it lives.
+    /// `flow` and `state` are a slot of the table, and no reference to it lives.
     #[cold]
     #[inline(never)]
     unsafe fn merge_after_all(
         &mut self,
-        found: *mut MicroflowRecord<K, N>,
+        (flow, state): (*mut Head<K>, *mut [u64; N]),
         microflow: &MicroflowRecord<K, N>,
         sink: &mut impl ExportSink<K, N>,
     ) {
         // SAFETY: the caller guarantees it.
-        let flow = unsafe { &mut *found };
+        let (flow, state) = unsafe { (&mut *flow, &mut *state) };
         if flow.key == microflow.key && self.cuts.certainly_merges(&flow.base, &microflow.base) {
-            flow.merge(microflow, &self.plan);
+            self.table
+                .plan
+                .merge_apart(&mut flow.base, state, microflow);
         } else {
             self.merge_with_care(microflow, sink);
         }

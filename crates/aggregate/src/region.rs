@@ -7,8 +7,10 @@
 //!
 //! Tags and records lie in separate arrays. Where both lines of a lookup lie in one page, the
 //! hardware prefetcher of some processors is triggered, and random lookups took twice the time.
+//! The states of records, their further words, have an array of their own too: biflows seen in one
+//! direction have none (`Layout::in_halves`), and untouched pages take no memory.
 
-use turboflow_merge::{LaneHash, MicroflowRecord, Plain};
+use turboflow_merge::{Base, LaneHash, MicroflowRecord, Plain, Plan};
 
 use crate::memory::{Mapping, ZeroedArray};
 use crate::tags::{SLOTS, TagLine, TagTwice};
@@ -30,9 +32,57 @@ impl Place {
     }
 }
 
+/// A record without its state.
+pub(crate) type Head<const K: usize> = MicroflowRecord<K, 0>;
+
+/// A record whose state is stored apart.
+pub(crate) struct Parts<'a, const K: usize, const N: usize> {
+    pub(crate) head: &'a mut Head<K>,
+    state: &'a mut [u64; N],
+}
+
+impl<const K: usize, const N: usize> Parts<'_, K, N> {
+    /// The record in one piece.
+    #[inline(always)]
+    pub(crate) fn record(&self, plan: &Plan) -> MicroflowRecord<K, N> {
+        let Head { key, base, .. } = *self.head;
+        let mut record = MicroflowRecord {
+            key,
+            base,
+            state: [0; N],
+        };
+        if has_state(&base, plan.is_in_halves::<N>()) {
+            record.state = *self.state;
+        }
+        record
+    }
+
+    /// Stores another record in its place.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, record: &MicroflowRecord<K, N>, plan: &Plan) {
+        self.head.key = record.key;
+        self.head.base = record.base;
+        if has_state(&record.base, plan.is_in_halves::<N>()) {
+            *self.state = record.state;
+        }
+    }
+
+    /// Merges a record whose packets arrived later.
+    pub(crate) fn merge(&mut self, later: &MicroflowRecord<K, N>, plan: &Plan) {
+        plan.merge_apart(&mut self.head.base, self.state, later);
+    }
+}
+
+/// Whether the state of a record means something.
+#[inline(always)]
+const fn has_state(base: &Base, in_halves: bool) -> bool {
+    !in_halves || base.has_other != 0
+}
+
 pub(crate) struct Region<const K: usize, const N: usize> {
     pub(crate) lines: ZeroedArray<TagLine>,
-    pub(crate) records: ZeroedArray<MicroflowRecord<K, N>>,
+    pub(crate) records: ZeroedArray<Head<K>>,
+    pub(crate) states: ZeroedArray<[u64; N]>,
     /// For each bucket, a lower bound on the due times of its flows: a sweep skips most buckets.
     pub(crate) dues_ns: ZeroedArray<u64>,
     homes: u32,
@@ -62,6 +112,7 @@ impl<const K: usize, const N: usize> Region<K, N> {
         Some(Self {
             lines: memory.array(buckets),
             records: memory.array(buckets * SLOTS),
+            states: memory.array(buckets * SLOTS),
             dues_ns: memory.array(buckets),
             homes,
         })
@@ -74,7 +125,7 @@ impl<const K: usize, const N: usize> Region<K, N> {
 
     /// Memory of a region with `homes` home buckets once all of it is touched, in bytes.
     pub(crate) const fn size_bytes(homes: usize) -> usize {
-        let record = size_of::<MicroflowRecord<K, N>>();
+        let record = size_of::<Head<K>>() + size_of::<[u64; N]>();
         Self::buckets_for(homes) * (size_of::<TagLine>() + SLOTS * record + size_of::<u64>())
     }
 
@@ -124,6 +175,7 @@ impl<const K: usize, const N: usize> Region<K, N> {
         record: &MicroflowRecord<K, N>,
         hash: LaneHash,
         due_ns: u64,
+        plan: &Plan,
     ) -> Option<Place> {
         let home = self.home(hash);
         let bucket =
@@ -134,7 +186,7 @@ impl<const K: usize, const N: usize> Region<K, N> {
         let slot = self.lines[bucket].free(Plain).trailing_zeros() as usize;
         let place = Place { bucket, slot };
         self.lines[bucket].set(slot, hash.tag());
-        self.records[place.index()] = *record;
+        self.parts(place).set(record, plan);
         self.note_due(bucket, due_ns);
         Some(place)
     }
@@ -148,15 +200,55 @@ impl<const K: usize, const N: usize> Region<K, N> {
 
     /// Removes a record. Its key is zeroed, so that a slot found before the removal is recognised
     /// as stale.
-    pub(crate) fn remove(&mut self, place: Place, hash: LaneHash) -> MicroflowRecord<K, N> {
+    pub(crate) fn remove(
+        &mut self,
+        place: Place,
+        hash: LaneHash,
+        plan: &Plan,
+    ) -> MicroflowRecord<K, N> {
         let home = self.home(hash);
         for passed in &mut self.lines[home..place.bucket] {
             passed.forget_passing();
         }
         self.lines[place.bucket].clear(place.slot);
-        let record = &mut self.records[place.index()];
-        let taken = *record;
-        record.key = [0; K];
+        let parts = self.parts(place);
+        let taken = parts.record(plan);
+        parts.head.key = [0; K];
         taken
+    }
+
+    /// The record at that place.
+    #[inline(always)]
+    pub(crate) fn parts(&mut self, place: Place) -> Parts<'_, K, N> {
+        Parts {
+            head: &mut self.records[place.index()],
+            state: &mut self.states[place.index()],
+        }
+    }
+
+    /// Where the states lie, to find that of a record by the address of the record.
+    #[inline(always)]
+    pub(crate) const fn states(&self) -> States<K, N> {
+        States {
+            records: self.records.as_pointer(),
+            states: self.states.as_pointer(),
+        }
+    }
+}
+
+/// The addresses of records and of their states.
+#[derive(Clone, Copy)]
+pub(crate) struct States<const K: usize, const N: usize> {
+    records: *mut Head<K>,
+    states: *mut [u64; N],
+}
+
+impl<const K: usize, const N: usize> States<K, N> {
+    /// The state of a record of the region.
+    #[inline(always)]
+    pub(crate) fn of(&self, record: *mut Head<K>) -> *mut [u64; N] {
+        let offset_bytes = record.addr().wrapping_sub(self.records.addr());
+        self.states
+            .wrapping_add(offset_bytes / size_of::<Head<K>>())
     }
 }

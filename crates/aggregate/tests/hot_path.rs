@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use turboflow_aggregate::{CacheConfig, Cell, FlowCache, Timeouts, Way};
-use turboflow_merge::{Complement, KeyHasher, Layout, Marks, MicroflowRecord};
+use turboflow_merge::{Base, Complement, KeyHasher, Layout, Marks, MicroflowRecord};
 use turboflow_record::{Definition, Feature, Input, Op};
 
 type Record<const N: usize> = MicroflowRecord<2, N>;
@@ -29,6 +29,7 @@ struct Stream {
     state: u64,
     now_ns: u64,
     flows: u64,
+    in_halves: bool,
 }
 
 impl Stream {
@@ -60,7 +61,35 @@ impl Stream {
         record.base.min_ttl = Complement::of((random % 60) as u8);
         record.base.max_ttl = 100 + (random % 60) as u8;
         record.state = std::array::from_fn(|word| random.wrapping_mul(word as u64 + 3) % 1_000);
+        if self.in_halves {
+            Self::direct(&mut record, random);
+        }
         record
+    }
+
+    /// Gives a record in halves its direction, and some also packets of the other one. The states
+    /// of all others mean nothing.
+    fn direct<const N: usize>(record: &mut Record<N>, random: u64) {
+        let base = &mut record.base;
+        if random & 64 != 0 {
+            base.marks.0 |= Marks::STARTS_REVERSED;
+        }
+        if random % 7 == 0 {
+            let other = Base {
+                packets: 2,
+                marks: Marks(0),
+                ..*base
+            };
+            (base.packets, base.bytes) = (base.packets + 2, base.bytes + other.bytes);
+            base.has_other = 1;
+            let state = other
+                .words()
+                .into_iter()
+                .chain([base.first_ns, base.last_ns]);
+            for (word, value) in record.state.iter_mut().zip(state) {
+                *word = value;
+            }
+        }
     }
 }
 
@@ -83,6 +112,7 @@ fn compare<const N: usize>(
         state: seed,
         now_ns: 1_000,
         flows,
+        in_halves: layout.is_in_halves(),
     };
     let mut pending: Vec<Record<N>> = Vec::new();
     let cell_ns = timeouts.cell_ns(1_000);
@@ -171,6 +201,8 @@ proptest! {
         let layout = Layout::compile(&definition, false).unwrap();
         assert_eq!(layout.state_words(), 8);
         compare::<8>(&layout, seed, flows, 10_000, batch, timeouts, way);
+        let halves = Layout::compile(&Definition::default(), true).unwrap().in_halves();
+        compare::<8>(&halves, seed, flows, 10_000, batch, timeouts, way);
     }
 }
 
@@ -211,6 +243,7 @@ fn a_flood_of_keys_stays_within_the_memory_announced() {
         state: 5,
         now_ns: 1_000,
         flows: u64::MAX,
+        in_halves: false,
     };
     let mut packets = 0;
     for _ in 0..1_000 {

@@ -41,8 +41,9 @@ pub struct Base {
     /// Why the record ended: a value of [`EndReason`](turboflow_record::EndReason), or 0 while the
     /// flow is open.
     pub end_reason: u8,
-    /// Zero; fills the record to 48 bytes.
-    pub padding: u8,
+    /// 1 if the state holds the packets of a second direction: see
+    /// [`Layout::in_halves`](crate::Layout::in_halves). Else 0.
+    pub has_other: u8,
     /// OR of the 12-bit TCP flags.
     pub tcp_flags: u16,
     /// Type of service or traffic class of the first packet.
@@ -189,7 +190,7 @@ impl Base {
                 min_ttl: Complement(rest as u8),
                 max_ttl: (rest >> 8) as u8,
                 end_reason: (rest >> 16) as u8,
-                padding: (rest >> 24) as u8,
+                has_other: (rest >> 24) as u8,
                 tcp_flags: (rest >> 32) as u16,
                 tos: (rest >> 48) as u8,
                 marks: Marks((rest >> 56) as u8),
@@ -206,7 +207,7 @@ impl Base {
         let small = self.min_ttl.0 as u64
             | (self.max_ttl as u64) << 8
             | (self.end_reason as u64) << 16
-            | (self.padding as u64) << 24
+            | (self.has_other as u64) << 24
             | (self.tcp_flags as u64) << 32
             | (self.tos as u64) << 48
             | (self.marks.0 as u64) << 56;
@@ -269,10 +270,7 @@ impl<const K: usize, const N: usize> MicroflowRecord<K, N> {
     /// Merges a record of the same flow whose packets arrived later.
     #[inline(always)]
     pub fn merge(&mut self, later: &Self, plan: &Plan) {
-        self.base.merge(&later.base);
-        if N > 0 {
-            plan.merge(&mut self.state, &later.state);
-        }
+        plan.merge_apart(&mut self.base, &mut self.state, later);
     }
 }
 

@@ -2,6 +2,7 @@
 //! Pairs of records whose further words have not merged yet. These words are merged for many pairs
 //! together, so that the plan is looked up once for all of them.
 
+use crate::layout::merge_halves;
 use crate::layout::pair::{PAIRS, Pair};
 use crate::{MicroflowRecord, Plan, Vectors};
 
@@ -35,7 +36,79 @@ impl<const N: usize> PendingStates<N> {
     /// How many pairs fit. Unlimited if records have no further words.
     pub const ROOM: usize = if N == 0 { usize::MAX } else { PAIRS };
 
-    /// Registers the state of `later` to be merged into that of `flow`, after all earlier pairs.
+    /// Merges `later` into a flow, if the keys are equal and the gate passes it. Returns whether it
+    /// did. Further words are merged with those of all other pairs, later.
+    ///
+    /// `flow` may be stored apart from its further words, `state`.
+    ///
+    /// # Panics
+    /// If [`Self::ROOM`] pairs are pending.
+    ///
+    /// # Safety
+    /// As for [`PendingStates::push`]. The flow, its state and `later` are valid, and no other
+    /// reference to them lives during the call.
+    #[inline(always)]
+    pub unsafe fn merge_if_passes<V: Vectors, const K: usize, const M: usize>(
+        &mut self,
+        vectors: V,
+        plan: &Plan,
+        gate: &V::Gate,
+        flow: *mut MicroflowRecord<K, M>,
+        state: *mut [u64; N],
+        later: *const MicroflowRecord<K, N>,
+    ) -> bool {
+        // SAFETY: the caller ensures that all are valid and not referred to elsewhere. The state
+        // may be part of the flow: references are to one of its fields each, or to the whole flow
+        // alone.
+        let (record, passes) = unsafe {
+            let record = &*later;
+            let base = &raw mut (*flow).base;
+            if plan.is_in_halves::<N>() && !(*base).is_of_one_direction_with(&record.base) {
+                let passes = vectors.same_key(&(*flow).key, &record.key)
+                    && gate.as_ref().passes(&*base, &record.base);
+                if passes {
+                    merge_halves(&mut *base, &mut *state, &record.base, &record.state);
+                }
+                return passes;
+            }
+            (record, vectors.merge_if_passes(gate, &mut *flow, record))
+        };
+        if passes && !plan.is_in_halves::<N>() {
+            // SAFETY: as required of the caller.
+            unsafe { self.push(state, &raw const record.state) };
+        }
+        passes
+    }
+
+    /// Merges `later`, which began no earlier, into a record of the same flow. Further words are
+    /// merged later.
+    ///
+    /// # Panics
+    /// If [`Self::ROOM`] pairs are pending.
+    ///
+    /// # Safety
+    /// As for [`PendingStates::push`]. Both are valid, and no other reference to them lives during
+    /// the call.
+    #[inline(always)]
+    pub unsafe fn merge_in_order<V: Vectors, const K: usize>(
+        &mut self,
+        vectors: V,
+        plan: &Plan,
+        flow: *mut MicroflowRecord<K, N>,
+        later: *const MicroflowRecord<K, N>,
+    ) {
+        // SAFETY: as required of the caller.
+        unsafe {
+            if plan.is_in_halves::<N>() {
+                return (*flow).merge(&*later, plan);
+            }
+            vectors.merge_in_order(&mut (*flow).base, &(*later).base);
+            self.push(&raw mut (*flow).state, &raw const (*later).state);
+        }
+    }
+
+    /// Registers the state of a later record to be merged into that of a flow, after all earlier
+    /// pairs.
     ///
     /// It does not merge, even if it is full: a call to such a large function would make the
     /// compiler keep everything else in the caller's loop out of registers.
@@ -44,20 +117,14 @@ impl<const N: usize> PendingStates<N> {
     /// If [`Self::ROOM`] pairs are pending.
     ///
     /// # Safety
-    /// The caller must call [`PendingStates::merge`]. Until then both records stay in place, their
-    /// states are not changed, and the flow's state is not read. `later` is not the flow of a
-    /// pending pair.
+    /// The caller must call [`PendingStates::merge`]. Until then both states stay in place, they
+    /// are not changed, and the flow's is not read. `later` is not the state of a pending pair's
+    /// flow.
     #[inline(always)]
-    pub unsafe fn push<const K: usize>(
-        &mut self,
-        flow: *mut MicroflowRecord<K, N>,
-        later: *const MicroflowRecord<K, N>,
-    ) {
+    pub unsafe fn push(&mut self, flow: *mut [u64; N], later: *const [u64; N]) {
         if N == 0 {
             return;
         }
-        // SAFETY: the caller ensures that the records are valid.
-        let (flow, later) = unsafe { (&raw mut (*flow).state, &raw const (*later).state) };
         self.pairs[self.count] = Pair {
             flow: flow.cast(),
             later: later.cast(),
@@ -111,7 +178,7 @@ mod tests {
         let later = flow;
         let mut pending = PendingStates::new();
         // SAFETY: both live until the merge.
-        unsafe { pending.push(&raw mut flow, &raw const later) };
+        unsafe { pending.push(&raw mut flow.state, &raw const later.state) };
         pending.merge(Plain, layout.plan());
     }
 }

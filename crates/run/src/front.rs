@@ -141,6 +141,8 @@ impl FrontReport {
 enum RecordKind {
     /// Default definition: copied field by field.
     Default,
+    /// Biflows in halves with the 5-tuple as key: copied field by field, too.
+    Halves,
     /// Compiled plan with the 5-tuple as key, in records for IPv4 and for IPv6.
     ByFamily,
     /// Compiled plan with any key.
@@ -164,6 +166,7 @@ impl<const N: usize> Front<N> {
         let record_kind = match layout.key_widths() {
             KeyWidths::Wide => RecordKind::Wide,
             KeyWidths::ByFamily if N == 0 && !config.biflow => RecordKind::Default,
+            KeyWidths::ByFamily if layout.plan().is_in_halves::<N>() => RecordKind::Halves,
             KeyWidths::ByFamily => RecordKind::ByFamily,
         };
         let parser = ParserConfig {
@@ -202,7 +205,7 @@ impl<const N: usize> Front<N> {
 
     /// Takes frames in order of arrival.
     pub(crate) fn frames(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
-        if self.record_kind == RecordKind::Default
+        if matches!(self.record_kind, RecordKind::Default | RecordKind::Halves)
             && self.feed.pending.len() == 1
             && !self.reassembles
         {
@@ -212,12 +215,15 @@ impl<const N: usize> Front<N> {
         }
     }
 
-    /// The hot path: default definition, one shard. Takes runs of plain packets, and single frames
-    /// of any other kind between them.
+    /// The hot path: default definition or its biflows, one shard. Takes runs of plain packets, and
+    /// single frames of any other kind between them.
     fn frames_to_one_shard(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
         let mut rest = frames;
         while !rest.is_empty() {
-            let plain = self.plain_frames(rest);
+            let plain = match self.record_kind {
+                RecordKind::Halves => self.plain_frames(rest, Layout::open_plain_v4),
+                _ => self.plain_frames(rest, |_, packet| MicroflowRecord::of_v4(packet)),
+            };
             self.report.frames += plain as u64;
             rest = &rest[plain..];
             if self.feed.pending[0].v4.len() >= batch_records::<N>() {
@@ -231,7 +237,12 @@ impl<const N: usize> Front<N> {
 
     /// Makes records of plain IPv4 packets of the current cell until it meets another frame or the
     /// batch is full. Returns how many frames it took. All its counters stay in registers.
-    fn plain_frames(&mut self, frames: &[Frame<'_>]) -> usize {
+    #[inline(always)]
+    fn plain_frames(
+        &mut self,
+        frames: &[Frame<'_>],
+        record_of: impl Fn(&Layout, &Packet) -> MicroflowRecord<WORDS_V4, N>,
+    ) -> usize {
         let records = &mut self.feed.pending[0].v4;
         let room = batch_records::<N>().saturating_sub(records.len());
         records.reserve(room);
@@ -250,7 +261,7 @@ impl<const N: usize> Front<N> {
             latest_ns = packet.timestamp_ns.max(latest_ns);
             frame_bytes += u64::from(frame.wire_length_bytes);
             packet_bytes += u64::from(packet.ip_length_bytes);
-            slot.write(MicroflowRecord::of_v4(&packet));
+            slot.write(record_of(&self.layout, &packet));
             count += 1;
         }
         // SAFETY: the loop initialised `count` records past the previous length.
@@ -282,7 +293,7 @@ impl<const N: usize> Front<N> {
             self.report.frame_bytes += u64::from(frame.wire_length_bytes);
             values.clear();
             let parsed = match self.record_kind {
-                RecordKind::Default => self.parser.parse(frame),
+                RecordKind::Default | RecordKind::Halves => self.parser.parse(frame),
                 _ => self.parser.parse_with_inputs(frame, &mut values),
             };
             // At every frame, so that records do not depend on how frames were batched.
@@ -345,10 +356,10 @@ impl<const N: usize> Front<N> {
                 let record = MicroflowRecord::of_v6(packet);
                 self.feed.push(record, |pending| &mut pending.v6, shards);
             }
-            (RecordKind::ByFamily, Family::V4) => {
+            (RecordKind::ByFamily | RecordKind::Halves, Family::V4) => {
                 self.open::<_, WORDS_V4>(vectors, packet, values, |to| &mut to.v4, shards);
             }
-            (RecordKind::ByFamily, Family::V6) => {
+            (RecordKind::ByFamily | RecordKind::Halves, Family::V6) => {
                 self.open::<_, WORDS_V6>(vectors, packet, values, |to| &mut to.v6, shards);
             }
             (RecordKind::Wide, _) => {

@@ -100,7 +100,9 @@ impl Meter {
         config: &PipelineConfig,
         deliver: &mut dyn FnMut(usize) -> DeliverRecords,
     ) -> Result<Self, ConfigError> {
-        let layout = config.compile()?;
+        // Engines elsewhere fill state words; packets of this process need none where their biflows
+        // can be in halves.
+        let layout = config.compile()?.in_halves();
         let work = with_state_words!(layout.state_words(), N => {
             start::<N>(config, &layout, deliver)?
         });

@@ -113,6 +113,7 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
             prefetch(self.slots.as_ptr().wrapping_add(*place as usize));
         }
         let (slots, mut pending) = (self.slots.as_mut_ptr(), PendingStates::new());
+        let plan = &self.plan;
         let mut merged_up_to = 0;
         while merged_up_to < packets.len() {
             let end = packets
@@ -126,26 +127,28 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
                     ahead[index % PREFETCH_DISTANCE] = slot;
                     prefetch(slots.wrapping_add(slot as usize));
                 }
-                // SAFETY: the hash selects a slot of the table, which is not empty, and no other
-                // reference into the table lives.
-                let (slot, resident) = unsafe {
-                    let slot = slots.add(place as usize);
-                    (slot, &mut *slot)
+                // SAFETY: the hash selects a slot of the table, which is not empty.
+                let slot = unsafe { slots.add(place as usize) };
+                // SAFETY: no other reference into the table lives. Until the pending states are
+                // merged, no record leaves the table, and only its key and base are read.
+                let merged = unsafe {
+                    let state = &raw mut (*slot).state;
+                    cell.may_join_at_once(&(*slot).base, &packet.base)
+                        && pending.merge_if_passes(vectors, plan, &gate, slot, state, packet)
                 };
-                let merged = cell.may_join_at_once(&resident.base, &packet.base)
-                    && vectors.merge_if_passes(&gate, resident, packet);
-                if merged || cell.joins(resident, packet) {
-                    if !merged {
-                        vectors.merge_in_order(&mut resident.base, &packet.base);
-                    }
-                    // SAFETY: until the pending states are merged, no record leaves the table, and
-                    // only its key and base are read.
-                    unsafe { pending.push(slot, packet) };
+                if merged {
+                    continue;
+                }
+                // SAFETY: no other reference into the table lives.
+                let resident = unsafe { &mut *slot };
+                if cell.joins(resident, packet) {
+                    // SAFETY: as for the merge above.
+                    unsafe { pending.merge_in_order(vectors, plan, slot, packet) };
                 } else if resident.key == [0; K] {
                     self.occupied.push(place);
                     *resident = *packet;
                 } else {
-                    pending.merge(vectors, &self.plan);
+                    pending.merge(vectors, plan);
                     // SAFETY: as above. The reference is taken again because the pending merge may
                     // have written this record.
                     let resident = unsafe { &mut *slot };
@@ -156,7 +159,7 @@ impl<const K: usize, const N: usize> SoftwareEngine<K, N> {
                     *resident = *packet;
                 }
             }
-            pending.merge(vectors, &self.plan);
+            pending.merge(vectors, plan);
             merged_up_to = end;
         }
     }

@@ -99,6 +99,24 @@ fn keeps_the_laws_with_more_flows_than_slots() {
     }
 }
 
+/// Records of biflows in halves: few packets, and more flows than slots.
+#[test]
+fn keeps_the_laws_with_biflows_in_halves() {
+    let few = (0..100).map(|seed| (SequenceShape::random(seed, 10 + seed as usize), seed));
+    let many = (0..2).map(|seed| {
+        let shape = SequenceShape::random(seed, 2_000);
+        (SequenceShape { keys: 800, ..shape }, seed)
+    });
+    for (mut shape, seed) in few.chain(many) {
+        shape.options.biflow = true;
+        let sequence = Sequence::of_packets("random", random_packets(seed, &shape));
+        let setup = setup_for(seed, &Definition::default(), &shape);
+        let layout = setup.layout.clone().in_halves();
+        assert!(layout.is_in_halves());
+        holds(&Setup { layout, ..setup }, &sequence);
+    }
+}
+
 #[test]
 fn keeps_the_laws_with_every_op() {
     for (seed, definition) in (0..).zip(each_op_alone()) {

@@ -128,7 +128,7 @@ impl Implementation for ByPlan<'_> {
         // SAFETY: upheld by the caller of `merge`.
         unsafe {
             vectors.merge_in_order(&mut (*flow).base, &later.base);
-            pending.push(flow, later);
+            pending.push(&raw mut (*flow).state, &raw const later.state);
             if pending.room() == 0 {
                 pending.merge(vectors, self.0.plan());
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The laws that an engine must keep, each as a function of a trial.
 
-use turboflow_merge::MicroflowRecord;
+use turboflow_merge::{HALVES_WORDS, Layout, MicroflowRecord};
 use turboflow_record::{Packet, Rejected, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 
 use super::cells::Moment;
@@ -44,7 +44,7 @@ impl Trial<'_> {
             };
             let record: Record = layout.open(packet, values);
             match &mut total {
-                Some(total) => total.merge(&record, layout.plan()),
+                Some(total) => merge(total, &record, layout),
                 None => total = Some(record),
             }
         }
@@ -55,7 +55,7 @@ impl Trial<'_> {
     pub(super) fn merged(&self, flow: &Flow<'_>) -> Option<Record> {
         let mut records = flow.runs.iter().map(|run| run.record);
         let mut total = *records.next()?;
-        records.for_each(|record| total.merge(record, self.setup.layout.plan()));
+        records.for_each(|record| merge(&mut total, record, &self.setup.layout));
         Some(total)
     }
 
@@ -65,9 +65,24 @@ impl Trial<'_> {
     }
 }
 
+/// Merges a record whose packets arrived later. Those in halves merge in their own size.
+fn merge(total: &mut Record, later: &Record, layout: &Layout) {
+    if !layout.is_in_halves() {
+        return total.merge(later, layout.plan());
+    }
+    let [mut to, from] = [&*total, later].map(|record| MicroflowRecord {
+        key: record.key,
+        base: record.base,
+        state: std::array::from_fn::<_, HALVES_WORDS, _>(|word| record.state[word]),
+    });
+    to.merge(&from, layout.plan());
+    total.base = to.base;
+    total.state[..HALVES_WORDS].copy_from_slice(&to.state);
+}
+
 impl Lane {
     /// The table that a packet belongs to.
-    pub(super) fn of(layout: &turboflow_merge::Layout, packet: &Packet) -> Self {
+    pub(super) fn of(layout: &Layout, packet: &Packet) -> Self {
         match (layout.key_widths(), packet.tuple.family()) {
             (turboflow_merge::KeyWidths::Wide, _) => Self::Wide,
             (_, turboflow_record::Family::V4) => Self::V4,

@@ -10,6 +10,7 @@ mod blocks;
 mod export;
 mod form;
 mod gap;
+mod halves;
 mod key;
 mod limits;
 mod moments;
@@ -31,15 +32,18 @@ use std::sync::Arc;
 use crate::{Base, Machine, Marks, MicroflowRecord, Vectors, WithVectors};
 use export::{Buffers, FeatureColumn, KeyColumn};
 use form::{BaseField, Form, FormMaker, Number, column_kind, is_nullable};
+pub use halves::HALVES_WORDS;
+use halves::{HalfWord, words_in_halves};
 pub use key::KeySlot;
 use key::{FAMILY_SHIFT, KeyPlan, OUTER_FAMILY_SHIFT, counterpart, number_slot};
 pub use plan::Plan;
+pub(crate) use plan::merge_halves;
 use program::{Program, needs_input};
-use rows::RecordRows;
+use rows::{RecordRows, RowBuffers, Sides};
 pub use steps::{KeySteps, StateStep, Steps};
 use turboflow_record::{
     Column, ColumnKind, Definition, Feature, FlowBatch, Input, InputSet, InputValues,
-    InvalidDefinition, KeyField, Packet, Schema, WORDS_V6,
+    InvalidDefinition, KeyField, Packet, Schema, WORDS_V4, WORDS_V6,
 };
 use turboflow_record::{END_REASON, REVERSE};
 pub use words::StateContent;
@@ -74,6 +78,8 @@ pub struct Layout {
     compiled: Arc<Compiled>,
     plan: Plan,
     initiator: Initiator,
+    /// Whether its records are in halves.
+    halves: bool,
 }
 
 /// Who is the initiator of a biflow, unless exactly one side sent a SYN without ACK: then that
@@ -120,6 +126,8 @@ struct Compiled {
     key_columns: [Vec<KeyColumn>; 2],
     feature_columns: Vec<FeatureColumn>,
     words: Words,
+    /// What the state words hold, if records can be in halves.
+    half_words: Option<Vec<HalfWord>>,
     /// The words that count the packets in the direction of the key, and against it, in biflows.
     sent: Option<[u16; 2]>,
     state_words: usize,
@@ -156,13 +164,39 @@ impl Layout {
             state_words,
             programs: [false, true].map(|reversed| Program::new(&words, state_words, reversed)),
             machine: Machine::detect(),
+            half_words: biflow.then(|| words_in_halves(&words)).flatten(),
             words,
         };
         Ok(Self {
             compiled: Arc::new(compiled),
             plan,
             initiator: Initiator::default(),
+            halves: false,
         })
+    }
+
+    /// This layout with its records in halves, if that is possible: in biflows whose features are
+    /// all fields of [`Base`], in each direction. The columns stay the same.
+    ///
+    /// The base of such a record holds packets, bytes, times and marks of both directions, and the
+    /// other fields of the direction of its first packet. Its state of [`HALVES_WORDS`] words holds
+    /// the rest, once both directions have been seen; before, it is not used.
+    #[must_use]
+    pub fn in_halves(self) -> Self {
+        if self.compiled.half_words.is_none() {
+            return self;
+        }
+        Self {
+            halves: true,
+            plan: Plan::of_halves(),
+            ..self
+        }
+    }
+
+    /// Whether its records are in halves: see [`Layout::in_halves`].
+    #[must_use]
+    pub const fn is_in_halves(&self) -> bool {
+        self.halves
     }
 
     /// This layout with another rule on the initiators of biflows.
@@ -195,7 +229,11 @@ impl Layout {
     /// The number of words for further features, one of [`STATE_WORDS`].
     #[must_use]
     pub fn state_words(&self) -> usize {
-        self.compiled.state_words
+        if self.halves {
+            HALVES_WORDS
+        } else {
+            self.compiled.state_words
+        }
     }
 
     /// Whether the two directions of a flow are joined.
@@ -221,7 +259,8 @@ impl Layout {
     }
 
     /// How a packet becomes a record, for engines that implement this themselves. For one direction
-    /// only: biflows are joined where both directions are seen.
+    /// only: biflows are joined where both directions are seen. It is that of records with state
+    /// words, also where this layout has its records in halves.
     #[must_use]
     pub fn steps(&self) -> Steps {
         Steps::new(&self.compiled.words, &self.compiled.key)
@@ -264,7 +303,7 @@ impl Layout {
             base: self.base(packet, reversed),
             state: [0; N],
         };
-        if N > 0 {
+        if N > 0 && !self.halves {
             self.compiled.machine.run(OpenState {
                 program: &self.compiled.programs[usize::from(reversed)],
                 state: &mut record.state,
@@ -274,6 +313,25 @@ impl Layout {
             });
         }
         record
+    }
+
+    /// [`Layout::open`] for an IPv4 packet, where keys are 5-tuples and records need no state for
+    /// one packet: in halves.
+    #[inline(always)]
+    #[must_use]
+    pub fn open_plain_v4<const N: usize>(&self, packet: &Packet) -> MicroflowRecord<WORDS_V4, N> {
+        let reversed = key::is_reversed(&packet.tuple);
+        let tuple = if reversed {
+            packet.tuple.reversed()
+        } else {
+            packet.tuple
+        };
+        let [w0, w1, ..] = *tuple.raw_words();
+        MicroflowRecord {
+            key: [w0, w1],
+            base: self.base(packet, reversed),
+            state: [0; N],
+        }
     }
 
     /// Overwrites `state` with that of a single packet: the last step of [`Layout::open`], for
@@ -288,7 +346,7 @@ impl Layout {
         inputs: &InputValues,
         reversed: bool,
     ) {
-        if N > 0 {
+        if N > 0 && !self.halves {
             vectors.run(OpenState {
                 program: &self.compiled.programs[usize::from(reversed)],
                 state,
@@ -309,11 +367,15 @@ impl Layout {
         batch: &mut FlowBatch,
     ) {
         let compiled = &*self.compiled;
-        assert_eq!(N, compiled.state_words, "records must have this layout");
+        assert_eq!(N, self.state_words(), "records must have this layout");
         let keys = &compiled.key_columns[usize::from(K == WORDS_V6)];
-        let (mut buffers, mut flips) = (Buffers::default(), Vec::new());
+        let sides = match &compiled.half_words {
+            Some(words) if self.halves => Sides::Halves(words),
+            _ => Sides::Words(compiled.sent),
+        };
+        let (mut buffers, mut row_buffers) = (Buffers::default(), RowBuffers::default());
         for run in records.chunks(ROWS_AT_ONCE) {
-            let rows = RecordRows::new(run, &mut flips, compiled.sent);
+            let rows = RecordRows::new(run, &mut row_buffers, sides);
             batch.extend(run.len(), |index, values| match keys.get(index) {
                 Some(key) => key.fill(&rows, values, &mut buffers),
                 None => {

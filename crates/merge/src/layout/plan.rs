@@ -8,9 +8,11 @@ use std::sync::Arc;
 #[cfg(target_arch = "x86_64")]
 use super::blocks::{BlockLanes, BoundaryGap, GapMeasurement};
 use super::gap::GapWords;
+use super::halves::{self, HALVES_WORDS};
 #[cfg(target_arch = "x86_64")]
 use super::pair::{PAIRS, Pair};
 use super::words::{BLOCK, Class, Ends, ListWords, MAX_GAPS, Side, Words, add_wide, read_wide};
+use crate::{Base, MicroflowRecord};
 
 /// The merge program of a layout: a few loops over contiguous words, which never look at features.
 ///
@@ -27,6 +29,8 @@ pub struct Plan {
     measurement: GapMeasurement,
     lists: Arc<[ListWords]>,
     gaps: Arc<[GapWords]>,
+    /// Whether records are in halves, so that none of the above applies.
+    in_halves: bool,
 }
 
 /// The words of a block that belong to each class, as masks: all ones, or 0.
@@ -68,6 +72,42 @@ impl Plan {
             measurement: GapMeasurement::of(&gaps),
             lists,
             gaps,
+            in_halves: false,
+        }
+    }
+
+    /// The plan of records in halves.
+    pub(super) fn of_halves() -> Self {
+        Self {
+            state_words: HALVES_WORDS,
+            in_halves: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether records are in halves: see [`Layout::in_halves`](crate::Layout::in_halves). The
+    /// state of such a record means something only if its base has another direction.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_in_halves<const N: usize>(&self) -> bool {
+        // The constant comes first, so that code for other records has no branch.
+        N == HALVES_WORDS && self.in_halves
+    }
+
+    /// Merges a record whose packets arrived later into one whose parts may be stored apart.
+    #[inline(always)]
+    pub fn merge_apart<const K: usize, const N: usize>(
+        &self,
+        base: &mut Base,
+        state: &mut [u64; N],
+        later: &MicroflowRecord<K, N>,
+    ) {
+        if self.is_in_halves::<N>() {
+            return merge_halves(base, state, &later.base, &later.state);
+        }
+        base.merge(&later.base);
+        if N > 0 {
+            self.merge(state, &later.state);
         }
     }
 
@@ -202,6 +242,19 @@ impl Plan {
         for list in self.lists.iter() {
             list.append(earlier, later);
         }
+    }
+}
+
+/// [`halves::merge`], in code for records of any size.
+#[inline(always)]
+pub(crate) fn merge_halves<const N: usize>(
+    base: &mut Base,
+    state: &mut [u64; N],
+    later: &Base,
+    later_state: &[u64; N],
+) {
+    if let (Some(state), Some(later_state)) = (state.first_chunk_mut(), later_state.first_chunk()) {
+        halves::merge(base, state, later, later_state);
     }
 }
 

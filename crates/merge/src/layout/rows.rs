@@ -3,6 +3,7 @@
 //! is compiled for every record format.
 
 use super::form::{BaseField, Number};
+use super::halves::{HalfWord, by_direction, of_both};
 use crate::{Base, Marks, MicroflowRecord};
 
 /// A run of records of any format.
@@ -23,26 +24,91 @@ pub(super) trait Rows {
 pub(super) struct RecordRows<'a, const K: usize, const N: usize> {
     records: &'a [MicroflowRecord<K, N>],
     flips: &'a [bool],
+    halves: Option<Halves<'a>>,
+}
+
+/// What the buffers of a run of records hold.
+#[derive(Debug, Default)]
+pub(super) struct RowBuffers {
+    flips: Vec<bool>,
+    halves: Vec<[Base; 2]>,
+}
+
+/// The halves of a run of records.
+struct Halves<'a> {
+    /// What each state word would hold.
+    words: &'a [HalfWord],
+    /// Packets of the initiator, and of the responder.
+    of_rows: &'a [[Base; 2]],
+}
+
+/// How records tell the packets of both directions apart.
+#[derive(Clone, Copy)]
+pub(super) enum Sides<'a> {
+    /// In state words. Those that count the packets of each direction of a biflow.
+    Words(Option<[u16; 2]>),
+    /// In halves. What the state words would hold.
+    Halves(&'a [HalfWord]),
 }
 
 impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
-    /// `sent`: the words that count the packets of each direction of a biflow.
     pub(super) fn new(
         records: &'a [MicroflowRecord<K, N>],
-        flips: &'a mut Vec<bool>,
-        sent: Option<[u16; 2]>,
+        buffers: &'a mut RowBuffers,
+        sides: Sides<'a>,
     ) -> Self {
+        let RowBuffers { flips, halves } = buffers;
         flips.clear();
-        flips.extend(records.iter().map(|record| {
-            let has_sent = |reversed: bool| {
-                sent.is_some_and(|words| {
-                    let word = usize::from(words[usize::from(reversed)]);
-                    record.state[word] > 0
-                })
+        halves.clear();
+        match sides {
+            Sides::Words(sent) => flips.extend(records.iter().map(|record| {
+                let has_sent = |reversed: bool| {
+                    sent.is_some_and(|words| {
+                        let word = usize::from(words[usize::from(reversed)]);
+                        record.state[word] > 0
+                    })
+                };
+                is_initiated_by_destination(record.base.marks, has_sent)
+            })),
+            Sides::Halves(_) => {
+                for record in records {
+                    let mut pair = by_direction(record);
+                    let has_sent = |reversed: bool| pair[usize::from(reversed)].packets > 0;
+                    let flip = is_initiated_by_destination(record.base.marks, has_sent);
+                    if flip {
+                        pair.swap(0, 1);
+                    }
+                    flips.push(flip);
+                    halves.push(pair);
+                }
+            }
+        }
+        let halves = match sides {
+            Sides::Words(_) => None,
+            Sides::Halves(words) => Some(Halves {
+                words,
+                of_rows: halves,
+            }),
+        };
+        Self {
+            records,
+            flips,
+            halves,
+        }
+    }
+
+    /// Appends a field of the packets of both directions.
+    fn number_of_halves(&self, field: BaseField, halves: &Halves<'_>, out: &mut Vec<u64>) {
+        let rows = self.records.iter().zip(halves.of_rows).zip(self.flips);
+        for ((record, [initiator, responder]), flip) in rows {
+            let starts_reversed = record.base.marks.any(Marks::STARTS_REVERSED);
+            let order = if starts_reversed == *flip {
+                [initiator, responder]
+            } else {
+                [responder, initiator]
             };
-            is_initiated_by_destination(record.base.marks, has_sent)
-        }));
-        Self { records, flips }
+            out.push(field.of(&of_both(&record.base, order)));
+        }
     }
 
     fn base(&self, out: &mut Vec<u64>, field: impl Fn(&Base) -> u64) {
@@ -81,6 +147,11 @@ impl<const K: usize, const N: usize> Rows for RecordRows<'_, K, N> {
             Number::Word(word) => return self.state(word, 1, out),
             Number::Base(field) => field,
         };
+        if let Some(halves) = &self.halves
+            && !field.is_joint_in_halves()
+        {
+            return self.number_of_halves(field, halves, out);
+        }
         match field {
             BaseField::Bytes => self.base(out, |base| base.bytes),
             BaseField::EndReason => self.base(out, |base| base.end_reason.into()),
@@ -98,6 +169,12 @@ impl<const K: usize, const N: usize> Rows for RecordRows<'_, K, N> {
 
     fn state(&self, start: [u16; 2], count: usize, out: &mut Vec<u64>) {
         let start = start.map(usize::from);
+        if let Some(Halves { words, of_rows }) = &self.halves {
+            // The other start is that of the same field.
+            let word = words[start[0]];
+            let halves = of_rows.iter();
+            return word.append(halves.map(|pair| &pair[usize::from(word.is_reverse)]), out);
+        }
         if count == 1 {
             out.extend(
                 self.each_flipped()

@@ -215,10 +215,10 @@ impl Vectors for Avx512 {
     }
 
     #[inline(always)]
-    fn merge_if_passes<const K: usize, const N: usize>(
+    fn merge_if_passes<const K: usize, const M: usize, const N: usize>(
         self,
         gate: &LineGate,
-        flow: &mut MicroflowRecord<K, N>,
+        flow: &mut MicroflowRecord<K, M>,
         later: &MicroflowRecord<K, N>,
     ) -> bool {
         if K == 2 {

@@ -167,10 +167,10 @@ pub trait Vectors: Copy {
     /// Merges all but the further words of `later` into `flow`, if the keys are equal and the gate
     /// passes it. Returns whether it did.
     #[inline(always)]
-    fn merge_if_passes<const K: usize, const N: usize>(
+    fn merge_if_passes<const K: usize, const M: usize, const N: usize>(
         self,
         gate: &Self::Gate,
-        flow: &mut MicroflowRecord<K, N>,
+        flow: &mut MicroflowRecord<K, M>,
         later: &MicroflowRecord<K, N>,
     ) -> bool {
         merge_in_steps(self, gate.as_ref(), flow, later)
@@ -199,10 +199,10 @@ pub trait Vectors: Copy {
 
 /// [`Vectors::merge_if_passes`] for any key.
 #[inline(always)]
-fn merge_in_steps<V: Vectors, const K: usize, const N: usize>(
+fn merge_in_steps<V: Vectors, const K: usize, const M: usize, const N: usize>(
     vectors: V,
     gate: &MergeGate,
-    flow: &mut MicroflowRecord<K, N>,
+    flow: &mut MicroflowRecord<K, M>,
     later: &MicroflowRecord<K, N>,
 ) -> bool {
     let joins = vectors.same_key(&flow.key, &later.key) && gate.passes(&flow.base, &later.base);

@@ -26,7 +26,7 @@ fn base() -> impl Strategy<Value = Base> {
             min_ttl: Complement::of(min_ttl),
             max_ttl,
             end_reason: end,
-            padding: 0,
+            has_other: 0,
         }
     })
 }

@@ -311,7 +311,12 @@ impl PipelineConfig {
     /// Maximum memory of the tables.
     #[must_use]
     pub fn sizes(&self, layout: &Layout) -> RunSizes {
-        crate::state_words::with_state_words!(layout.state_words(), N => self.sizes_of::<N>(layout))
+        // Where an engine elsewhere makes the records, this process has no table for packets.
+        let layout = match self.sizing {
+            Sizing::Off => layout.clone(),
+            _ => layout.clone().in_halves(),
+        };
+        crate::state_words::with_state_words!(layout.state_words(), N => self.sizes_of::<N>(&layout))
     }
 
     fn sizes_of<const N: usize>(&self, layout: &Layout) -> RunSizes {

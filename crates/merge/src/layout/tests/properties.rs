@@ -67,7 +67,7 @@ fn merge_at_once<const K: usize, const N: usize>(
                     unsafe {
                         let flow = flows.add(*flow);
                         (*flow).base.merge(&later.base);
-                        pending.push(flow, later);
+                        pending.push(&raw mut (*flow).state, &raw const later.state);
                     }
                 }
                 pending.merge(vectors, self.plan);
@@ -212,6 +212,70 @@ fn check(definition: &Definition, biflow: bool, flows: &[Flow], choices: &[u16])
     sizes!(0 8 24 56 120 504)
 }
 
+/// Checks that records in halves, merged in any grouping, have the columns of plain ones.
+fn check_halves<const K: usize, const N: usize>(
+    plain: &Layout,
+    flows: &[Flow],
+    choices: &[u16],
+) -> TestCaseResult {
+    let layout = plain.clone().in_halves();
+    prop_assert_eq!(layout.state_words(), HALVES_WORDS);
+    let (mut expected, mut actual) = (
+        FlowBatch::new(plain.schema()),
+        FlowBatch::new(plain.schema()),
+    );
+    for flow in flows {
+        let open = |seen: &SeenPacket| plain.open::<K, N>(&seen.packet, &seen.inputs);
+        let packets: Vec<_> = flow.iter().map(open).collect();
+        let mut record = packets[0];
+        for packet in &packets[1..] {
+            record.merge(packet, plain.plan());
+        }
+        plain.append(&[record], &mut expected);
+        let open = |seen: &SeenPacket| layout.open::<K, HALVES_WORDS>(&seen.packet, &seen.inputs);
+        let packets: Vec<_> = flow.iter().map(open).collect();
+        for start in 0..3 {
+            let mut choices = choices.iter().copied().cycle().skip(start);
+            let record = merge_at_random(&packets, layout.plan(), &mut choices);
+            if start == 0 {
+                layout.append(&[record], &mut actual);
+            }
+            let mut one_pass = packets[0];
+            packets[1..]
+                .iter()
+                .for_each(|packet| one_pass.merge(packet, layout.plan()));
+            prop_assert_eq!(one_pass, record);
+        }
+    }
+    for row in 0..flows.len() {
+        for (index, column) in plain.schema().iter().enumerate() {
+            let (left, right) = (expected.value(row, index), actual.value(row, index));
+            prop_assert!(
+                left == right,
+                "{}: {left:?}, in halves {right:?}",
+                column.name
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Merges records of any form in a random grouping, by [`MicroflowRecord::merge`].
+fn merge_at_random<const K: usize, const N: usize>(
+    records: &[MicroflowRecord<K, N>],
+    plan: &Plan,
+    choices: &mut impl Iterator<Item = u16>,
+) -> MicroflowRecord<K, N> {
+    if let [record] = records {
+        return *record;
+    }
+    let choice = usize::from(choices.next().expect("choices go on for ever"));
+    let (left, right) = records.split_at(1 + choice % (records.len() - 1));
+    let mut merged = merge_at_random(left, plan, choices);
+    merged.merge(&merge_at_random(right, plan, choices), plan);
+    merged
+}
+
 fn definition(features: Vec<Feature>, wide: bool) -> Definition {
     let mut key = KeyField::FIVE_TUPLE.to_vec();
     if wide {
@@ -224,7 +288,41 @@ fn choices() -> impl Strategy<Value = Vec<u16>> {
     proptest::collection::vec(any::<u16>(), 1..24)
 }
 
+/// Features of which all, in each direction, are fields of [`Base`], or of both directions.
+fn features_of_base() -> impl Strategy<Value = Vec<Feature>> {
+    let all = Definition::default().features;
+    let more = [
+        (Op::Mean, Some(Input::IpLength)),
+        (Op::Duration, None),
+        (Op::Rate, None),
+    ];
+    let more = more.map(|(op, of)| Feature::new(op.name(), op.clone(), of));
+    let all: Vec<_> = all.into_iter().chain(more).collect();
+    let count = all.len();
+    let joined = proptest::collection::vec(any::<bool>(), count);
+    (proptest::sample::subsequence(all, 1..=count), joined).prop_map(|(mut features, joined)| {
+        for (feature, joined) in features.iter_mut().zip(joined) {
+            feature.per_biflow = joined;
+        }
+        features
+    })
+}
+
 proptest! {
+    #[test]
+    fn records_in_halves_have_the_columns_of_plain_ones(
+        features in features_of_base(),
+        flows in proptest::collection::vec(flow(true), 1..6),
+        choices in choices(),
+    ) {
+        let layout = Layout::compile(&definition(features, false), true).expect("it fits");
+        match layout.state_words() {
+            8 => check_halves::<2, 8>(&layout, &flows, &choices)?,
+            24 => check_halves::<2, 24>(&layout, &flows, &choices)?,
+            other => prop_assert!(false, "{other} state words"),
+        }
+    }
+
     #[test]
     fn merging_equals_plain_arithmetic(
         features in features(false),

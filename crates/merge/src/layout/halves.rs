@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Records of biflows in two halves, for definitions whose features are fields of [`Base`].
+//!
+//! State words would hold such a field as one word for each direction: 24 words for the default
+//! definition. In halves it is 8, and none of them is read or written before both directions have
+//! been seen. Until then a biflow costs what a flow of one direction costs. The columns are the
+//! same.
+//!
+//! ```text
+//! base    packets, bytes, first, last, marks: of both directions
+//!         lengths, TTL, flags, TOS: of its own direction, which is that of its first packet
+//! state   if base.has_other is 1:
+//!         | base of the other direction, 6 words | own first | own last |
+//! ```
+
+use super::form::BaseField;
+use super::words::{Content, Side, StateContent, Words, encode_max};
+use crate::{Base, Marks, MicroflowRecord};
+use turboflow_record::Input;
+
+/// State words of records in halves.
+pub const HALVES_WORDS: usize = 8;
+
+/// The words of a [`Base`].
+const BASE_WORDS: usize = 6;
+
+impl Base {
+    /// Whether both records hold packets of one direction only, the same.
+    #[inline(always)]
+    pub(crate) const fn is_of_one_direction_with(&self, later: &Self) -> bool {
+        let turned = (self.marks.0 ^ later.marks.0) & Marks::STARTS_REVERSED;
+        turned | self.has_other | later.has_other == 0
+    }
+
+    /// Half of a record without packets: neutral in a merge.
+    fn without_packets() -> Self {
+        Self {
+            first_ns: u64::MAX,
+            ..Self::default()
+        }
+    }
+
+    /// Merges the packets of one direction.
+    #[inline(always)]
+    fn merge_half(&mut self, later: &Self) {
+        if self.packets == 0 {
+            self.tos = later.tos;
+        }
+        self.merge(later);
+    }
+}
+
+/// The packets of a record by direction: its own, the other.
+#[inline(always)]
+fn split(base: &Base, state: &[u64; HALVES_WORDS]) -> [Base; 2] {
+    if base.has_other == 0 {
+        return [*base, Base::without_packets()];
+    }
+    let [other @ .., first_ns, last_ns] = *state;
+    let other = Base::from_words(other);
+    let own = Base {
+        packets: base.packets.wrapping_sub(other.packets),
+        bytes: base.bytes.wrapping_sub(other.bytes),
+        first_ns,
+        last_ns,
+        ..*base
+    };
+    [own, other]
+}
+
+/// Merges a record in halves whose packets arrived later.
+#[inline]
+pub(crate) fn merge(
+    flow: &mut Base,
+    state: &mut [u64; HALVES_WORDS],
+    later: &Base,
+    later_state: &[u64; HALVES_WORDS],
+) {
+    let ([mut own, mut other], mut from) = (split(flow, state), split(later, later_state));
+    if (flow.marks.0 ^ later.marks.0) & Marks::STARTS_REVERSED != 0 {
+        from.swap(0, 1);
+    }
+    own.merge_half(&from[0]);
+    other.merge_half(&from[1]);
+    *flow = Base {
+        packets: flow.packets.wrapping_add(later.packets),
+        bytes: flow.bytes.wrapping_add(later.bytes),
+        first_ns: flow.first_ns.min(later.first_ns),
+        last_ns: flow.last_ns.max(later.last_ns),
+        marks: Marks(flow.marks.0 | later.marks.0 & !Marks::OF_FIRST_PACKET),
+        end_reason: flow.end_reason,
+        has_other: u8::from(other.packets > 0),
+        ..own
+    };
+    if other.packets > 0 {
+        (other.marks, other.end_reason, other.has_other) = (Marks(0), 0, 0);
+        let (to, times) = state.split_at_mut(BASE_WORDS);
+        to.copy_from_slice(&other.words());
+        times.copy_from_slice(&[own.first_ns, own.last_ns]);
+    }
+}
+
+/// The packets in the direction of the key, and against it.
+pub(super) fn by_direction<const K: usize, const N: usize>(
+    record: &MicroflowRecord<K, N>,
+) -> [Base; 2] {
+    let state = record.state.first_chunk();
+    let mut halves = split(&record.base, state.unwrap_or(&[0; HALVES_WORDS]));
+    if record.base.marks.any(Marks::STARTS_REVERSED) {
+        halves.swap(0, 1);
+    }
+    halves
+}
+
+/// What state words of the plain form hold, in the order of those words, if all of it is in the
+/// halves.
+pub(super) fn words_in_halves(words: &Words) -> Option<Vec<HalfWord>> {
+    words.contents().iter().map(HalfWord::of).collect()
+}
+
+/// A state word of the plain form: a field of one direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HalfWord {
+    /// Whether it is of the packets against the direction of the key.
+    pub(super) is_reverse: bool,
+    field: BaseField,
+}
+
+impl HalfWord {
+    fn of(content: &Content) -> Option<Self> {
+        use StateContent as Of;
+        let field = match (content.of, &content.what) {
+            (None, Of::Count) => BaseField::Packets,
+            (Some(Input::IpLength), Of::Sum) => BaseField::Bytes,
+            (Some(Input::IpLength), Of::Min) => BaseField::MinLength,
+            (Some(Input::IpLength), Of::Max) => BaseField::MaxLength,
+            (Some(Input::Timestamp), Of::Min) => BaseField::FirstNs,
+            (Some(Input::Timestamp), Of::Max) => BaseField::LastNs,
+            (Some(Input::Ttl), Of::Min) => BaseField::MinTtl,
+            (Some(Input::Ttl), Of::Max) => BaseField::MaxTtl,
+            (Some(Input::TcpFlags), Of::BitOr) => BaseField::TcpFlags,
+            (Some(Input::Tos), Of::First) => BaseField::Tos,
+            _ => return None,
+        };
+        let is_reverse = match content.side {
+            Side::Both => return None,
+            Side::Forward => false,
+            Side::Reverse => true,
+        };
+        Some(Self { is_reverse, field })
+    }
+
+    /// The word in its plain form, of every half.
+    pub(super) fn append<'a>(self, halves: impl Iterator<Item = &'a Base>, out: &mut Vec<u64>) {
+        // Chosen once for all records.
+        macro_rules! each {
+            ($half:ident, $absent:expr, $present:expr) => {
+                out.extend(halves.map(|$half| {
+                    if $half.packets == 0 {
+                        $absent
+                    } else {
+                        $present
+                    }
+                }))
+            };
+        }
+        match self.field {
+            BaseField::Packets => each!(half, 0, half.packets),
+            BaseField::Bytes => each!(half, 0, half.bytes),
+            BaseField::MinLength => each!(half, u64::MAX, half.min_length_bytes.get().into()),
+            BaseField::MaxLength => each!(half, u64::MAX, encode_max(half.max_length_bytes.into())),
+            BaseField::FirstNs => each!(half, u64::MAX, half.first_ns),
+            BaseField::LastNs => each!(half, u64::MAX, encode_max(half.last_ns)),
+            BaseField::MinTtl => each!(half, u64::MAX, half.min_ttl.get().into()),
+            BaseField::MaxTtl => each!(half, u64::MAX, encode_max(half.max_ttl.into())),
+            BaseField::TcpFlags => each!(half, 0, half.tcp_flags.into()),
+            BaseField::Tos => each!(half, 0, u64::from(half.tos) + 1),
+            BaseField::EndReason => unreachable!("no state word holds it"),
+        }
+    }
+}
+
+/// A field of both directions together, which the plain form has in its [`Base`]. `own` and `other`
+/// are the halves in any order, except for the type of service: there `own` has the first packet.
+pub(super) fn of_both(joint: &Base, [own, other]: [&Base; 2]) -> Base {
+    let mut both = *own;
+    both.merge(other);
+    Base {
+        packets: joint.packets,
+        bytes: joint.bytes,
+        first_ns: joint.first_ns,
+        last_ns: joint.last_ns,
+        end_reason: joint.end_reason,
+        marks: joint.marks,
+        ..both
+    }
+}
