@@ -72,8 +72,9 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
     pub(crate) fn max_size_bytes(max_flows: usize) -> usize {
         // During the last step of growth each old array still holds up to one release step, and the
         // part before its first page, in addition to the new region.
-        const HELD_WHILE_MOVING_BYTES: usize = 4 * (RELEASE_STEP_BYTES + PAGE_BYTES);
-        Region::<K, N>::size_bytes(Self::homes_for(max_flows) as usize) + HELD_WHILE_MOVING_BYTES
+        let arrays = if N == 0 { 3 } else { 4 };
+        let held_while_moving_bytes = arrays * (RELEASE_STEP_BYTES + PAGE_BYTES);
+        Region::<K, N>::size_bytes(Self::homes_for(max_flows) as usize) + held_while_moving_bytes
     }
 
     fn homes_for(flows: usize) -> u32 {

@@ -362,7 +362,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     /// seen.
     fn fetches_states(&mut self) -> bool {
         let seen = std::mem::take(&mut self.states_seen);
-        !self.table.plan.is_in_halves::<N>() || seen != 0
+        !self.table.plan.is_two_way::<N>() || seen != 0
     }
 
     /// Stage three for one record. `flow` and `state` are the slot that stage two has found.
@@ -387,7 +387,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
             // SAFETY: as above.
             unsafe { self.merge_after_all((flow, state), microflow, sink) };
         }
-        if self.table.plan.is_in_halves::<N>() {
+        if self.table.plan.is_two_way::<N>() {
             // SAFETY: the slot is still there: a chunk does not change the arrays.
             self.states_seen |= unsafe { (*flow).base.has_other };
         }

@@ -8,7 +8,7 @@
 //! Tags and records lie in separate arrays. Where both lines of a lookup lie in one page, the
 //! hardware prefetcher of some processors is triggered, and random lookups took twice the time.
 //! The states of records, their further words, have an array of their own too: biflows seen in one
-//! direction have none (`Layout::in_halves`), and untouched pages take no memory.
+//! direction have none (`Layout::in_two_way_form`), and untouched pages take no memory.
 
 use turboflow_merge::{Base, LaneHash, MicroflowRecord, Plain, Plan};
 
@@ -51,7 +51,7 @@ impl<const K: usize, const N: usize> Parts<'_, K, N> {
             base,
             state: [0; N],
         };
-        if has_state(&base, plan.is_in_halves::<N>()) {
+        if has_state(&base, plan.is_two_way::<N>()) {
             record.state = *self.state;
         }
         record
@@ -62,7 +62,7 @@ impl<const K: usize, const N: usize> Parts<'_, K, N> {
     pub(crate) fn set(&mut self, record: &MicroflowRecord<K, N>, plan: &Plan) {
         self.head.key = record.key;
         self.head.base = record.base;
-        if has_state(&record.base, plan.is_in_halves::<N>()) {
+        if has_state(&record.base, plan.is_two_way::<N>()) {
             *self.state = record.state;
         }
     }
@@ -75,8 +75,8 @@ impl<const K: usize, const N: usize> Parts<'_, K, N> {
 
 /// Whether the state of a record means something.
 #[inline(always)]
-const fn has_state(base: &Base, in_halves: bool) -> bool {
-    !in_halves || base.has_other != 0
+const fn has_state(base: &Base, in_two_way_form: bool) -> bool {
+    !in_two_way_form || base.has_other != 0
 }
 
 pub(crate) struct Region<const K: usize, const N: usize> {

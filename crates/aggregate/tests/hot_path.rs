@@ -29,7 +29,7 @@ struct Stream {
     state: u64,
     now_ns: u64,
     flows: u64,
-    in_halves: bool,
+    is_two_way: bool,
 }
 
 impl Stream {
@@ -61,14 +61,14 @@ impl Stream {
         record.base.min_ttl = Complement::of((random % 60) as u8);
         record.base.max_ttl = 100 + (random % 60) as u8;
         record.state = std::array::from_fn(|word| random.wrapping_mul(word as u64 + 3) % 1_000);
-        if self.in_halves {
+        if self.is_two_way {
             Self::direct(&mut record, random);
         }
         record
     }
 
-    /// Gives a record in halves its direction, and some also packets of the other one. The states
-    /// of all others mean nothing.
+    /// Gives a record in the two-way form its direction, and some also packets of the other one.
+    /// The states of all others mean nothing.
     fn direct<const N: usize>(record: &mut Record<N>, random: u64) {
         let base = &mut record.base;
         if random & 64 != 0 {
@@ -112,7 +112,7 @@ fn compare<const N: usize>(
         state: seed,
         now_ns: 1_000,
         flows,
-        in_halves: layout.is_in_halves(),
+        is_two_way: layout.is_two_way(),
     };
     let mut pending: Vec<Record<N>> = Vec::new();
     let cell_ns = timeouts.cell_ns(1_000);
@@ -201,8 +201,8 @@ proptest! {
         let layout = Layout::compile(&definition, false).unwrap();
         assert_eq!(layout.state_words(), 8);
         compare::<8>(&layout, seed, flows, 10_000, batch, timeouts, way);
-        let halves = Layout::compile(&Definition::default(), true).unwrap().in_halves();
-        compare::<8>(&halves, seed, flows, 10_000, batch, timeouts, way);
+        let two_way = Layout::compile(&Definition::default(), true).unwrap().in_two_way_form();
+        compare::<8>(&two_way, seed, flows, 10_000, batch, timeouts, way);
     }
 }
 
@@ -243,7 +243,7 @@ fn a_flood_of_keys_stays_within_the_memory_announced() {
         state: 5,
         now_ns: 1_000,
         flows: u64::MAX,
-        in_halves: false,
+        is_two_way: false,
     };
     let mut packets = 0;
     for _ in 0..1_000 {

@@ -15,8 +15,8 @@ mod vectors;
 pub use hash::{KeyHash, KeyHasher};
 pub use lane_hash::{LaneHash, LaneHasher};
 pub use layout::{
-    HALVES_WORDS, Initiator, KeySlot, KeySteps, KeyWidths, Layout, Plan, STATE_WORDS, StateContent,
-    StateStep, Steps, WORDS_WIDE,
+    Initiator, KeySlot, KeySteps, KeyWidths, Layout, Plan, STATE_WORDS, StateContent, StateStep,
+    Steps, TWO_WAY_WORDS, WORDS_WIDE,
 };
 pub use microflow::{Base, Complement, Marks, MicroflowRecord};
 pub use pairs::PendingStates;

@@ -41,8 +41,8 @@ pub struct Base {
     /// Why the record ended: a value of [`EndReason`](turboflow_record::EndReason), or 0 while the
     /// flow is open.
     pub end_reason: u8,
-    /// 1 if the state holds the packets of a second direction: see
-    /// [`Layout::in_halves`](crate::Layout::in_halves). Else 0.
+    /// 1 if the state holds the packets of the other direction: see
+    /// [`Layout::in_two_way_form`](crate::Layout::in_two_way_form). Else 0.
     pub has_other: u8,
     /// OR of the 12-bit TCP flags.
     pub tcp_flags: u16,

@@ -2,7 +2,7 @@
 //! Pairs of records whose further words have not merged yet. These words are merged for many pairs
 //! together, so that the plan is looked up once for all of them.
 
-use crate::layout::merge_halves;
+use crate::layout::merge_two_way;
 use crate::layout::pair::{PAIRS, Pair};
 use crate::{MicroflowRecord, Plan, Vectors};
 
@@ -63,17 +63,17 @@ impl<const N: usize> PendingStates<N> {
         let (record, passes) = unsafe {
             let record = &*later;
             let base = &raw mut (*flow).base;
-            if plan.is_in_halves::<N>() && !(*base).is_of_one_direction_with(&record.base) {
+            if plan.is_two_way::<N>() && !(*base).is_of_one_direction_with(&record.base) {
                 let passes = vectors.same_key(&(*flow).key, &record.key)
                     && gate.as_ref().passes(&*base, &record.base);
                 if passes {
-                    merge_halves(&mut *base, &mut *state, &record.base, &record.state);
+                    merge_two_way(&mut *base, &mut *state, &record.base, &record.state);
                 }
                 return passes;
             }
             (record, vectors.merge_if_passes(gate, &mut *flow, record))
         };
-        if passes && !plan.is_in_halves::<N>() {
+        if passes && !plan.is_two_way::<N>() {
             // SAFETY: as required of the caller.
             unsafe { self.push(state, &raw const record.state) };
         }
@@ -99,7 +99,7 @@ impl<const N: usize> PendingStates<N> {
     ) {
         // SAFETY: as required of the caller.
         unsafe {
-            if plan.is_in_halves::<N>() {
+            if plan.is_two_way::<N>() {
                 return (*flow).merge(&*later, plan);
             }
             vectors.merge_in_order(&mut (*flow).base, &(*later).base);

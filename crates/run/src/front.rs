@@ -141,8 +141,8 @@ impl FrontReport {
 enum RecordKind {
     /// Default definition: copied field by field.
     Default,
-    /// Biflows in halves with the 5-tuple as key: copied field by field, too.
-    Halves,
+    /// Biflows in the two-way form with the 5-tuple as key: copied field by field, too.
+    TwoWay,
     /// Compiled plan with the 5-tuple as key, in records for IPv4 and for IPv6.
     ByFamily,
     /// Compiled plan with any key.
@@ -166,7 +166,7 @@ impl<const N: usize> Front<N> {
         let record_kind = match layout.key_widths() {
             KeyWidths::Wide => RecordKind::Wide,
             KeyWidths::ByFamily if N == 0 && !config.biflow => RecordKind::Default,
-            KeyWidths::ByFamily if layout.plan().is_in_halves::<N>() => RecordKind::Halves,
+            KeyWidths::ByFamily if layout.plan().is_two_way::<N>() => RecordKind::TwoWay,
             KeyWidths::ByFamily => RecordKind::ByFamily,
         };
         let parser = ParserConfig {
@@ -205,7 +205,7 @@ impl<const N: usize> Front<N> {
 
     /// Takes frames in order of arrival.
     pub(crate) fn frames(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
-        if matches!(self.record_kind, RecordKind::Default | RecordKind::Halves)
+        if matches!(self.record_kind, RecordKind::Default | RecordKind::TwoWay)
             && self.feed.pending.len() == 1
             && !self.reassembles
         {
@@ -221,7 +221,7 @@ impl<const N: usize> Front<N> {
         let mut rest = frames;
         while !rest.is_empty() {
             let plain = match self.record_kind {
-                RecordKind::Halves => self.plain_frames(rest, Layout::open_plain_v4),
+                RecordKind::TwoWay => self.plain_frames(rest, Layout::open_plain_v4),
                 _ => self.plain_frames(rest, |_, packet| MicroflowRecord::of_v4(packet)),
             };
             self.report.frames += plain as u64;
@@ -293,7 +293,7 @@ impl<const N: usize> Front<N> {
             self.report.frame_bytes += u64::from(frame.wire_length_bytes);
             values.clear();
             let parsed = match self.record_kind {
-                RecordKind::Default | RecordKind::Halves => self.parser.parse(frame),
+                RecordKind::Default | RecordKind::TwoWay => self.parser.parse(frame),
                 _ => self.parser.parse_with_inputs(frame, &mut values),
             };
             // At every frame, so that records do not depend on how frames were batched.
@@ -356,10 +356,10 @@ impl<const N: usize> Front<N> {
                 let record = MicroflowRecord::of_v6(packet);
                 self.feed.push(record, |pending| &mut pending.v6, shards);
             }
-            (RecordKind::ByFamily | RecordKind::Halves, Family::V4) => {
+            (RecordKind::ByFamily | RecordKind::TwoWay, Family::V4) => {
                 self.open::<_, WORDS_V4>(vectors, packet, values, |to| &mut to.v4, shards);
             }
-            (RecordKind::ByFamily | RecordKind::Halves, Family::V6) => {
+            (RecordKind::ByFamily | RecordKind::TwoWay, Family::V6) => {
                 self.open::<_, WORDS_V6>(vectors, packet, values, |to| &mut to.v6, shards);
             }
             (RecordKind::Wide, _) => {

@@ -101,8 +101,8 @@ impl Meter {
         deliver: &mut dyn FnMut(usize) -> DeliverRecords,
     ) -> Result<Self, ConfigError> {
         // Engines elsewhere fill state words; packets of this process need none where their biflows
-        // can be in halves.
-        let layout = config.compile()?.in_halves();
+        // can have the two-way form.
+        let layout = config.compile()?.in_two_way_form();
         let work = with_state_words!(layout.state_words(), N => {
             start::<N>(config, &layout, deliver)?
         });

@@ -99,9 +99,9 @@ fn keeps_the_laws_with_more_flows_than_slots() {
     }
 }
 
-/// Records of biflows in halves: few packets, and more flows than slots.
+/// Biflows in the two-way form: few packets, and more flows than slots.
 #[test]
-fn keeps_the_laws_with_biflows_in_halves() {
+fn keeps_the_laws_with_two_way_biflows() {
     let few = (0..100).map(|seed| (SequenceShape::random(seed, 10 + seed as usize), seed));
     let many = (0..2).map(|seed| {
         let shape = SequenceShape::random(seed, 2_000);
@@ -111,8 +111,8 @@ fn keeps_the_laws_with_biflows_in_halves() {
         shape.options.biflow = true;
         let sequence = Sequence::of_packets("random", random_packets(seed, &shape));
         let setup = setup_for(seed, &Definition::default(), &shape);
-        let layout = setup.layout.clone().in_halves();
-        assert!(layout.is_in_halves());
+        let layout = setup.layout.clone().in_two_way_form();
+        assert!(layout.is_two_way());
         holds(&Setup { layout, ..setup }, &sequence);
     }
 }

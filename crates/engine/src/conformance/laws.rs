@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The laws that an engine must keep, each as a function of a trial.
 
-use turboflow_merge::{HALVES_WORDS, Layout, MicroflowRecord};
+use turboflow_merge::{Layout, MicroflowRecord, TWO_WAY_WORDS};
 use turboflow_record::{Packet, Rejected, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 
 use super::cells::Moment;
@@ -65,19 +65,19 @@ impl Trial<'_> {
     }
 }
 
-/// Merges a record whose packets arrived later. Those in halves merge in their own size.
+/// Merges a record whose packets arrived later. Those in the two-way form merge in their own size.
 fn merge(total: &mut Record, later: &Record, layout: &Layout) {
-    if !layout.is_in_halves() {
+    if !layout.is_two_way() {
         return total.merge(later, layout.plan());
     }
     let [mut to, from] = [&*total, later].map(|record| MicroflowRecord {
         key: record.key,
         base: record.base,
-        state: std::array::from_fn::<_, HALVES_WORDS, _>(|word| record.state[word]),
+        state: std::array::from_fn::<_, TWO_WAY_WORDS, _>(|word| record.state[word]),
     });
     to.merge(&from, layout.plan());
     total.base = to.base;
-    total.state[..HALVES_WORDS].copy_from_slice(&to.state);
+    total.state[..TWO_WAY_WORDS].copy_from_slice(&to.state);
 }
 
 impl Lane {

@@ -65,9 +65,10 @@ impl Setup {
     }
 
     /// This setup with a feature that lists the times of a record's first packets. Unchanged if
-    /// records have no further features, or are in halves; `None` if there is no room for it.
+    /// records have no further features, or have the two-way form; `None` if there is no room for
+    /// it.
     pub(super) fn timed(&self) -> Option<Self> {
-        if self.layout.state_words() == 0 || self.layout.is_in_halves() {
+        if self.layout.state_words() == 0 || self.layout.is_two_way() {
             return Some(self.clone());
         }
         let times = Feature::new(TIMES_NAME, Op::List { k: TIMES }, Some(Input::Timestamp));

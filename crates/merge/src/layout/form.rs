@@ -31,8 +31,8 @@ pub(super) enum BaseField {
 }
 
 impl BaseField {
-    /// Whether bases of records in halves hold it for both directions together.
-    pub(super) const fn is_joint_in_halves(self) -> bool {
+    /// Whether bases in the two-way form hold it for both directions together.
+    pub(super) const fn is_joint_in_two_way(self) -> bool {
         use BaseField::{Bytes, EndReason, FirstNs, LastNs, Packets};
         matches!(self, Bytes | EndReason | FirstNs | LastNs | Packets)
     }

@@ -10,7 +10,6 @@ mod blocks;
 mod export;
 mod form;
 mod gap;
-mod halves;
 mod key;
 mod limits;
 mod moments;
@@ -21,6 +20,7 @@ mod rows;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod two_way;
 mod words;
 #[cfg(target_arch = "x86_64")]
 mod write_block;
@@ -32,12 +32,10 @@ use std::sync::Arc;
 use crate::{Base, Machine, Marks, MicroflowRecord, Vectors, WithVectors};
 use export::{Buffers, FeatureColumn, KeyColumn};
 use form::{BaseField, Form, FormMaker, Number, column_kind, is_nullable};
-pub use halves::HALVES_WORDS;
-use halves::{HalfWord, words_in_halves};
 pub use key::KeySlot;
 use key::{FAMILY_SHIFT, KeyPlan, OUTER_FAMILY_SHIFT, counterpart, number_slot};
 pub use plan::Plan;
-pub(crate) use plan::merge_halves;
+pub(crate) use plan::merge_two_way;
 use program::{Program, needs_input};
 use rows::{RecordRows, RowBuffers, Sides};
 pub use steps::{KeySteps, StateStep, Steps};
@@ -46,6 +44,8 @@ use turboflow_record::{
     InvalidDefinition, KeyField, Packet, Schema, WORDS_V4, WORDS_V6,
 };
 use turboflow_record::{END_REASON, REVERSE};
+pub use two_way::TWO_WAY_WORDS;
+use two_way::{SideWord, words_of_sides};
 pub use words::StateContent;
 use words::{Side, Words};
 
@@ -54,7 +54,7 @@ pub const WORDS_WIDE: usize = 16;
 
 /// The numbers of words that a record may have for further features. Together with key and
 /// [`Base`], records of IPv4 5-tuples fill 1, 2, 4, 8, 16 and 64 cache lines. Biflows of the
-/// default definition need 24 words.
+/// default definition need 24 words, or 8 in the two-way form.
 pub const STATE_WORDS: [usize; 6] = [0, 8, 24, 56, 120, 504];
 
 /// Records are exported in runs of this many, whose buffers fit into the L1 cache.
@@ -78,8 +78,8 @@ pub struct Layout {
     compiled: Arc<Compiled>,
     plan: Plan,
     initiator: Initiator,
-    /// Whether its records are in halves.
-    halves: bool,
+    /// Whether its records have the two-way form.
+    is_two_way: bool,
 }
 
 /// Who is the initiator of a biflow, unless exactly one side sent a SYN without ACK: then that
@@ -126,8 +126,8 @@ struct Compiled {
     key_columns: [Vec<KeyColumn>; 2],
     feature_columns: Vec<FeatureColumn>,
     words: Words,
-    /// What the state words hold, if records can be in halves.
-    half_words: Option<Vec<HalfWord>>,
+    /// What the state words hold, if records can have the two-way form.
+    side_words: Option<Vec<SideWord>>,
     /// The words that count the packets in the direction of the key, and against it, in biflows.
     sent: Option<[u16; 2]>,
     state_words: usize,
@@ -164,39 +164,39 @@ impl Layout {
             state_words,
             programs: [false, true].map(|reversed| Program::new(&words, state_words, reversed)),
             machine: Machine::detect(),
-            half_words: biflow.then(|| words_in_halves(&words)).flatten(),
+            side_words: biflow.then(|| words_of_sides(&words)).flatten(),
             words,
         };
         Ok(Self {
             compiled: Arc::new(compiled),
             plan,
             initiator: Initiator::default(),
-            halves: false,
+            is_two_way: false,
         })
     }
 
-    /// This layout with its records in halves, if that is possible: in biflows whose features are
-    /// all fields of [`Base`], in each direction. The columns stay the same.
+    /// This layout with its records in the two-way form, if that is possible: in biflows whose
+    /// features are all fields of [`Base`], in each direction. The columns stay the same.
     ///
     /// The base of such a record holds packets, bytes, times and marks of both directions, and the
-    /// other fields of the direction of its first packet. Its state of [`HALVES_WORDS`] words holds
-    /// the rest, once both directions have been seen; before, it is not used.
+    /// other fields of the direction of its first packet. Its state of [`TWO_WAY_WORDS`] words
+    /// holds the rest, once both directions have been seen; before, it is not used.
     #[must_use]
-    pub fn in_halves(self) -> Self {
-        if self.compiled.half_words.is_none() {
+    pub fn in_two_way_form(self) -> Self {
+        if self.compiled.side_words.is_none() {
             return self;
         }
         Self {
-            halves: true,
-            plan: Plan::of_halves(),
+            is_two_way: true,
+            plan: Plan::of_two_way(),
             ..self
         }
     }
 
-    /// Whether its records are in halves: see [`Layout::in_halves`].
+    /// Whether its records have the two-way form: see [`Layout::in_two_way_form`].
     #[must_use]
-    pub const fn is_in_halves(&self) -> bool {
-        self.halves
+    pub const fn is_two_way(&self) -> bool {
+        self.is_two_way
     }
 
     /// This layout with another rule on the initiators of biflows.
@@ -229,8 +229,8 @@ impl Layout {
     /// The number of words for further features, one of [`STATE_WORDS`].
     #[must_use]
     pub fn state_words(&self) -> usize {
-        if self.halves {
-            HALVES_WORDS
+        if self.is_two_way {
+            TWO_WAY_WORDS
         } else {
             self.compiled.state_words
         }
@@ -260,7 +260,7 @@ impl Layout {
 
     /// How a packet becomes a record, for engines that implement this themselves. For one direction
     /// only: biflows are joined where both directions are seen. It is that of records with state
-    /// words, also where this layout has its records in halves.
+    /// words, also where this layout has its records in the two-way form.
     #[must_use]
     pub fn steps(&self) -> Steps {
         Steps::new(&self.compiled.words, &self.compiled.key)
@@ -303,7 +303,7 @@ impl Layout {
             base: self.base(packet, reversed),
             state: [0; N],
         };
-        if N > 0 && !self.halves {
+        if N > 0 && !self.is_two_way {
             self.compiled.machine.run(OpenState {
                 program: &self.compiled.programs[usize::from(reversed)],
                 state: &mut record.state,
@@ -316,7 +316,7 @@ impl Layout {
     }
 
     /// [`Layout::open`] for an IPv4 packet, where keys are 5-tuples and records need no state for
-    /// one packet: in halves.
+    /// one packet: in the two-way form.
     #[inline(always)]
     #[must_use]
     pub fn open_plain_v4<const N: usize>(&self, packet: &Packet) -> MicroflowRecord<WORDS_V4, N> {
@@ -346,7 +346,7 @@ impl Layout {
         inputs: &InputValues,
         reversed: bool,
     ) {
-        if N > 0 && !self.halves {
+        if N > 0 && !self.is_two_way {
             vectors.run(OpenState {
                 program: &self.compiled.programs[usize::from(reversed)],
                 state,
@@ -369,8 +369,8 @@ impl Layout {
         let compiled = &*self.compiled;
         assert_eq!(N, self.state_words(), "records must have this layout");
         let keys = &compiled.key_columns[usize::from(K == WORDS_V6)];
-        let sides = match &compiled.half_words {
-            Some(words) if self.halves => Sides::Halves(words),
+        let sides = match &compiled.side_words {
+            Some(words) if self.is_two_way => Sides::TwoWay(words),
             _ => Sides::Words(compiled.sent),
         };
         let (mut buffers, mut row_buffers) = (Buffers::default(), RowBuffers::default());

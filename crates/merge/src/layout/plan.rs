@@ -8,9 +8,9 @@ use std::sync::Arc;
 #[cfg(target_arch = "x86_64")]
 use super::blocks::{BlockLanes, BoundaryGap, GapMeasurement};
 use super::gap::GapWords;
-use super::halves::{self, HALVES_WORDS};
 #[cfg(target_arch = "x86_64")]
 use super::pair::{PAIRS, Pair};
+use super::two_way::{self, TWO_WAY_WORDS};
 use super::words::{BLOCK, Class, Ends, ListWords, MAX_GAPS, Side, Words, add_wide, read_wide};
 use crate::{Base, MicroflowRecord};
 
@@ -29,8 +29,8 @@ pub struct Plan {
     measurement: GapMeasurement,
     lists: Arc<[ListWords]>,
     gaps: Arc<[GapWords]>,
-    /// Whether records are in halves, so that none of the above applies.
-    in_halves: bool,
+    /// Whether records have the two-way form, so that none of the above applies.
+    is_two_way: bool,
 }
 
 /// The words of a block that belong to each class, as masks: all ones, or 0.
@@ -72,26 +72,26 @@ impl Plan {
             measurement: GapMeasurement::of(&gaps),
             lists,
             gaps,
-            in_halves: false,
+            is_two_way: false,
         }
     }
 
-    /// The plan of records in halves.
-    pub(super) fn of_halves() -> Self {
+    /// The plan of records in the two-way form.
+    pub(super) fn of_two_way() -> Self {
         Self {
-            state_words: HALVES_WORDS,
-            in_halves: true,
+            state_words: TWO_WAY_WORDS,
+            is_two_way: true,
             ..Self::default()
         }
     }
 
-    /// Whether records are in halves: see [`Layout::in_halves`](crate::Layout::in_halves). The
-    /// state of such a record means something only if its base has another direction.
+    /// Whether records have the two-way form. The state of such a record means something only if
+    /// its base says that it holds the other direction, too.
     #[inline(always)]
     #[must_use]
-    pub const fn is_in_halves<const N: usize>(&self) -> bool {
+    pub const fn is_two_way<const N: usize>(&self) -> bool {
         // The constant comes first, so that code for other records has no branch.
-        N == HALVES_WORDS && self.in_halves
+        N == TWO_WAY_WORDS && self.is_two_way
     }
 
     /// Merges a record whose packets arrived later into one whose parts may be stored apart.
@@ -102,8 +102,8 @@ impl Plan {
         state: &mut [u64; N],
         later: &MicroflowRecord<K, N>,
     ) {
-        if self.is_in_halves::<N>() {
-            return merge_halves(base, state, &later.base, &later.state);
+        if self.is_two_way::<N>() {
+            return merge_two_way(base, state, &later.base, &later.state);
         }
         base.merge(&later.base);
         if N > 0 {
@@ -245,16 +245,16 @@ impl Plan {
     }
 }
 
-/// [`halves::merge`], in code for records of any size.
+/// [`two_way::merge`], in code for records of any size.
 #[inline(always)]
-pub(crate) fn merge_halves<const N: usize>(
+pub(crate) fn merge_two_way<const N: usize>(
     base: &mut Base,
     state: &mut [u64; N],
     later: &Base,
     later_state: &[u64; N],
 ) {
     if let (Some(state), Some(later_state)) = (state.first_chunk_mut(), later_state.first_chunk()) {
-        halves::merge(base, state, later, later_state);
+        two_way::merge(base, state, later, later_state);
     }
 }
 

@@ -3,7 +3,7 @@
 //! is compiled for every record format.
 
 use super::form::{BaseField, Number};
-use super::halves::{HalfWord, by_direction, of_both};
+use super::two_way::{SideWord, by_direction, of_both};
 use crate::{Base, Marks, MicroflowRecord};
 
 /// A run of records of any format.
@@ -24,20 +24,20 @@ pub(super) trait Rows {
 pub(super) struct RecordRows<'a, const K: usize, const N: usize> {
     records: &'a [MicroflowRecord<K, N>],
     flips: &'a [bool],
-    halves: Option<Halves<'a>>,
+    two_ways: Option<TwoWays<'a>>,
 }
 
 /// What the buffers of a run of records hold.
 #[derive(Debug, Default)]
 pub(super) struct RowBuffers {
     flips: Vec<bool>,
-    halves: Vec<[Base; 2]>,
+    sides: Vec<[Base; 2]>,
 }
 
-/// The halves of a run of records.
-struct Halves<'a> {
+/// Both sides of a run of records in the two-way form.
+struct TwoWays<'a> {
     /// What each state word would hold.
-    words: &'a [HalfWord],
+    words: &'a [SideWord],
     /// Packets of the initiator, and of the responder.
     of_rows: &'a [[Base; 2]],
 }
@@ -47,8 +47,8 @@ struct Halves<'a> {
 pub(super) enum Sides<'a> {
     /// In state words. Those that count the packets of each direction of a biflow.
     Words(Option<[u16; 2]>),
-    /// In halves. What the state words would hold.
-    Halves(&'a [HalfWord]),
+    /// In the two-way form. What the state words would hold.
+    TwoWay(&'a [SideWord]),
 }
 
 impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
@@ -57,9 +57,12 @@ impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
         buffers: &'a mut RowBuffers,
         sides: Sides<'a>,
     ) -> Self {
-        let RowBuffers { flips, halves } = buffers;
+        let RowBuffers {
+            flips,
+            sides: pairs,
+        } = buffers;
         flips.clear();
-        halves.clear();
+        pairs.clear();
         match sides {
             Sides::Words(sent) => flips.extend(records.iter().map(|record| {
                 let has_sent = |reversed: bool| {
@@ -70,7 +73,7 @@ impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
                 };
                 is_initiated_by_destination(record.base.marks, has_sent)
             })),
-            Sides::Halves(_) => {
+            Sides::TwoWay(_) => {
                 for record in records {
                     let mut pair = by_direction(record);
                     let has_sent = |reversed: bool| pair[usize::from(reversed)].packets > 0;
@@ -79,27 +82,27 @@ impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
                         pair.swap(0, 1);
                     }
                     flips.push(flip);
-                    halves.push(pair);
+                    pairs.push(pair);
                 }
             }
         }
-        let halves = match sides {
+        let two_ways = match sides {
             Sides::Words(_) => None,
-            Sides::Halves(words) => Some(Halves {
+            Sides::TwoWay(words) => Some(TwoWays {
                 words,
-                of_rows: halves,
+                of_rows: pairs,
             }),
         };
         Self {
             records,
             flips,
-            halves,
+            two_ways,
         }
     }
 
     /// Appends a field of the packets of both directions.
-    fn number_of_halves(&self, field: BaseField, halves: &Halves<'_>, out: &mut Vec<u64>) {
-        let rows = self.records.iter().zip(halves.of_rows).zip(self.flips);
+    fn number_of_sides(&self, field: BaseField, two_ways: &TwoWays<'_>, out: &mut Vec<u64>) {
+        let rows = self.records.iter().zip(two_ways.of_rows).zip(self.flips);
         for ((record, [initiator, responder]), flip) in rows {
             let starts_reversed = record.base.marks.any(Marks::STARTS_REVERSED);
             let order = if starts_reversed == *flip {
@@ -147,10 +150,10 @@ impl<const K: usize, const N: usize> Rows for RecordRows<'_, K, N> {
             Number::Word(word) => return self.state(word, 1, out),
             Number::Base(field) => field,
         };
-        if let Some(halves) = &self.halves
-            && !field.is_joint_in_halves()
+        if let Some(two_ways) = &self.two_ways
+            && !field.is_joint_in_two_way()
         {
-            return self.number_of_halves(field, halves, out);
+            return self.number_of_sides(field, two_ways, out);
         }
         match field {
             BaseField::Bytes => self.base(out, |base| base.bytes),
@@ -169,11 +172,11 @@ impl<const K: usize, const N: usize> Rows for RecordRows<'_, K, N> {
 
     fn state(&self, start: [u16; 2], count: usize, out: &mut Vec<u64>) {
         let start = start.map(usize::from);
-        if let Some(Halves { words, of_rows }) = &self.halves {
+        if let Some(TwoWays { words, of_rows }) = &self.two_ways {
             // The other start is that of the same field.
             let word = words[start[0]];
-            let halves = of_rows.iter();
-            return word.append(halves.map(|pair| &pair[usize::from(word.is_reverse)]), out);
+            let rows = of_rows.iter();
+            return word.append(rows.map(|pair| &pair[usize::from(word.is_reverse)]), out);
         }
         if count == 1 {
             out.extend(

@@ -314,7 +314,7 @@ impl PipelineConfig {
         // Where an engine elsewhere makes the records, this process has no table for packets.
         let layout = match self.sizing {
             Sizing::Off => layout.clone(),
-            _ => layout.clone().in_halves(),
+            _ => layout.clone().in_two_way_form(),
         };
         crate::state_words::with_state_words!(layout.state_words(), N => self.sizes_of::<N>(&layout))
     }

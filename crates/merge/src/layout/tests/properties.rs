@@ -212,14 +212,14 @@ fn check(definition: &Definition, biflow: bool, flows: &[Flow], choices: &[u16])
     sizes!(0 8 24 56 120 504)
 }
 
-/// Checks that records in halves, merged in any grouping, have the columns of plain ones.
-fn check_halves<const K: usize, const N: usize>(
+/// Checks that records in the two-way form, merged in any grouping, have the columns of plain ones.
+fn check_two_way<const K: usize, const N: usize>(
     plain: &Layout,
     flows: &[Flow],
     choices: &[u16],
 ) -> TestCaseResult {
-    let layout = plain.clone().in_halves();
-    prop_assert_eq!(layout.state_words(), HALVES_WORDS);
+    let layout = plain.clone().in_two_way_form();
+    prop_assert_eq!(layout.state_words(), TWO_WAY_WORDS);
     let (mut expected, mut actual) = (
         FlowBatch::new(plain.schema()),
         FlowBatch::new(plain.schema()),
@@ -232,7 +232,7 @@ fn check_halves<const K: usize, const N: usize>(
             record.merge(packet, plain.plan());
         }
         plain.append(&[record], &mut expected);
-        let open = |seen: &SeenPacket| layout.open::<K, HALVES_WORDS>(&seen.packet, &seen.inputs);
+        let open = |seen: &SeenPacket| layout.open::<K, TWO_WAY_WORDS>(&seen.packet, &seen.inputs);
         let packets: Vec<_> = flow.iter().map(open).collect();
         for start in 0..3 {
             let mut choices = choices.iter().copied().cycle().skip(start);
@@ -252,7 +252,7 @@ fn check_halves<const K: usize, const N: usize>(
             let (left, right) = (expected.value(row, index), actual.value(row, index));
             prop_assert!(
                 left == right,
-                "{}: {left:?}, in halves {right:?}",
+                "{}: {left:?}, two-way {right:?}",
                 column.name
             );
         }
@@ -310,15 +310,15 @@ fn features_of_base() -> impl Strategy<Value = Vec<Feature>> {
 
 proptest! {
     #[test]
-    fn records_in_halves_have_the_columns_of_plain_ones(
+    fn two_way_records_have_the_columns_of_plain_ones(
         features in features_of_base(),
         flows in proptest::collection::vec(flow(true), 1..6),
         choices in choices(),
     ) {
         let layout = Layout::compile(&definition(features, false), true).expect("it fits");
         match layout.state_words() {
-            8 => check_halves::<2, 8>(&layout, &flows, &choices)?,
-            24 => check_halves::<2, 24>(&layout, &flows, &choices)?,
+            8 => check_two_way::<2, 8>(&layout, &flows, &choices)?,
+            24 => check_two_way::<2, 24>(&layout, &flows, &choices)?,
             other => prop_assert!(false, "{other} state words"),
         }
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records of biflows in two halves, for definitions whose features are fields of [`Base`].
+//! The two-way form of biflows, for definitions whose features are fields of [`Base`].
 //!
-//! State words would hold such a field as one word for each direction: 24 words for the default
-//! definition. In halves it is 8, and none of them is read or written before both directions have
-//! been seen. Until then a biflow costs what a flow of one direction costs. The columns are the
-//! same.
+//! In the plain form each such field is a state word for each direction, which makes 24 words for
+//! the default definition. The two-way form has 8. They are neither read nor written before both
+//! directions have been seen, so until then a biflow costs what a flow of one direction costs. The
+//! columns are the same.
 //!
 //! ```text
 //! base    packets, bytes, first, last, marks: of both directions
@@ -18,8 +18,8 @@ use super::words::{Content, Side, StateContent, Words, encode_max};
 use crate::{Base, Marks, MicroflowRecord};
 use turboflow_record::Input;
 
-/// State words of records in halves.
-pub const HALVES_WORDS: usize = 8;
+/// State words of records in the two-way form.
+pub const TWO_WAY_WORDS: usize = 8;
 
 /// The words of a [`Base`].
 const BASE_WORDS: usize = 6;
@@ -32,7 +32,7 @@ impl Base {
         turned | self.has_other | later.has_other == 0
     }
 
-    /// Half of a record without packets: neutral in a merge.
+    /// A side without packets: neutral in a merge.
     fn without_packets() -> Self {
         Self {
             first_ns: u64::MAX,
@@ -42,7 +42,7 @@ impl Base {
 
     /// Merges the packets of one direction.
     #[inline(always)]
-    fn merge_half(&mut self, later: &Self) {
+    fn merge_side(&mut self, later: &Self) {
         if self.packets == 0 {
             self.tos = later.tos;
         }
@@ -52,7 +52,7 @@ impl Base {
 
 /// The packets of a record by direction: its own, the other.
 #[inline(always)]
-fn split(base: &Base, state: &[u64; HALVES_WORDS]) -> [Base; 2] {
+fn split(base: &Base, state: &[u64; TWO_WAY_WORDS]) -> [Base; 2] {
     if base.has_other == 0 {
         return [*base, Base::without_packets()];
     }
@@ -68,20 +68,20 @@ fn split(base: &Base, state: &[u64; HALVES_WORDS]) -> [Base; 2] {
     [own, other]
 }
 
-/// Merges a record in halves whose packets arrived later.
+/// Merges a record in the two-way form whose packets arrived later.
 #[inline]
 pub(crate) fn merge(
     flow: &mut Base,
-    state: &mut [u64; HALVES_WORDS],
+    state: &mut [u64; TWO_WAY_WORDS],
     later: &Base,
-    later_state: &[u64; HALVES_WORDS],
+    later_state: &[u64; TWO_WAY_WORDS],
 ) {
     let ([mut own, mut other], mut from) = (split(flow, state), split(later, later_state));
     if (flow.marks.0 ^ later.marks.0) & Marks::STARTS_REVERSED != 0 {
         from.swap(0, 1);
     }
-    own.merge_half(&from[0]);
-    other.merge_half(&from[1]);
+    own.merge_side(&from[0]);
+    other.merge_side(&from[1]);
     *flow = Base {
         packets: flow.packets.wrapping_add(later.packets),
         bytes: flow.bytes.wrapping_add(later.bytes),
@@ -105,28 +105,28 @@ pub(super) fn by_direction<const K: usize, const N: usize>(
     record: &MicroflowRecord<K, N>,
 ) -> [Base; 2] {
     let state = record.state.first_chunk();
-    let mut halves = split(&record.base, state.unwrap_or(&[0; HALVES_WORDS]));
+    let mut sides = split(&record.base, state.unwrap_or(&[0; TWO_WAY_WORDS]));
     if record.base.marks.any(Marks::STARTS_REVERSED) {
-        halves.swap(0, 1);
+        sides.swap(0, 1);
     }
-    halves
+    sides
 }
 
 /// What state words of the plain form hold, in the order of those words, if all of it is in the
-/// halves.
-pub(super) fn words_in_halves(words: &Words) -> Option<Vec<HalfWord>> {
-    words.contents().iter().map(HalfWord::of).collect()
+/// two-way form.
+pub(super) fn words_of_sides(words: &Words) -> Option<Vec<SideWord>> {
+    words.contents().iter().map(SideWord::of).collect()
 }
 
 /// A state word of the plain form: a field of one direction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HalfWord {
+pub(super) struct SideWord {
     /// Whether it is of the packets against the direction of the key.
     pub(super) is_reverse: bool,
     field: BaseField,
 }
 
-impl HalfWord {
+impl SideWord {
     fn of(content: &Content) -> Option<Self> {
         use StateContent as Of;
         let field = match (content.of, &content.what) {
@@ -150,13 +150,13 @@ impl HalfWord {
         Some(Self { is_reverse, field })
     }
 
-    /// The word in its plain form, of every half.
-    pub(super) fn append<'a>(self, halves: impl Iterator<Item = &'a Base>, out: &mut Vec<u64>) {
+    /// The word in its plain form, of one side of each record.
+    pub(super) fn append<'a>(self, sides: impl Iterator<Item = &'a Base>, out: &mut Vec<u64>) {
         // Chosen once for all records.
         macro_rules! each {
-            ($half:ident, $absent:expr, $present:expr) => {
-                out.extend(halves.map(|$half| {
-                    if $half.packets == 0 {
+            ($side:ident, $absent:expr, $present:expr) => {
+                out.extend(sides.map(|$side| {
+                    if $side.packets == 0 {
                         $absent
                     } else {
                         $present
@@ -165,23 +165,23 @@ impl HalfWord {
             };
         }
         match self.field {
-            BaseField::Packets => each!(half, 0, half.packets),
-            BaseField::Bytes => each!(half, 0, half.bytes),
-            BaseField::MinLength => each!(half, u64::MAX, half.min_length_bytes.get().into()),
-            BaseField::MaxLength => each!(half, u64::MAX, encode_max(half.max_length_bytes.into())),
-            BaseField::FirstNs => each!(half, u64::MAX, half.first_ns),
-            BaseField::LastNs => each!(half, u64::MAX, encode_max(half.last_ns)),
-            BaseField::MinTtl => each!(half, u64::MAX, half.min_ttl.get().into()),
-            BaseField::MaxTtl => each!(half, u64::MAX, encode_max(half.max_ttl.into())),
-            BaseField::TcpFlags => each!(half, 0, half.tcp_flags.into()),
-            BaseField::Tos => each!(half, 0, u64::from(half.tos) + 1),
+            BaseField::Packets => each!(side, 0, side.packets),
+            BaseField::Bytes => each!(side, 0, side.bytes),
+            BaseField::MinLength => each!(side, u64::MAX, side.min_length_bytes.get().into()),
+            BaseField::MaxLength => each!(side, u64::MAX, encode_max(side.max_length_bytes.into())),
+            BaseField::FirstNs => each!(side, u64::MAX, side.first_ns),
+            BaseField::LastNs => each!(side, u64::MAX, encode_max(side.last_ns)),
+            BaseField::MinTtl => each!(side, u64::MAX, side.min_ttl.get().into()),
+            BaseField::MaxTtl => each!(side, u64::MAX, encode_max(side.max_ttl.into())),
+            BaseField::TcpFlags => each!(side, 0, side.tcp_flags.into()),
+            BaseField::Tos => each!(side, 0, u64::from(side.tos) + 1),
             BaseField::EndReason => unreachable!("no state word holds it"),
         }
     }
 }
 
 /// A field of both directions together, which the plain form has in its [`Base`]. `own` and `other`
-/// are the halves in any order, except for the type of service: there `own` has the first packet.
+/// are its sides in any order, except for the type of service: there `own` has the first packet.
 pub(super) fn of_both(joint: &Base, [own, other]: [&Base; 2]) -> Base {
     let mut both = *own;
     both.merge(other);
