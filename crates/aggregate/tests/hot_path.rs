@@ -74,7 +74,7 @@ impl Stream {
         if random & 64 != 0 {
             base.marks.0 |= Marks::STARTS_REVERSED;
         }
-        if random % 7 == 0 {
+        if random.is_multiple_of(7) {
             let other = Base {
                 packets: 2,
                 marks: Marks(0),
