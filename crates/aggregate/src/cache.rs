@@ -88,7 +88,7 @@ pub struct FlowCache<const K: usize, const N: usize> {
     sweep_position: u64,
     pub(crate) counters: CacheCounters,
     pub(crate) machine: Machine,
-    /// Whether a flow of the last chunk had a state, where that is not certain. Not 0 if so.
+    /// Not 0 if a flow of the last chunk held both directions: a hint, which stale slots may give.
     pub(crate) states_seen: u8,
     /// Overrides the choice of prefetch distance in tests.
     pub(crate) always: Option<Way>,
@@ -330,8 +330,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         // The neighbourhood of this hash may be empty while the cache is full: take from the start.
         let victim = near.or_else(|| self.table.oldest_near(LaneHash(0)));
         let Some(location) = victim else { return };
-        let record = self.table.record(location);
-        self.table.remove(location, self.hasher.hash(&record.key));
+        let hash = self.hasher.hash(&self.table.parts(location).head.key);
+        let record = self.table.remove(location, hash);
         let reason = self
             .cuts
             .due(&record.base)

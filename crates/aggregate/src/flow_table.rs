@@ -32,6 +32,7 @@ pub(crate) const CURRENT: usize = 0;
 pub(crate) const OLD: usize = 1;
 
 pub(crate) struct FlowTable<const K: usize, const N: usize> {
+    /// How its records merge, and whether each has a state.
     pub(crate) plan: Plan,
     regions: [Region<K, N>; 2],
     /// Whether records are moving from `OLD` to `CURRENT`.
@@ -125,7 +126,11 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
             found => found,
         };
         let slot = slots.trailing_zeros() as usize % SLOTS;
-        prefetch_far(&raw const region.records[Place { bucket, slot }.index()]);
+        let index = Place { bucket, slot }.index();
+        prefetch_far(&raw const region.records[index]);
+        if N > 0 && !self.plan.is_two_way::<N>() {
+            prefetch_far(&raw const region.states[index]);
+        }
     }
 
     /// The record at a location.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use turboflow_merge::{KeyHasher, LaneHash, LaneHasher, MicroflowRecord};
+use turboflow_merge::{KeyHasher, LaneHash, LaneHasher, Layout, MicroflowRecord};
+use turboflow_record::Definition;
 
 use super::*;
 
@@ -116,6 +117,64 @@ proptest! {
             pair.check();
         }
     }
+}
+
+/// A biflow of the two-way form seen in one direction.
+fn biflow(flow: u64) -> MicroflowRecord<2, 8> {
+    let MicroflowRecord { key, base, .. } = record(flow);
+    MicroflowRecord {
+        key,
+        base,
+        // Means nothing, and must not be stored.
+        state: [7; 8],
+    }
+}
+
+#[test]
+fn biflows_seen_in_one_direction_touch_no_state() {
+    const FLOWS: u64 = 20_000;
+    let layout = Layout::compile(&Definition::default(), true).expect("it compiles");
+    let layout = layout.in_two_way_form();
+    let mut table = FlowTable::<2, 8>::new(FLOWS as usize, layout.plan().clone());
+    let hasher = LaneHasher::new(&KeyHasher::new(1));
+    for flow in 0..FLOWS {
+        let record = biflow(flow);
+        let hash = hasher.hash(&record.key);
+        let location = table.insert(&record, hash, 0).expect("there is room");
+        table.merge(location, &record);
+        assert_eq!(table.replace(location, &record).state, [0; 8]);
+        if flow % 3 == 0 {
+            assert_eq!(table.remove(location, hash).state, [0; 8]);
+        }
+        if table.wants_to_grow(16) {
+            assert!(table.start_growing());
+        }
+        if table.is_moving() {
+            table.move_homes(8, &hasher, &mut Vec::new());
+        }
+        assert!(table.size_bytes() <= 2 * FlowTable::<2, 8>::max_size_bytes(FLOWS as usize));
+    }
+    let mut states = table
+        .regions()
+        .iter()
+        .flat_map(|region| region.states.iter());
+    assert!(states.all(|state| *state == [0; 8]));
+}
+
+#[test]
+fn a_freed_slot_gives_its_state_to_no_later_flow() {
+    let layout = Layout::compile(&Definition::default(), true).expect("it compiles");
+    let layout = layout.in_two_way_form();
+    let mut table = FlowTable::<2, 8>::new(100, layout.plan().clone());
+    let hasher = LaneHasher::new(&KeyHasher::new(1));
+    let mut both = biflow(1);
+    both.base.has_other = 1;
+    let hash = hasher.hash(&both.key);
+    let location = table.insert(&both, hash, 0).expect("there is room");
+    assert_eq!(table.remove(location, hash).state, [7; 8]);
+    let again = table.insert(&biflow(1), hash, 0).expect("there is room");
+    assert_eq!(again.place, location.place);
+    assert_eq!(table.record(again).state, [0; 8]);
 }
 
 #[test]

@@ -230,6 +230,7 @@ mod tests {
         #[cfg(target_os = "linux")]
         assert!(array[first..kept].iter().all(is_zero));
         assert!(Mapping::new(0).unwrap().array::<Record>(0).is_empty());
+        assert_eq!(Mapping::new(0).unwrap().array::<[u64; 0]>(5).len(), 5);
         assert!(
             Mapping::new(usize::MAX / 4).is_none(),
             "more than there are addresses"

@@ -34,7 +34,7 @@ impl RecordShape {
     /// The shape of a layout's records.
     #[must_use]
     pub fn of(layout: &Layout) -> Self {
-        debug_assert!(!layout.is_two_way(), "engines fill state words");
+        assert!(!layout.is_two_way(), "engines fill state words");
         let steps = layout.steps();
         Self {
             state_words: steps.words,

@@ -37,7 +37,8 @@ impl<const N: usize> PendingStates<N> {
     pub const ROOM: usize = if N == 0 { usize::MAX } else { PAIRS };
 
     /// Merges `later` into a flow, if the keys are equal and the gate passes it. Returns whether it
-    /// did. Further words are merged with those of all other pairs, later.
+    /// did. Further words are merged with those of all other pairs, later, unless records have the
+    /// two-way form.
     ///
     /// `flow` may be stored apart from its further words, `state`.
     ///
@@ -45,8 +46,8 @@ impl<const N: usize> PendingStates<N> {
     /// If [`Self::ROOM`] pairs are pending.
     ///
     /// # Safety
-    /// As for [`PendingStates::push`]. The flow, its state and `later` are valid, and no other
-    /// reference to them lives during the call.
+    /// As for [`PendingStates::push`]. All three are valid, and no other reference to the flow or
+    /// its state lives during the call.
     #[inline(always)]
     pub unsafe fn merge_if_passes<V: Vectors, const K: usize, const M: usize>(
         &mut self,
@@ -57,9 +58,9 @@ impl<const N: usize> PendingStates<N> {
         state: *mut [u64; N],
         later: *const MicroflowRecord<K, N>,
     ) -> bool {
-        // SAFETY: the caller ensures that all are valid and not referred to elsewhere. The state
-        // may be part of the flow: references are to one of its fields each, or to the whole flow
-        // alone.
+        // SAFETY: the caller ensures that all are valid, and flow and state not referred to
+        // elsewhere. The state may be part of the flow: references are to one of its fields each,
+        // or to the whole flow alone.
         let (record, passes) = unsafe {
             let record = &*later;
             let base = &raw mut (*flow).base;
@@ -87,8 +88,8 @@ impl<const N: usize> PendingStates<N> {
     /// If [`Self::ROOM`] pairs are pending.
     ///
     /// # Safety
-    /// As for [`PendingStates::push`]. Both are valid, and no other reference to them lives during
-    /// the call.
+    /// As for [`PendingStates::push`]. Both are valid, and no other reference to the flow lives
+    /// during the call.
     #[inline(always)]
     pub unsafe fn merge_in_order<V: Vectors, const K: usize>(
         &mut self,

@@ -103,7 +103,7 @@ fn sizing() -> impl Strategy<Value = Sizing> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The default definition, which has its own code path.
+    /// The default definition and its biflows, which have code paths of their own.
     #[test]
     fn records_equal_the_oracles(
         seed: u64,
@@ -112,9 +112,10 @@ proptest! {
         threads in 1usize..4,
         meters_apart: bool,
         sweep_ns in prop_oneof![Just(1u64), 1_000u64..100_000, Just(u64::MAX / 2)],
+        biflow: bool,
     ) {
         let mut shape = SequenceShape::random(seed, packets);
-        shape.options.biflow = false;
+        shape.options.biflow = biflow;
         let packets = random_packets(seed, &shape);
         let config = PipelineConfig {
             sizing, threads, meters_apart, seed, sweep_ns,

@@ -24,7 +24,7 @@ struct base {
     __u8 not_min_ttl;
     __u8 max_ttl;
     __u8 end_reason;
-    // In the ring: the half of the record's table. Padding in crates/record.
+    // In the ring: the half of the record's table. `has_other` in crates/merge, 0 there.
     __u8 half;
     __u16 tcp_flags;
     __u8 tos;

@@ -320,6 +320,7 @@ impl Layout {
     #[inline(always)]
     #[must_use]
     pub fn open_plain_v4<const N: usize>(&self, packet: &Packet) -> MicroflowRecord<WORDS_V4, N> {
+        debug_assert!(self.is_two_way && self.key_widths() == KeyWidths::ByFamily);
         let reversed = key::is_reversed(&packet.tuple);
         let tuple = if reversed {
             packet.tuple.reversed()

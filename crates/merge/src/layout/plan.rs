@@ -105,6 +105,10 @@ impl Plan {
         if self.is_two_way::<N>() {
             return merge_two_way(base, state, &later.base, &later.state);
         }
+        debug_assert!(
+            !self.is_two_way,
+            "records of the two-way form have its size"
+        );
         base.merge(&later.base);
         if N > 0 {
             self.merge(state, &later.state);
@@ -114,7 +118,7 @@ impl Plan {
     /// Whether states of `N` words are large enough for this plan, which merges whole cache lines.
     #[inline(always)]
     pub(crate) const fn fits<const N: usize>(&self) -> bool {
-        self.state_words <= N
+        self.state_words <= N && (!self.is_two_way || N == TWO_WAY_WORDS)
     }
 
     /// [`Plan::merge`] for every pair in turn, compiled for AVX-512.
@@ -253,8 +257,9 @@ pub(crate) fn merge_two_way<const N: usize>(
     later: &Base,
     later_state: &[u64; N],
 ) {
-    if let (Some(state), Some(later_state)) = (state.first_chunk_mut(), later_state.first_chunk()) {
-        two_way::merge(base, state, later, later_state);
+    match (state.first_chunk_mut(), later_state.first_chunk()) {
+        (Some(state), Some(later_state)) => two_way::merge(base, state, later, later_state),
+        _ => unreachable!("records of the two-way form have its size"),
     }
 }
 

@@ -3,7 +3,7 @@
 //! is compiled for every record format.
 
 use super::form::{BaseField, Number};
-use super::two_way::{SideWord, by_direction, of_both};
+use super::two_way::{SideWord, by_direction};
 use crate::{Base, Marks, MicroflowRecord};
 
 /// A run of records of any format.
@@ -24,18 +24,19 @@ pub(super) trait Rows {
 pub(super) struct RecordRows<'a, const K: usize, const N: usize> {
     records: &'a [MicroflowRecord<K, N>],
     flips: &'a [bool],
-    two_ways: Option<TwoWays<'a>>,
+    two_way: Option<TwoWay<'a>>,
 }
 
 /// What the buffers of a run of records hold.
 #[derive(Debug, Default)]
 pub(super) struct RowBuffers {
     flips: Vec<bool>,
-    sides: Vec<[Base; 2]>,
+    /// In the two-way form: packets of the initiator, and of the responder.
+    of_rows: Vec<[Base; 2]>,
 }
 
 /// Both sides of a run of records in the two-way form.
-struct TwoWays<'a> {
+struct TwoWay<'a> {
     /// What each state word would hold.
     words: &'a [SideWord],
     /// Packets of the initiator, and of the responder.
@@ -57,61 +58,61 @@ impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
         buffers: &'a mut RowBuffers,
         sides: Sides<'a>,
     ) -> Self {
-        let RowBuffers {
-            flips,
-            sides: pairs,
-        } = buffers;
+        let RowBuffers { flips, of_rows } = buffers;
         flips.clear();
-        pairs.clear();
-        match sides {
-            Sides::Words(sent) => flips.extend(records.iter().map(|record| {
-                let has_sent = |reversed: bool| {
-                    sent.is_some_and(|words| {
-                        let word = usize::from(words[usize::from(reversed)]);
-                        record.state[word] > 0
-                    })
-                };
-                is_initiated_by_destination(record.base.marks, has_sent)
-            })),
-            Sides::TwoWay(_) => {
-                for record in records {
-                    let mut pair = by_direction(record);
-                    let has_sent = |reversed: bool| pair[usize::from(reversed)].packets > 0;
-                    let flip = is_initiated_by_destination(record.base.marks, has_sent);
-                    if flip {
-                        pair.swap(0, 1);
-                    }
-                    flips.push(flip);
-                    pairs.push(pair);
-                }
-            }
-        }
-        let two_ways = match sides {
-            Sides::Words(_) => None,
-            Sides::TwoWay(words) => Some(TwoWays {
-                words,
-                of_rows: pairs,
-            }),
+        of_rows.clear();
+        let words = match sides {
+            Sides::TwoWay(words) => words,
+            Sides::Words(sent) => return Self::plain(records, flips, sent),
         };
+        for record in records {
+            let mut of_row = by_direction(record);
+            let has_sent = |reversed: bool| of_row[usize::from(reversed)].packets > 0;
+            let flip = is_initiated_by_destination(record.base.marks, has_sent);
+            if flip {
+                of_row.swap(0, 1);
+            }
+            flips.push(flip);
+            of_rows.push(of_row);
+        }
         Self {
             records,
             flips,
-            two_ways,
+            two_way: Some(TwoWay { words, of_rows }),
         }
     }
 
-    /// Appends a field of the packets of both directions.
-    fn number_of_sides(&self, field: BaseField, two_ways: &TwoWays<'_>, out: &mut Vec<u64>) {
-        let rows = self.records.iter().zip(two_ways.of_rows).zip(self.flips);
-        for ((record, [initiator, responder]), flip) in rows {
-            let starts_reversed = record.base.marks.any(Marks::STARTS_REVERSED);
-            let order = if starts_reversed == *flip {
-                [initiator, responder]
-            } else {
-                [responder, initiator]
+    fn plain(
+        records: &'a [MicroflowRecord<K, N>],
+        flips: &'a mut Vec<bool>,
+        sent: Option<[u16; 2]>,
+    ) -> Self {
+        flips.extend(records.iter().map(|record| {
+            let has_sent = |reversed: bool| {
+                sent.is_some_and(|words| {
+                    let word = usize::from(words[usize::from(reversed)]);
+                    record.state[word] > 0
+                })
             };
-            out.push(field.of(&of_both(&record.base, order)));
+            is_initiated_by_destination(record.base.marks, has_sent)
+        }));
+        Self {
+            records,
+            flips,
+            two_way: None,
         }
+    }
+
+    /// Appends a field of the packets of both directions. Bases of the two-way form have those of
+    /// one, so both sides are merged; that leaves the first packet's type of service.
+    fn number_of_both(&self, field: BaseField, of_rows: &[[Base; 2]], out: &mut Vec<u64>) {
+        let both = |(record, [one, other]): (&MicroflowRecord<K, N>, &[Base; 2])| {
+            let mut both = record.base;
+            both.merge(one);
+            both.merge(other);
+            field.of(&both)
+        };
+        out.extend(self.records.iter().zip(of_rows).map(both));
     }
 
     fn base(&self, out: &mut Vec<u64>, field: impl Fn(&Base) -> u64) {
@@ -150,10 +151,10 @@ impl<const K: usize, const N: usize> Rows for RecordRows<'_, K, N> {
             Number::Word(word) => return self.state(word, 1, out),
             Number::Base(field) => field,
         };
-        if let Some(two_ways) = &self.two_ways
+        if let Some(two_way) = &self.two_way
             && !field.is_joint_in_two_way()
         {
-            return self.number_of_sides(field, two_ways, out);
+            return self.number_of_both(field, two_way.of_rows, out);
         }
         match field {
             BaseField::Bytes => self.base(out, |base| base.bytes),
@@ -172,8 +173,8 @@ impl<const K: usize, const N: usize> Rows for RecordRows<'_, K, N> {
 
     fn state(&self, start: [u16; 2], count: usize, out: &mut Vec<u64>) {
         let start = start.map(usize::from);
-        if let Some(TwoWays { words, of_rows }) = &self.two_ways {
-            // The other start is that of the same field.
+        if let Some(TwoWay { words, of_rows }) = &self.two_way {
+            // As if the source of the key were the initiator; the other start has the same field.
             let word = words[start[0]];
             let rows = of_rows.iter();
             return word.append(rows.map(|pair| &pair[usize::from(word.is_reverse)]), out);

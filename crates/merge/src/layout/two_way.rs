@@ -3,8 +3,8 @@
 //!
 //! In the plain form each such field is a state word for each direction, which makes 24 words for
 //! the default definition. The two-way form has 8. They are neither read nor written before both
-//! directions have been seen, so until then a biflow costs what a flow of one direction costs. The
-//! columns are the same.
+//! directions have been seen, so until then a biflow costs the flow cache what a flow of one
+//! direction costs. The columns are the same.
 //!
 //! ```text
 //! base    packets, bytes, first, last, marks: of both directions
@@ -105,7 +105,10 @@ pub(super) fn by_direction<const K: usize, const N: usize>(
     record: &MicroflowRecord<K, N>,
 ) -> [Base; 2] {
     let state = record.state.first_chunk();
-    let mut sides = split(&record.base, state.unwrap_or(&[0; TWO_WAY_WORDS]));
+    let mut sides = split(
+        &record.base,
+        state.expect("records of this form have its words"),
+    );
     if record.base.marks.any(Marks::STARTS_REVERSED) {
         sides.swap(0, 1);
     }
@@ -121,7 +124,7 @@ pub(super) fn words_of_sides(words: &Words) -> Option<Vec<SideWord>> {
 /// A state word of the plain form: a field of one direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SideWord {
-    /// Whether it is of the packets against the direction of the key.
+    /// Whether it is the responder's, if the source of the key is the initiator.
     pub(super) is_reverse: bool,
     field: BaseField,
 }
@@ -177,21 +180,5 @@ impl SideWord {
             BaseField::Tos => each!(side, 0, u64::from(side.tos) + 1),
             BaseField::EndReason => unreachable!("no state word holds it"),
         }
-    }
-}
-
-/// A field of both directions together, which the plain form has in its [`Base`]. `own` and `other`
-/// are its sides in any order, except for the type of service: there `own` has the first packet.
-pub(super) fn of_both(joint: &Base, [own, other]: [&Base; 2]) -> Base {
-    let mut both = *own;
-    both.merge(other);
-    Base {
-        packets: joint.packets,
-        bytes: joint.bytes,
-        first_ns: joint.first_ns,
-        last_ns: joint.last_ns,
-        end_reason: joint.end_reason,
-        marks: joint.marks,
-        ..both
     }
 }

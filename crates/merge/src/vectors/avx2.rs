@@ -38,7 +38,7 @@ impl Vectors for Avx2 {
 
     /// ```text
     /// 32          36          40       41       42   43   44     46    47
-    /// | min len   | max len   | min ttl| max ttl| end| 0 | flags| tos | marks|
+    /// | min len   | max len   | min ttl| max ttl| end| oth| flags| tos | marks|
     ///   max u32     max u32     max u8   max u8   a    a    or     a     or     less the first packet's marks
     /// ```
     #[inline(always)]

@@ -4,7 +4,7 @@
 //! ```text
 //! 64-bit lane   0    1    2        3      4      5     6               7
 //!             +---------+---------+------+------+-----+-------+-------+---------------+---------------+
-//! a, b        | key     | packets | bytes| first| last| min l.| max l.| ttls, end, 2nd| flags tos mark|
+//! a, b        | key     | packets | bytes| first| last| min l.| max l.| ttls, end, oth| flags tos mark|
 //!             +---------+---------+------+------+-----+-------+-------+---------------+---------------+
 //! line          b - a     b         b      b - a  b - a b               b               a or some of b
 //! merged        a         a + line         a      a + l. max(a, line)   max(a, line), byte by byte

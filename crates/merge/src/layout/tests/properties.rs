@@ -234,6 +234,10 @@ fn check_two_way<const K: usize, const N: usize>(
         plain.append(&[record], &mut expected);
         let open = |seen: &SeenPacket| layout.open::<K, TWO_WAY_WORDS>(&seen.packet, &seen.inputs);
         let packets: Vec<_> = flow.iter().map(open).collect();
+        for (seen, record) in flow.iter().zip(&packets) {
+            let plain = layout.open_plain_v4::<TWO_WAY_WORDS>(&seen.packet);
+            prop_assert_eq!((&plain.key[..], plain.base), (&record.key[..], record.base));
+        }
         for start in 0..3 {
             let mut choices = choices.iter().copied().cycle().skip(start);
             let record = merge_at_random(&packets, layout.plan(), &mut choices);
