@@ -13,7 +13,7 @@ use turboflow_engine_xdp::{
 use turboflow_merge::MicroflowRecord;
 use turboflow_packet::{Frame, LinkType};
 use turboflow_record::WORDS_V6;
-use turboflow_testing::{Need, captures_folder, is_missing, is_missing_in_part};
+use turboflow_testing::{Need, captures_folder, cases_folder, is_missing, is_missing_in_part};
 
 pub(crate) const ETHERNET_HEADER_BYTES: usize = 14;
 
@@ -183,7 +183,8 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every capture of the project, and the real captures if they are beside the checkout.
+/// Every capture of the project, and the real captures and those of reported bugs if they are
+/// beside the checkout.
 pub(crate) fn captures() -> Vec<PathBuf> {
     let mut captures = Vec::new();
     add_captures(&root().join("samples"), &mut captures);
@@ -192,18 +193,23 @@ pub(crate) fn captures() -> Vec<PathBuf> {
     if !is_missing_in_part(&[Need::Captures]) {
         add_captures(&captures_folder().unwrap(), &mut captures);
     }
+    if !is_missing_in_part(&[Need::Cases]) {
+        add_captures(&cases_folder().unwrap(), &mut captures);
+    }
     captures.sort();
     captures
 }
 
 /// Other files in the folders of captures.
-const BESIDE: [&str; 9] = [
+const BESIDE: [&str; 11] = [
     "csv",
     "gitignore",
     "json",
     "md",
     "out",
+    "parquet",
     "py",
+    "sh",
     "toml",
     "tsv",
     "txt",
