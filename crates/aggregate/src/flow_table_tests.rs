@@ -130,13 +130,17 @@ fn biflow(flow: u64) -> MicroflowRecord<2, 8> {
     }
 }
 
+fn two_way_table(max_flows: usize) -> (FlowTable<2, 8>, LaneHasher<2>) {
+    let layout = Layout::compile(&Definition::default(), true).expect("it compiles");
+    let plan = layout.in_two_way_form().plan().clone();
+    let hasher = LaneHasher::new(&KeyHasher::new(1));
+    (FlowTable::new(max_flows, plan), hasher)
+}
+
 #[test]
 fn biflows_seen_in_one_direction_touch_no_state() {
     const FLOWS: u64 = 20_000;
-    let layout = Layout::compile(&Definition::default(), true).expect("it compiles");
-    let layout = layout.in_two_way_form();
-    let mut table = FlowTable::<2, 8>::new(FLOWS as usize, layout.plan().clone());
-    let hasher = LaneHasher::new(&KeyHasher::new(1));
+    let (mut table, hasher) = two_way_table(FLOWS as usize);
     for flow in 0..FLOWS {
         let record = biflow(flow);
         let hash = hasher.hash(&record.key);
@@ -163,10 +167,7 @@ fn biflows_seen_in_one_direction_touch_no_state() {
 
 #[test]
 fn a_freed_slot_gives_its_state_to_no_later_flow() {
-    let layout = Layout::compile(&Definition::default(), true).expect("it compiles");
-    let layout = layout.in_two_way_form();
-    let mut table = FlowTable::<2, 8>::new(100, layout.plan().clone());
-    let hasher = LaneHasher::new(&KeyHasher::new(1));
+    let (mut table, hasher) = two_way_table(100);
     let mut both = biflow(1);
     both.base.has_other = 1;
     let hash = hasher.hash(&both.key);

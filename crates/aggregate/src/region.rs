@@ -6,11 +6,12 @@
 //! counts it. A few spare buckets after the last home take the overflow of the end.
 //!
 //! Tags and records lie in separate arrays. Where both lines of a lookup lie in one page, the
-//! hardware prefetcher of some processors is triggered, and random lookups took twice the time.
-//! The states of records, their further words, have an array of their own too: biflows seen in one
-//! direction have none (`Layout::in_two_way_form`), and untouched pages take no memory.
+//! hardware prefetcher of some processors is triggered, and random lookups took twice the time. The
+//! states of records, their further words, have an array of their own, too. Biflows seen in one
+//! direction have none (`Layout::in_two_way_form`); where few have both, as in a scan, most pages
+//! of that array are never touched and take no memory.
 
-use turboflow_merge::{Base, LaneHash, MicroflowRecord, Plain, Plan};
+use turboflow_merge::{LaneHash, MicroflowRecord, Plain, Plan};
 
 use crate::memory::{Mapping, ZeroedArray};
 use crate::tags::{SLOTS, TagLine, TagTwice};
@@ -51,7 +52,7 @@ impl<const K: usize, const N: usize> Parts<'_, K, N> {
             base,
             state: [0; N],
         };
-        if has_state(&base, plan.is_two_way::<N>()) {
+        if plan.has_state::<N>(&base) {
             record.state = *self.state;
         }
         record
@@ -62,7 +63,7 @@ impl<const K: usize, const N: usize> Parts<'_, K, N> {
     pub(crate) fn set(&mut self, record: &MicroflowRecord<K, N>, plan: &Plan) {
         self.head.key = record.key;
         self.head.base = record.base;
-        if has_state(&record.base, plan.is_two_way::<N>()) {
+        if plan.has_state::<N>(&record.base) {
             *self.state = record.state;
         }
     }
@@ -71,12 +72,6 @@ impl<const K: usize, const N: usize> Parts<'_, K, N> {
     pub(crate) fn merge(&mut self, later: &MicroflowRecord<K, N>, plan: &Plan) {
         plan.merge_apart(&mut self.head.base, self.state, later);
     }
-}
-
-/// Whether the state of a record means something.
-#[inline(always)]
-const fn has_state(base: &Base, in_two_way_form: bool) -> bool {
-    !in_two_way_form || base.has_other != 0
 }
 
 pub(crate) struct Region<const K: usize, const N: usize> {

@@ -2,8 +2,8 @@
 //! Pairs of records whose further words have not merged yet. These words are merged for many pairs
 //! together, so that the plan is looked up once for all of them.
 
-use crate::layout::merge_two_way;
 use crate::layout::pair::{PAIRS, Pair};
+use crate::layout::two_way;
 use crate::{MicroflowRecord, Plan, Vectors};
 
 /// Pairs of records, with `N` further words each, that are still to be merged.
@@ -46,8 +46,8 @@ impl<const N: usize> PendingStates<N> {
     /// If [`Self::ROOM`] pairs are pending.
     ///
     /// # Safety
-    /// As for [`PendingStates::push`]. All three are valid, and no other reference to the flow or
-    /// its state lives during the call.
+    /// As for [`PendingStates::push`]. Flow and state are valid, and no other reference to them
+    /// lives during the call.
     #[inline(always)]
     pub unsafe fn merge_if_passes<V: Vectors, const K: usize, const M: usize>(
         &mut self,
@@ -56,55 +56,54 @@ impl<const N: usize> PendingStates<N> {
         gate: &V::Gate,
         flow: *mut MicroflowRecord<K, M>,
         state: *mut [u64; N],
-        later: *const MicroflowRecord<K, N>,
+        later: &MicroflowRecord<K, N>,
     ) -> bool {
-        // SAFETY: the caller ensures that all are valid, and flow and state not referred to
-        // elsewhere. The state may be part of the flow: references are to one of its fields each,
-        // or to the whole flow alone.
-        let (record, passes) = unsafe {
-            let record = &*later;
+        // SAFETY: the caller ensures that flow and state are valid, and not referred to elsewhere.
+        // The state may be part of the flow: references are to one of its fields each, or to the
+        // whole flow alone.
+        let passes = unsafe {
             let base = &raw mut (*flow).base;
-            if plan.is_two_way::<N>() && !(*base).is_of_one_direction_with(&record.base) {
-                let passes = vectors.same_key(&(*flow).key, &record.key)
-                    && gate.as_ref().passes(&*base, &record.base);
+            if plan.is_two_way::<N>() && !(*base).is_of_one_direction_with(&later.base) {
+                let passes = vectors.same_key(&(*flow).key, &later.key)
+                    && gate.as_ref().passes(&*base, &later.base);
                 if passes {
-                    merge_two_way(&mut *base, &mut *state, &record.base, &record.state);
+                    two_way::merge(&mut *base, &mut *state, later);
                 }
                 return passes;
             }
-            (record, vectors.merge_if_passes(gate, &mut *flow, record))
+            vectors.merge_if_passes(gate, &mut *flow, later)
         };
         if passes && !plan.is_two_way::<N>() {
             // SAFETY: as required of the caller.
-            unsafe { self.push(state, &raw const record.state) };
+            unsafe { self.push(state, &raw const later.state) };
         }
         passes
     }
 
     /// Merges `later`, which began no earlier, into a record of the same flow. Further words are
-    /// merged later.
+    /// merged later, unless records have the two-way form.
     ///
     /// # Panics
     /// If [`Self::ROOM`] pairs are pending.
     ///
     /// # Safety
-    /// As for [`PendingStates::push`]. Both are valid, and no other reference to the flow lives
-    /// during the call.
+    /// As for [`PendingStates::push`]. The flow is valid, and no other reference to it lives during
+    /// the call.
     #[inline(always)]
     pub unsafe fn merge_in_order<V: Vectors, const K: usize>(
         &mut self,
         vectors: V,
         plan: &Plan,
         flow: *mut MicroflowRecord<K, N>,
-        later: *const MicroflowRecord<K, N>,
+        later: &MicroflowRecord<K, N>,
     ) {
         // SAFETY: as required of the caller.
         unsafe {
             if plan.is_two_way::<N>() {
-                return (*flow).merge(&*later, plan);
+                return (*flow).merge(later, plan);
             }
-            vectors.merge_in_order(&mut (*flow).base, &(*later).base);
-            self.push(&raw mut (*flow).state, &raw const (*later).state);
+            vectors.merge_in_order(&mut (*flow).base, &later.base);
+            self.push(&raw mut (*flow).state, &raw const later.state);
         }
     }
 

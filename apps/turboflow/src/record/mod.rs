@@ -116,7 +116,7 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     memory::prepare();
     let run = &interfaces::with_kernel_names(run);
     let settings = Arc::new(Settings::new(run)?);
-    let sizes = settings.config.sizes(&settings.layout);
+    let sizes = settings.sizes();
     memory::check_start(&settings.config, &sizes)?;
     // Before root is dropped, because only root may be able to read a private key.
     let tls = TlsRead::new(run, &[])?;

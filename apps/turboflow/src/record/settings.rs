@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, anyhow, bail};
 use turboflow_merge::Layout;
 use turboflow_record::{Definition, InputSet};
-use turboflow_run::{PipelineConfig, RunConfig};
+use turboflow_run::{PipelineConfig, RunConfig, RunSizes};
 
 use super::inputs;
 use crate::config_error;
@@ -44,6 +44,16 @@ impl Settings {
             config,
             layout,
             engine,
+        })
+    }
+
+    /// Maximum memory of the tables.
+    pub(super) fn sizes(&self) -> RunSizes {
+        let layout = self.layout.clone();
+        // As the meter of packets does.
+        self.config.sizes(&match self.engine.remote {
+            Some(_) => layout,
+            None => layout.in_two_way_form(),
         })
     }
 }

@@ -35,7 +35,7 @@ impl Watched {
     pub(crate) fn open(run: &RunConfig) -> anyhow::Result<Self> {
         let run = &interfaces::with_kernel_names(run);
         let mut settings = Settings::new(run)?;
-        let sizes = settings.config.sizes(&settings.layout);
+        let sizes = settings.sizes();
         memory::check_start(&settings.config, &sizes)?;
         let kind = engines::kind_of(run)?;
         if !kind.meters_interfaces() {

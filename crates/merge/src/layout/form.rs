@@ -2,7 +2,6 @@
 //! How the column of a feature is computed, and from which words.
 
 use super::words::{Side, StateContent, Words};
-use crate::Base;
 use turboflow_record::{ColumnKind, Feature, Input, Op};
 
 /// A number that every record has.
@@ -28,31 +27,6 @@ pub(super) enum BaseField {
     Packets,
     TcpFlags,
     Tos,
-}
-
-impl BaseField {
-    /// Whether bases in the two-way form hold it for both directions together.
-    pub(super) const fn is_joint_in_two_way(self) -> bool {
-        use BaseField::{Bytes, EndReason, FirstNs, LastNs, Packets};
-        matches!(self, Bytes | EndReason | FirstNs | LastNs | Packets)
-    }
-
-    /// The number in that field.
-    pub(super) fn of(self, base: &Base) -> u64 {
-        match self {
-            Self::Bytes => base.bytes,
-            Self::EndReason => base.end_reason.into(),
-            Self::FirstNs => base.first_ns,
-            Self::LastNs => base.last_ns,
-            Self::MaxLength => base.max_length_bytes.into(),
-            Self::MaxTtl => base.max_ttl.into(),
-            Self::MinLength => base.min_length_bytes.get().into(),
-            Self::MinTtl => base.min_ttl.get().into(),
-            Self::Packets => base.packets,
-            Self::TcpFlags => base.tcp_flags.into(),
-            Self::Tos => base.tos.into(),
-        }
-    }
 }
 
 /// A sum, which may have 128 bits.

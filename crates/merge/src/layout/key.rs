@@ -117,7 +117,7 @@ fn ports(transport: u64) -> [u64; 2] {
 /// Whether the packet is against the canonical direction, in which the source is the smaller
 /// endpoint: address before port, compared as the words of [`FiveTuple`].
 #[inline(always)]
-pub(super) fn is_reversed(tuple: &FiveTuple) -> bool {
+fn is_reversed(tuple: &FiveTuple) -> bool {
     let w = tuple.raw_words();
     let (source_port, destination_port) = {
         let transport = tuple.transport();
@@ -157,18 +157,20 @@ impl KeyPlan {
         if let (true, Self::Wide(wide)) = (K == WORDS_WIDE, self) {
             return wide.key(packet, inputs, biflow);
         }
-        let reversed = biflow && is_reversed(&packet.tuple);
-        let tuple = if reversed {
-            packet.tuple.reversed()
-        } else {
-            packet.tuple
-        };
-        let mut key = [0; K];
-        for (to, from) in key.iter_mut().zip(tuple.raw_words()) {
-            *to = *from;
-        }
-        (key, reversed)
+        five_tuple(&packet.tuple, biflow)
     }
+}
+
+/// The first `K` words of a 5-tuple as a key, and whether it is against the canonical direction.
+#[inline(always)]
+pub(super) fn five_tuple<const K: usize>(tuple: &FiveTuple, biflow: bool) -> ([u64; K], bool) {
+    let reversed = biflow && is_reversed(tuple);
+    let tuple = if reversed { tuple.reversed() } else { *tuple };
+    let mut key = [0; K];
+    for (to, from) in key.iter_mut().zip(tuple.raw_words()) {
+        *to = *from;
+    }
+    (key, reversed)
 }
 
 impl WideKey {

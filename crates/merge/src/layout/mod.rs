@@ -20,7 +20,7 @@ mod rows;
 mod steps;
 #[cfg(test)]
 mod tests;
-mod two_way;
+pub(crate) mod two_way;
 mod words;
 #[cfg(target_arch = "x86_64")]
 mod write_block;
@@ -35,7 +35,6 @@ use form::{BaseField, Form, FormMaker, Number, column_kind, is_nullable};
 pub use key::KeySlot;
 use key::{FAMILY_SHIFT, KeyPlan, OUTER_FAMILY_SHIFT, counterpart, number_slot};
 pub use plan::Plan;
-pub(crate) use plan::merge_two_way;
 use program::{Program, needs_input};
 use rows::{RecordRows, RowBuffers, Sides};
 pub use steps::{KeySteps, StateStep, Steps};
@@ -78,8 +77,6 @@ pub struct Layout {
     compiled: Arc<Compiled>,
     plan: Plan,
     initiator: Initiator,
-    /// Whether its records have the two-way form.
-    is_two_way: bool,
 }
 
 /// Who is the initiator of a biflow, unless exactly one side sent a SYN without ACK: then that
@@ -171,7 +168,6 @@ impl Layout {
             compiled: Arc::new(compiled),
             plan,
             initiator: Initiator::default(),
-            is_two_way: false,
         })
     }
 
@@ -187,7 +183,6 @@ impl Layout {
             return self;
         }
         Self {
-            is_two_way: true,
             plan: Plan::of_two_way(),
             ..self
         }
@@ -196,7 +191,7 @@ impl Layout {
     /// Whether its records have the two-way form: see [`Layout::in_two_way_form`].
     #[must_use]
     pub const fn is_two_way(&self) -> bool {
-        self.is_two_way
+        self.plan.is_two_way::<TWO_WAY_WORDS>()
     }
 
     /// This layout with another rule on the initiators of biflows.
@@ -229,7 +224,7 @@ impl Layout {
     /// The number of words for further features, one of [`STATE_WORDS`].
     #[must_use]
     pub fn state_words(&self) -> usize {
-        if self.is_two_way {
+        if self.is_two_way() {
             TWO_WAY_WORDS
         } else {
             self.compiled.state_words
@@ -303,7 +298,7 @@ impl Layout {
             base: self.base(packet, reversed),
             state: [0; N],
         };
-        if N > 0 && !self.is_two_way {
+        if N > 0 && !self.plan.is_two_way::<N>() {
             self.compiled.machine.run(OpenState {
                 program: &self.compiled.programs[usize::from(reversed)],
                 state: &mut record.state,
@@ -320,16 +315,10 @@ impl Layout {
     #[inline(always)]
     #[must_use]
     pub fn open_plain_v4<const N: usize>(&self, packet: &Packet) -> MicroflowRecord<WORDS_V4, N> {
-        debug_assert!(self.is_two_way && self.key_widths() == KeyWidths::ByFamily);
-        let reversed = key::is_reversed(&packet.tuple);
-        let tuple = if reversed {
-            packet.tuple.reversed()
-        } else {
-            packet.tuple
-        };
-        let [w0, w1, ..] = *tuple.raw_words();
+        debug_assert!(self.is_two_way() && self.key_widths() == KeyWidths::ByFamily);
+        let (key, reversed) = key::five_tuple(&packet.tuple, true);
         MicroflowRecord {
-            key: [w0, w1],
+            key,
             base: self.base(packet, reversed),
             state: [0; N],
         }
@@ -347,7 +336,7 @@ impl Layout {
         inputs: &InputValues,
         reversed: bool,
     ) {
-        if N > 0 && !self.is_two_way {
+        if N > 0 && !self.plan.is_two_way::<N>() {
             vectors.run(OpenState {
                 program: &self.compiled.programs[usize::from(reversed)],
                 state,
@@ -371,7 +360,7 @@ impl Layout {
         assert_eq!(N, self.state_words(), "records must have this layout");
         let keys = &compiled.key_columns[usize::from(K == WORDS_V6)];
         let sides = match &compiled.side_words {
-            Some(words) if self.is_two_way => Sides::TwoWay(words),
+            Some(words) if self.is_two_way() => Sides::TwoWay(words),
             _ => Sides::Words(compiled.sent),
         };
         let (mut buffers, mut row_buffers) = (Buffers::default(), RowBuffers::default());

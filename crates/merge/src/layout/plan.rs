@@ -85,13 +85,19 @@ impl Plan {
         }
     }
 
-    /// Whether records have the two-way form. The state of such a record means something only if
-    /// its base says that it holds the other direction, too.
+    /// Whether records have the two-way form.
     #[inline(always)]
     #[must_use]
     pub const fn is_two_way<const N: usize>(&self) -> bool {
         // The constant comes first, so that code for other records has no branch.
         N == TWO_WAY_WORDS && self.is_two_way
+    }
+
+    /// Whether the state of a record with that base means something.
+    #[inline(always)]
+    #[must_use]
+    pub const fn has_state<const N: usize>(&self, base: &Base) -> bool {
+        !self.is_two_way::<N>() || base.has_other != 0
     }
 
     /// Merges a record whose packets arrived later into one whose parts may be stored apart.
@@ -103,7 +109,7 @@ impl Plan {
         later: &MicroflowRecord<K, N>,
     ) {
         if self.is_two_way::<N>() {
-            return merge_two_way(base, state, &later.base, &later.state);
+            return two_way::merge(base, state, later);
         }
         debug_assert!(
             !self.is_two_way,
@@ -246,20 +252,6 @@ impl Plan {
         for list in self.lists.iter() {
             list.append(earlier, later);
         }
-    }
-}
-
-/// [`two_way::merge`], in code for records of any size.
-#[inline(always)]
-pub(crate) fn merge_two_way<const N: usize>(
-    base: &mut Base,
-    state: &mut [u64; N],
-    later: &Base,
-    later_state: &[u64; N],
-) {
-    match (state.first_chunk_mut(), later_state.first_chunk()) {
-        (Some(state), Some(later_state)) => two_way::merge(base, state, later, later_state),
-        _ => unreachable!("records of the two-way form have its size"),
     }
 }
 

@@ -3,7 +3,7 @@
 //! is compiled for every record format.
 
 use super::form::{BaseField, Number};
-use super::two_way::{SideWord, by_direction};
+use super::two_way::{SideWord, by_direction, joined};
 use crate::{Base, Marks, MicroflowRecord};
 
 /// A run of records of any format.
@@ -103,20 +103,14 @@ impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
         }
     }
 
-    /// Appends a field of the packets of both directions. Bases of the two-way form have those of
-    /// one, so both sides are merged; that leaves the first packet's type of service.
-    fn number_of_both(&self, field: BaseField, of_rows: &[[Base; 2]], out: &mut Vec<u64>) {
-        let both = |(record, [one, other]): (&MicroflowRecord<K, N>, &[Base; 2])| {
-            let mut both = record.base;
-            both.merge(one);
-            both.merge(other);
-            field.of(&both)
-        };
-        out.extend(self.records.iter().zip(of_rows).map(both));
-    }
-
     fn base(&self, out: &mut Vec<u64>, field: impl Fn(&Base) -> u64) {
-        out.extend(self.records.iter().map(|record| field(&record.base)));
+        match &self.two_way {
+            None => out.extend(self.records.iter().map(|record| field(&record.base))),
+            Some(two_way) => {
+                let rows = self.records.iter().zip(two_way.of_rows);
+                out.extend(rows.map(|(record, sides)| field(&joined(&record.base, sides))));
+            }
+        }
     }
 
     fn each_flipped(&self) -> impl Iterator<Item = (&'a MicroflowRecord<K, N>, usize)> {
@@ -151,11 +145,6 @@ impl<const K: usize, const N: usize> Rows for RecordRows<'_, K, N> {
             Number::Word(word) => return self.state(word, 1, out),
             Number::Base(field) => field,
         };
-        if let Some(two_way) = &self.two_way
-            && !field.is_joint_in_two_way()
-        {
-            return self.number_of_both(field, two_way.of_rows, out);
-        }
         match field {
             BaseField::Bytes => self.base(out, |base| base.bytes),
             BaseField::EndReason => self.base(out, |base| base.end_reason.into()),

@@ -21,6 +21,9 @@ use turboflow_record::Input;
 /// State words of records in the two-way form.
 pub const TWO_WAY_WORDS: usize = 8;
 
+/// Why a record has room for [`TWO_WAY_WORDS`].
+const ITS_SIZE: &str = "records of the two-way form have its words";
+
 /// The words of a [`Base`].
 const BASE_WORDS: usize = 6;
 
@@ -68,14 +71,17 @@ fn split(base: &Base, state: &[u64; TWO_WAY_WORDS]) -> [Base; 2] {
     [own, other]
 }
 
-/// Merges a record in the two-way form whose packets arrived later.
+/// Merges a record in the two-way form whose packets arrived later into one whose parts may be
+/// stored apart.
 #[inline]
-pub(crate) fn merge(
+pub(crate) fn merge<const K: usize, const N: usize>(
     flow: &mut Base,
-    state: &mut [u64; TWO_WAY_WORDS],
-    later: &Base,
-    later_state: &[u64; TWO_WAY_WORDS],
+    state: &mut [u64; N],
+    later: &MicroflowRecord<K, N>,
 ) {
+    let (state, later_state) = (state.first_chunk_mut(), later.state.first_chunk());
+    let (state, later_state) = (state.expect(ITS_SIZE), later_state.expect(ITS_SIZE));
+    let later = &later.base;
     let ([mut own, mut other], mut from) = (split(flow, state), split(later, later_state));
     if (flow.marks.0 ^ later.marks.0) & Marks::STARTS_REVERSED != 0 {
         from.swap(0, 1);
@@ -104,15 +110,24 @@ pub(crate) fn merge(
 pub(super) fn by_direction<const K: usize, const N: usize>(
     record: &MicroflowRecord<K, N>,
 ) -> [Base; 2] {
-    let state = record.state.first_chunk();
-    let mut sides = split(
-        &record.base,
-        state.expect("records of this form have its words"),
-    );
+    let state = record.state.first_chunk().expect(ITS_SIZE);
+    let mut sides = split(&record.base, state);
     if record.base.marks.any(Marks::STARTS_REVERSED) {
         sides.swap(0, 1);
     }
     sides
+}
+
+/// The base of both directions together, as the plain form has it.
+#[inline(always)]
+pub(super) fn joined(base: &Base, sides: &[Base; 2]) -> Base {
+    let mut both = *base;
+    sides.iter().for_each(|side| both.merge(side));
+    Base {
+        packets: base.packets,
+        bytes: base.bytes,
+        ..both
+    }
 }
 
 /// What state words of the plain form hold, in the order of those words, if all of it is in the

@@ -308,15 +308,10 @@ impl PipelineConfig {
         })
     }
 
-    /// Maximum memory of the tables.
+    /// Maximum memory of the tables. `layout` is that of the records in memory.
     #[must_use]
     pub fn sizes(&self, layout: &Layout) -> RunSizes {
-        // Where an engine elsewhere makes the records, this process has no table for packets.
-        let layout = match self.sizing {
-            Sizing::Off => layout.clone(),
-            _ => layout.clone().in_two_way_form(),
-        };
-        crate::state_words::with_state_words!(layout.state_words(), N => self.sizes_of::<N>(&layout))
+        crate::state_words::with_state_words!(layout.state_words(), N => self.sizes_of::<N>(layout))
     }
 
     fn sizes_of<const N: usize>(&self, layout: &Layout) -> RunSizes {
