@@ -298,7 +298,7 @@ impl Layout {
             base: self.base(packet, reversed),
             state: [0; N],
         };
-        if N > 0 && !self.plan.is_two_way::<N>() {
+        if N > 0 && !self.is_two_way() {
             self.compiled.machine.run(OpenState {
                 program: &self.compiled.programs[usize::from(reversed)],
                 state: &mut record.state,
@@ -336,7 +336,7 @@ impl Layout {
         inputs: &InputValues,
         reversed: bool,
     ) {
-        if N > 0 && !self.plan.is_two_way::<N>() {
+        if N > 0 && !self.is_two_way() {
             vectors.run(OpenState {
                 program: &self.compiled.programs[usize::from(reversed)],
                 state,
