@@ -23,7 +23,8 @@ export TURBOFLOW_SKIPPED=$folder/skipped
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc || echo 1)))}
 
 (($# > 0)) || set -- --workspace
-cargo test --no-fail-fast "$@" 2>&1 | tee "$log"
+# Under nohup, programs that are tested would ignore SIGHUP, too.
+env --default-signal=HUP cargo test --no-fail-fast "$@" 2>&1 | tee "$log"
 code=${PIPESTATUS[0]}
 
 # Sums up lines such as: test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out;
