@@ -19,6 +19,8 @@ LACKED = $(strip $(if $(shell command -v clang),,clang) \
 LEFT_OUT = $(and $(LACKED),$(if $(TURBOFLOW_CI),,not in CI))
 FEATURES = $(if $(LEFT_OUT),,--features turboflow/kernel)
 LAB_FEATURES = $(if $(LEFT_OUT),,--features turboflow-lab/kernel)
+# DPDK runs the P4 program on this machine. CI may not leave it out, either.
+DPDK_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell pkg-config --exists libdpdk && echo here)),--features turboflow-swx/dpdk)
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TURBOFLOW := $(TARGET)/release/turboflow
@@ -37,7 +39,7 @@ run: build ## Meter a capture and look at it: samples/office.pcap, or CAPTURE=FI
 	$(TURBOFLOW) record -r $(CAPTURE) $(ARGS)
 
 test: set-up test-tools ## All tests: units, properties, goldens, real captures, doc tests, house rules
-	scripts/run-tests.sh --workspace $(FEATURES) $(LAB_FEATURES)
+	scripts/run-tests.sh --workspace $(FEATURES) $(LAB_FEATURES) $(DPDK_FEATURES)
 
 build: set-up ## The turboflow program, optimised: target/release/turboflow
 	@test -e $(TURBOFLOW) || echo "make: building the program, 2 to 3 minutes on two processors the first time" >&2
@@ -79,7 +81,7 @@ sample: ## Record samples/ anew (root; Linux network namespaces); docs/samples.m
 
 lint: set-up ## Formatting, clippy, scripts
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets $(FEATURES) $(LAB_FEATURES) -- -D warnings
+	cargo clippy --workspace --all-targets $(FEATURES) $(LAB_FEATURES) $(DPDK_FEATURES) -- -D warnings
 	scripts/check-scripts.sh
 
 compare: ## Two builds over every capture, byte for byte: BEFORE=path AFTER=path, ARGS="--quick" within 2 minutes

@@ -38,6 +38,8 @@ const PACKET: &str = "turboflow-packet";
 const CAPTURE: &str = "turboflow-capture";
 const SOFTWARE: &str = "turboflow-engine-software";
 const XDP: &str = "turboflow-engine-xdp";
+const P4: &str = "turboflow-engine-p4";
+const SWX: &str = "turboflow-swx";
 const AGGREGATE: &str = "turboflow-aggregate";
 const FORMATS: &str = "turboflow-formats";
 const TRANSPORT: &str = "turboflow-transport";
@@ -56,7 +58,7 @@ const PROGRAM: &str = "turboflow";
 
 /// The table. Rooms below `lab/` serve tests and measurements. The product may depend on the
 /// traffic generator alone, and the meter on none of them.
-const ROOMS: [Room; 22] = [
+const ROOMS: [Room; 24] = [
     room(RECORD, &[]).with_external(&["thiserror", "toml"]),
     room(MERGE, &[RECORD]).with_external(&[]),
     room(ENGINE, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
@@ -69,6 +71,8 @@ const ROOMS: [Room; 22] = [
         "rustix",
         "thiserror",
     ]),
+    room(P4, &[RECORD, MERGE, ENGINE, PACKET]).with_external(&["rustix", "thiserror"]),
+    room(SWX, &[]).with_external(&["anyhow", "cc", "pkg-config"]),
     room(AGGREGATE, &[RECORD, MERGE]).with_external(&["memmap2"]),
     room(CAPTURE, &[PACKET]),
     room(FORMATS, &[RECORD, MERGE]),
@@ -112,12 +116,17 @@ const ROOMS: [Room; 22] = [
 
 /// Additional dependencies of tests: the oracle, the test support, the golden model, and captures
 /// for rooms that read frames of their own. An empty list allows all rooms.
-const KNOWN_TO_TESTS: [(&str, &[&str]); 5] = [
+const KNOWN_TO_TESTS: [(&str, &[&str]); 10] = [
     (WORKLOAD, &[]),
     (MERGE, &[]),
     (TESTING, &[]),
     (SOFTWARE, &[XDP, ENGINE]),
-    (CAPTURE, &[XDP]),
+    (CAPTURE, &[XDP, SWX]),
+    (P4, &[SWX]),
+    (RECORD, &[SWX]),
+    (PACKET, &[SWX]),
+    (FORMATS, &[SWX]),
+    (RUN, &[SWX]),
 ];
 
 /// Features that only tests may turn on, and their crates.
@@ -125,7 +134,7 @@ const FOR_TESTS: [(&str, &str); 1] = [(ENGINE, "conformance")];
 
 /// Heavy or far-reaching crates, and the only rooms that may use them.
 const LEAVES: [(&str, &[&str]); 14] = [
-    ("anyhow", &[PROGRAM, EVALUATION, LAB]),
+    ("anyhow", &[PROGRAM, EVALUATION, LAB, SWX]),
     ("clap", &[PROGRAM, LAB]),
     ("flate2", &[CAPTURE, FORMATS]),
     ("hashbrown", &[BENCH]),
@@ -136,7 +145,7 @@ const LEAVES: [(&str, &[&str]); 14] = [
     ("memmap2", &[AGGREGATE, CAPTURE, XDP, BENCH]),
     ("parquet", &[FORMATS]),
     ("ratatui", &[TOP, PROGRAM]),
-    ("rustix", &[XDP, PROGRAM, CAPTURE]),
+    ("rustix", &[XDP, P4, PROGRAM, CAPTURE]),
     ("signal-hook", &[PROGRAM]),
     ("zstd", &[CAPTURE, FORMATS]),
 ];

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The errors of this engine.
+
+use std::io;
+
+/// Why the engine cannot start, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum P4Error {
+    /// The port to the pipeline.
+    #[error("{port}: {source}")]
+    Port {
+        /// Its name.
+        port: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The pipeline has ended.
+    #[error("{port}: the pipeline has ended")]
+    Ended {
+        /// The name of the port.
+        port: String,
+    },
+    /// The frames to be metered.
+    #[error(transparent)]
+    Input(io::Error),
+    /// The program is made for another record definition.
+    #[error(
+        "{port}: the program there was compiled for another record definition (id {found:016x}, not \
+         {wanted:016x})"
+    )]
+    Definition {
+        /// The name of the port.
+        port: String,
+        /// The id of the program.
+        found: u64,
+        /// The id of the run's definition.
+        wanted: u64,
+    },
+    /// The table is smaller.
+    #[error("{port}: the program there has {room} slots a table, not {wanted}")]
+    Slots {
+        /// The name of the port.
+        port: String,
+        /// Its slots.
+        room: u32,
+        /// Slots wanted.
+        wanted: u32,
+    },
+}

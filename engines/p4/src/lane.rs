@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the pipeline is sent: the numbers of `p4/shared/lane.p4`.
+
+/// The EtherType between CPU and pipeline: the second that IEEE 802 reserves for local
+/// experiments.
+pub(crate) const ETHER_TYPE: u16 = 0x88b6;
+/// Bytes of the Ethernet header in front.
+pub(crate) const OUTER_BYTES: usize = 14;
+/// Bytes of a lane header.
+pub(crate) const LANE_BYTES: usize = 24;
+/// Both.
+pub(crate) const COMMAND_BYTES: usize = OUTER_BYTES + LANE_BYTES;
+
+/// The most bytes of a frame that are sent: a message of the pipeline has 65,535 at most.
+pub(crate) const MOST_CAPTURED_BYTES: usize = 60_000;
+
+pub(crate) const FLAG_LATE: u8 = 1;
+pub(crate) const FLAG_CUT_AT_ENDS: u8 = 2;
+pub(crate) const FLAG_ALL: u8 = 1;
+pub(crate) const FLAG_ODD: u8 = 4;
+pub(crate) const FLAG_RESET: u8 = 8;
+
+/// What is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Replay = 0,
+    Sweep = 1,
+    Status = 2,
+    Settings = 3,
+}
+
+/// A lane header.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lane {
+    pub(crate) kind: Kind,
+    pub(crate) flags: u8,
+    /// Bytes of the frame that follow.
+    pub(crate) captured_bytes: u16,
+    /// The place in a list.
+    pub(crate) argument: u32,
+    /// Bytes of the frame on the wire.
+    pub(crate) frame_length_bytes: u32,
+    /// The number of the current cell of the clock.
+    pub(crate) cell: u32,
+    /// A time in nanoseconds since 1970, or a number that comes back.
+    pub(crate) time_ns: u64,
+}
+
+impl Lane {
+    pub(crate) const fn command(kind: Kind, flags: u8, cell: u32) -> Self {
+        Self {
+            kind,
+            flags,
+            captured_bytes: 0,
+            argument: 0,
+            frame_length_bytes: 0,
+            cell,
+            time_ns: 0,
+        }
+    }
+
+    /// The bytes, behind an Ethernet header.
+    pub(crate) fn bytes(&self) -> [u8; COMMAND_BYTES] {
+        let mut bytes = [0; COMMAND_BYTES];
+        // Both ends take whatever comes over this port; a local address that is no group's.
+        bytes[0] = 2;
+        bytes[6] = 2;
+        bytes[12..14].copy_from_slice(&ETHER_TYPE.to_be_bytes());
+        let lane = &mut bytes[OUTER_BYTES..];
+        lane[0] = self.kind as u8;
+        lane[1] = self.flags;
+        lane[2..4].copy_from_slice(&self.captured_bytes.to_be_bytes());
+        lane[4..8].copy_from_slice(&self.argument.to_be_bytes());
+        lane[8..12].copy_from_slice(&self.frame_length_bytes.to_be_bytes());
+        lane[12..16].copy_from_slice(&self.cell.to_be_bytes());
+        lane[16..24].copy_from_slice(&self.time_ns.to_be_bytes());
+        bytes
+    }
+}
+
+/// What follows a lane of [`Kind::Settings`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) seeds: [u64; 2],
+    /// Slots of each table, a power of two.
+    pub(crate) slots: u32,
+}
+
+impl Settings {
+    pub(crate) fn bytes(&self) -> [u8; 24] {
+        let mut bytes = [0; 24];
+        bytes[..8].copy_from_slice(&self.seeds[0].to_be_bytes());
+        bytes[8..16].copy_from_slice(&self.seeds[1].to_be_bytes());
+        bytes[16..20].copy_from_slice(&(self.slots - 1).to_be_bytes());
+        bytes
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The P4 engine: microflow records of a programmable switch, or of the same program on a software
+//! pipeline (TurboFlow, sections 4 and 5.1).
+//!
+//! Everything passes over one port of the pipeline, in one order: frames to be metered with their
+//! time (`lane.rs`), commands that sweep records out of the table and ask for counters, and reports
+//! (`report.rs`). The programs are in `p4/`; `docs/p4.md` says how to run them.
+//!
+//! ```text
+//! frames ──▶ Replay ──lane──▶ Port ──▶ pipeline (child process, bmv2, switch)
+//!              ▲                │
+//!              └── Receiver ◀───┘ reports: records, status, frames it does not understand
+//! ```
+
+mod abilities;
+mod clock;
+mod error;
+mod lane;
+mod port;
+mod program;
+mod punted;
+mod receiver;
+mod record;
+mod replay;
+mod report;
+mod swx;
+
+pub use abilities::abilities;
+pub use error::P4Error;
+pub use port::{Port, StreamPort};
+pub use program::{PROGRAMS, Program};
+pub use receiver::StrangeFrames;
+pub use record::{P4Feature, P4Op, P4Record, Unsupported};
+pub use replay::{Frames, Replay, ReplayConfig};
+pub use swx::SwxPort;

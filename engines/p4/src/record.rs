@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The words of a record in the pipeline, as a record definition makes them.
+
+use std::fmt::Write;
+
+use turboflow_engine::{BASE_WORDS, MicroflowBatch, RecordShape};
+use turboflow_merge::{KeySteps, Layout, Marks, StateContent};
+use turboflow_record::{
+    Definition, Family, FiveTuple, Input, InputSet, Op, TCP_FIN, TCP_RST, transport_word,
+};
+
+/// The bit of the word `tcp` above the flags: `STARTS_WITH_SYN` in `p4/shared/lane.p4`.
+const STARTS_WITH_SYN: u64 = 0x1000;
+/// Words that every record has: packets, bytes, first and last time, TCP flags.
+const CORE_WORDS: usize = 5;
+/// Words of a key: two addresses in two words each, and the rest.
+const KEY_WORDS: usize = 5;
+/// Bytes of a key in a report.
+pub(crate) const KEY_BYTES: usize = 8 * KEY_WORDS;
+/// What a minimum that no definition asks for is in memory: the largest number.
+const NO_MINIMUM: u64 = 0;
+
+/// How a feature folds its input, by the name that the program has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum P4Op {
+    /// OR of the values.
+    BitOr,
+    /// The first value.
+    First,
+    /// The last value.
+    Last,
+    /// The largest value.
+    Max,
+    /// The smallest value.
+    Min,
+    /// The sum.
+    Sum,
+}
+
+impl P4Op {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::BitOr => "bit_or",
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Max => "max",
+            Self::Min => "min",
+            Self::Sum => "sum",
+        }
+    }
+}
+
+/// A word of a record beyond those that every record has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct P4Feature {
+    /// How it folds.
+    pub op: P4Op,
+    /// What it folds: an input that every packet has.
+    pub of: Input,
+}
+
+/// What of a record definition a pipeline cannot do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsupported {
+    /// A key other than the 5-tuple.
+    #[error("a key other than the 5-tuple")]
+    Key,
+    /// Joining both directions.
+    #[error("joining the two directions of a flow")]
+    Biflow,
+    /// An op that takes more than one word, or values of single packets.
+    #[error("{what} of `{}`", .of.map_or("packets", Input::name))]
+    Fold {
+        /// The op.
+        what: &'static str,
+        /// Of which input.
+        of: Option<Input>,
+    },
+    /// An input that the parser does not read.
+    #[error("the input `{}`", .0.name())]
+    Input(Input),
+}
+
+/// The inputs that features may fold.
+pub(crate) const INPUTS: InputSet = InputSet::of(&[
+    Input::IpLength,
+    Input::Timestamp,
+    Input::Tos,
+    Input::TcpFlags,
+    Input::Ttl,
+]);
+
+/// Where the value of a state word comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct StateWord {
+    from: usize,
+    op: P4Op,
+}
+
+/// The words of a record.
+#[derive(Clone, Debug)]
+pub struct P4Record {
+    features: Vec<P4Feature>,
+    shape: RecordShape,
+    /// The feature of each field of a base that not every record has.
+    base: BaseWords,
+    /// The value of each state word.
+    state: Vec<StateWord>,
+}
+
+/// Places among the words behind the key.
+#[derive(Clone, Copy, Debug, Default)]
+struct BaseWords {
+    min_length: Option<usize>,
+    max_length: Option<usize>,
+    min_ttl: Option<usize>,
+    max_ttl: Option<usize>,
+    tos: Option<usize>,
+}
+
+impl P4Record {
+    /// The words for a definition, whose layout this is.
+    ///
+    /// # Errors
+    /// The first part of the definition that a pipeline cannot do.
+    pub fn new(definition: &Definition, layout: &Layout) -> Result<Self, Unsupported> {
+        let steps = layout.steps();
+        if steps.key != KeySteps::FiveTuple {
+            return Err(Unsupported::Key);
+        }
+        if layout.is_biflow() {
+            return Err(Unsupported::Biflow);
+        }
+        let mut record = Self {
+            features: Vec::new(),
+            shape: RecordShape::of(layout),
+            base: BaseWords::default(),
+            state: vec![
+                StateWord {
+                    from: 0,
+                    op: P4Op::Sum
+                };
+                steps.words
+            ],
+        };
+        let asks_for = |op: &Op, of| {
+            let mut features = definition.features.iter();
+            features.any(|feature| feature.op == *op && feature.of == Some(of))
+        };
+        let mut base = BaseWords::default();
+        for (place, op, p4_op, of) in [
+            (&mut base.min_length, Op::Min, P4Op::Min, Input::IpLength),
+            (&mut base.max_length, Op::Max, P4Op::Max, Input::IpLength),
+            (&mut base.min_ttl, Op::Min, P4Op::Min, Input::Ttl),
+            (&mut base.max_ttl, Op::Max, P4Op::Max, Input::Ttl),
+            (&mut base.tos, Op::First, P4Op::First, Input::Tos),
+        ] {
+            if asks_for(&op, of) {
+                *place = Some(record.word_of(P4Feature { op: p4_op, of }));
+            }
+        }
+        record.base = base;
+        for step in &steps.state {
+            record.state[step.word] = record.state_word(&step.what, step.of)?;
+        }
+        Ok(record)
+    }
+
+    /// The features, in the order of their words.
+    #[must_use]
+    pub fn features(&self) -> &[P4Feature] {
+        &self.features
+    }
+
+    /// The number of 64-bit words of a record, its key included.
+    #[must_use]
+    pub const fn words(&self) -> usize {
+        KEY_WORDS + CORE_WORDS + self.features.len()
+    }
+
+    /// Identifies the words of a record: program and receiver must agree. The FNV-1a hash of
+    /// [`P4Record::describe`].
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.describe()
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |id, byte| {
+                (id ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+            })
+    }
+
+    /// A line for each feature.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let mut text = "turboflow p4 1\n".to_owned();
+        for P4Feature { op, of } in &self.features {
+            writeln!(text, "{} {}", op.name(), of.name()).expect("text takes text");
+        }
+        text
+    }
+
+    /// `record.p4`: what the program is compiled with. `name` is that of the definition.
+    #[must_use]
+    pub fn source(&self, name: &str) -> String {
+        let mut text = format!(
+            "// SPDX-License-Identifier: Apache-2.0\n\
+             // Written by `turboflow p4 generate`: the record definition `{name}`. What it folds \
+             beyond the\n\
+             // packets, bytes, first and last time and TCP flags that every record has:\n\
+             // FEATURE(op, name, input).\n\n\
+             #define LAYOUT_ID 0x{:016x}\n\
+             #define RECORD_FEATURES(FEATURE)",
+            self.id()
+        );
+        for P4Feature { op, of } in &self.features {
+            let (op, of) = (op.name(), of.name());
+            write!(text, " \\\n    FEATURE({op}, {op}_{of}, {of})").expect("text takes text");
+        }
+        text.push('\n');
+        text
+    }
+
+    /// The place of a feature's word behind the key.
+    fn word_of(&mut self, feature: P4Feature) -> usize {
+        let known = self.features.iter().position(|known| *known == feature);
+        CORE_WORDS
+            + known.unwrap_or_else(|| {
+                self.features.push(feature);
+                self.features.len() - 1
+            })
+    }
+
+    fn state_word(
+        &mut self,
+        what: &StateContent,
+        of: Option<Input>,
+    ) -> Result<StateWord, Unsupported> {
+        let fold = |what| Unsupported::Fold { what, of };
+        let op = match what {
+            // Of an input that every packet has: of packets.
+            StateContent::Count => {
+                let counts = of.is_none_or(|of| INPUTS.contains(of) && of.is_always_present());
+                let word = StateWord {
+                    from: 0,
+                    op: P4Op::Sum,
+                };
+                return counts
+                    .then_some(word)
+                    .ok_or_else(|| fold("the number of packets"));
+            }
+            StateContent::BitOr => P4Op::BitOr,
+            StateContent::First => P4Op::First,
+            StateContent::Last => P4Op::Last,
+            StateContent::Max => P4Op::Max,
+            StateContent::Min => P4Op::Min,
+            StateContent::Sum => P4Op::Sum,
+            StateContent::Bins(_) => return Err(fold("a histogram")),
+            StateContent::List(_) => return Err(fold("single values")),
+            StateContent::WideSquares => return Err(fold("the variance")),
+            StateContent::WideSum => return Err(fold("a sum of 128 bits")),
+        };
+        let of = of.ok_or_else(|| fold("a fold"))?;
+        if !INPUTS.contains(of) || !of.is_always_present() {
+            return Err(Unsupported::Input(of));
+        }
+        let from = match (op, of) {
+            (P4Op::Sum, Input::IpLength) => 1,
+            (P4Op::Min | P4Op::First, Input::Timestamp) => 2,
+            (P4Op::Max, Input::Timestamp) => 3,
+            (_, Input::Timestamp) => return Err(fold("another fold")),
+            _ => self.word_of(P4Feature { op, of }),
+        };
+        Ok(StateWord { from, op })
+    }
+
+    /// Appends the record made of these bytes: as many as [`P4Record::words`] has. Returns its
+    /// packets and bytes, or nothing if its key is of neither IP version.
+    #[inline]
+    pub(crate) fn append(&self, bytes: &[u8], batch: &mut MicroflowBatch) -> Option<(u64, u64)> {
+        let wire_word = |at: usize| -> [u8; 8] { std::array::from_fn(|byte| bytes[8 * at + byte]) };
+        let word = |at: usize| u64::from_be_bytes(wire_word(KEY_WORDS + at));
+        let field = |at: Option<usize>, otherwise| at.map_or(otherwise, word);
+        let [_, _, s0, s1, d0, d1, protocol, version] = wire_word(4);
+        let family = match version {
+            4 => Family::V4,
+            6 => Family::V6,
+            _ => return None,
+        };
+        let transport = transport_word([s0, s1, d0, d1], protocol, family);
+        let tcp = word(4);
+        let base = [
+            word(0),
+            word(1),
+            word(2),
+            word(3),
+            minimum(self.base.min_length.map(word), u32::MAX.into())
+                | field(self.base.max_length, 0) << 32,
+            minimum(self.base.min_ttl.map(word), u8::MAX.into())
+                | field(self.base.max_ttl, 0) << 8
+                | (tcp & 0xfff) << 32
+                | field(self.base.tos, 0) << 48
+                | u64::from(marks(tcp)) << 56,
+        ];
+        if self.shape.is_plain() {
+            match family {
+                Family::V4 => {
+                    let key = [addresses_v4(wire_word(1), wire_word(3)), transport];
+                    batch
+                        .plain_v4
+                        .push(|at| *base.get(at).unwrap_or_else(|| &key[at - BASE_WORDS]));
+                }
+                Family::V6 => {
+                    let key = [0, 1, 2, 3].map(|at| u64::from_le_bytes(wire_word(at)));
+                    let [k0, k1, k2, k3] = key;
+                    let key = [k0, k1, k2, k3, transport];
+                    batch
+                        .plain_v6
+                        .push(|at| *base.get(at).unwrap_or_else(|| &key[at - BASE_WORDS]));
+                }
+            }
+            return Some((base[0], base[1]));
+        }
+        let state = self
+            .state
+            .iter()
+            .map(|step| encoded(step.op, word(step.from)));
+        let mut row = Vec::with_capacity(self.shape.words_v6());
+        row.extend(base);
+        row.extend(state);
+        match family {
+            Family::V4 => row.push(addresses_v4(wire_word(1), wire_word(3))),
+            Family::V6 => row.extend((0..4).map(|at| u64::from_le_bytes(wire_word(at)))),
+        }
+        row.push(transport);
+        let is_record = batch.push_row(row.into_iter(), self.shape);
+        debug_assert!(is_record, "rows have the shape of the layout");
+        Some((base[0], base[1]))
+    }
+}
+
+/// The key of a flow in a report.
+pub(crate) fn key_bytes(tuple: &FiveTuple) -> [u8; KEY_BYTES] {
+    let words = tuple.raw_words().map(u64::to_le_bytes);
+    let mut bytes = [0; KEY_BYTES];
+    let (version, transport) = match tuple.family() {
+        Family::V4 => {
+            bytes[12..16].copy_from_slice(&words[0][..4]);
+            bytes[28..32].copy_from_slice(&words[0][4..]);
+            (4, words[1])
+        }
+        Family::V6 => {
+            bytes[..32].copy_from_slice(words[..4].as_flattened());
+            (6, words[4])
+        }
+    };
+    bytes[34..39].copy_from_slice(&transport[..5]);
+    bytes[39] = version;
+    bytes
+}
+
+/// The first key word of an IPv4 flow in memory: both addresses as on the wire.
+const fn addresses_v4(source: [u8; 8], destination: [u8; 8]) -> u64 {
+    let [_, _, _, _, a, b, c, d] = source;
+    let [_, _, _, _, e, f, g, h] = destination;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// A minimum in memory: its complement, in that many bits.
+fn minimum(value: Option<u64>, mask: u64) -> u64 {
+    value.map_or(NO_MINIMUM, |value| !value & mask)
+}
+
+/// The events of a TCP connection. A SYN without ACK joins no record, so that only a first packet
+/// can be one.
+const fn marks(tcp: u64) -> u8 {
+    let mut marks = 0;
+    if tcp & STARTS_WITH_SYN != 0 {
+        marks |= Marks::STARTS_WITH_SYN | Marks::SYN;
+    }
+    if tcp & TCP_FIN as u64 != 0 {
+        marks |= Marks::FIN;
+    }
+    if tcp & TCP_RST as u64 != 0 {
+        marks |= Marks::RST;
+    }
+    marks
+}
+
+/// A value as a state word: see `turboflow_engine::wire`.
+const fn encoded(op: P4Op, value: u64) -> u64 {
+    match op {
+        P4Op::BitOr | P4Op::Min | P4Op::Sum => value,
+        P4Op::First | P4Op::Last => value.wrapping_add(1),
+        P4Op::Max => !value.wrapping_add(1),
+    }
+}

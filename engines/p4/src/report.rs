@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the pipeline sends: the numbers of `p4/shared/lane.p4`.
+
+use crate::lane::{ETHER_TYPE, LANE_BYTES, OUTER_BYTES};
+
+const VERSION: u8 = 1;
+const HAS_TRAILER: u8 = 1;
+const HAS_LANE: u8 = 2;
+const REPORT_BYTES: usize = 16;
+const STATUS_BYTES: usize = 80;
+
+/// Why a record left the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Collision,
+    Cut,
+    Aged,
+}
+
+/// A report.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Report<'a> {
+    /// Reports before this one.
+    pub(crate) sequence: u32,
+    pub(crate) body: Body<'a>,
+}
+
+/// What a report holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body<'a> {
+    /// The words of a record, as they came.
+    Record {
+        cause: Cause,
+        words: &'a [u8],
+    },
+    Status(Status),
+    Punted(Punted<'a>),
+}
+
+/// A frame that the parser of the pipeline does not understand for certain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Punted<'a> {
+    /// When it arrived, in nanoseconds of the pipeline's clock.
+    pub(crate) time_ns: u64,
+    /// Bytes on the wire.
+    pub(crate) wire_length_bytes: u32,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// The program, and what it has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Status {
+    pub(crate) token: u64,
+    pub(crate) program_id: u64,
+    pub(crate) slots: u32,
+    pub(crate) word_bits: u16,
+    /// Places in use in the list that was asked for.
+    pub(crate) listed: u32,
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) too_long: u64,
+    pub(crate) frame_bytes: u64,
+    pub(crate) punted: u64,
+    pub(crate) evicted: u64,
+}
+
+/// Why a frame from the port is no report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strange {
+    /// It has another EtherType: the port carries other traffic, too.
+    OtherEtherType,
+    /// It ends in the middle of a report.
+    Cut,
+    /// The program speaks another version.
+    Version(u8),
+    /// A cause that this version does not have.
+    Cause,
+}
+
+/// The reports of a frame.
+pub(crate) struct Reports<'a> {
+    rest: &'a [u8],
+    record_bytes: usize,
+}
+
+impl<'a> Reports<'a> {
+    /// The reports in a frame, with records of that size.
+    pub(crate) fn of(frame: &'a [u8], record_bytes: usize) -> Result<Self, Strange> {
+        match frame.split_at_checked(OUTER_BYTES) {
+            Some((outer, rest)) if outer[12..] == ETHER_TYPE.to_be_bytes() => {
+                Ok(Self { rest, record_bytes })
+            }
+            _ => Err(Strange::OtherEtherType),
+        }
+    }
+
+    fn read(&mut self) -> Result<Report<'a>, Strange> {
+        let (header, rest) = self
+            .rest
+            .split_at_checked(REPORT_BYTES)
+            .ok_or(Strange::Cut)?;
+        let &[version, cause, flags, _, ..] = header else {
+            return Err(Strange::Cut);
+        };
+        if version != VERSION {
+            return Err(Strange::Version(version));
+        }
+        let cause = match cause {
+            1 => Cause::Collision,
+            2 => Cause::Cut,
+            3 => Cause::Aged,
+            4 => return self.read_status(header, rest, flags),
+            5 => return self.read_punted(header, rest, flags),
+            _ => return Err(Strange::Cause),
+        };
+        let (words, rest) = rest
+            .split_at_checked(self.record_bytes)
+            .ok_or(Strange::Cut)?;
+        self.rest = behind(rest, flags);
+        Ok(Report {
+            sequence: u32_at(header, 4),
+            body: Body::Record { cause, words },
+        })
+    }
+
+    fn read_status(
+        &mut self,
+        header: &[u8],
+        rest: &'a [u8],
+        flags: u8,
+    ) -> Result<Report<'a>, Strange> {
+        let (status, rest) = rest.split_at_checked(STATUS_BYTES).ok_or(Strange::Cut)?;
+        self.rest = behind(rest, flags);
+        Ok(Report {
+            sequence: u32_at(header, 4),
+            body: Body::Status(Status {
+                token: u64_at(status, 0),
+                program_id: u64_at(status, 8),
+                slots: u32_at(status, 16),
+                word_bits: u16::from_be_bytes([status[22], status[23]]),
+                listed: u32_at(status, 24),
+                packets: u64_at(status, 32),
+                bytes: u64_at(status, 40),
+                too_long: u64_at(status, 48),
+                frame_bytes: u64_at(status, 56),
+                punted: u64_at(status, 64),
+                evicted: u64_at(status, 72),
+            }),
+        })
+    }
+
+    fn read_punted(
+        &mut self,
+        header: &[u8],
+        rest: &'a [u8],
+        flags: u8,
+    ) -> Result<Report<'a>, Strange> {
+        self.rest = &[];
+        let punted = if flags & HAS_LANE == 0 {
+            Punted {
+                time_ns: u64_at(header, 8),
+                wire_length_bytes: u32::try_from(rest.len()).unwrap_or(u32::MAX),
+                bytes: rest,
+            }
+        } else {
+            let (lane, bytes) = rest.split_at_checked(LANE_BYTES).ok_or(Strange::Cut)?;
+            Punted {
+                time_ns: u64_at(lane, 16),
+                wire_length_bytes: u32_at(lane, 8),
+                bytes,
+            }
+        };
+        Ok(Report {
+            sequence: u32_at(header, 4),
+            body: Body::Punted(punted),
+        })
+    }
+}
+
+/// What follows a report that is a further one.
+const fn behind(rest: &[u8], flags: u8) -> &[u8] {
+    if flags & HAS_TRAILER == 0 { rest } else { &[] }
+}
+
+impl<'a> Iterator for Reports<'a> {
+    type Item = Result<Report<'a>, Strange>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // Short frames are filled up with zeros.
+        if self.rest.iter().all(|byte| *byte == 0) {
+            return None;
+        }
+        let report = self.read();
+        if report.is_err() {
+            self.rest = &[];
+        }
+        Some(report)
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(std::array::from_fn(|byte| bytes[at + byte]))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(std::array::from_fn(|byte| bytes[at + byte]))
+}
