@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use turboflow_capture::CaptureFile;
-use turboflow_engine_p4::{Frames, P4Record, PROGRAMS, Port, Replay, ReplayConfig, SwxPort};
+use turboflow_engine_p4::{Came, Frames, P4Record, PROGRAMS, Port, Replay, ReplayConfig, SwxPort};
 use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
 use turboflow_packet::Frame;
 use turboflow_record::FlowBatch;
@@ -45,13 +45,13 @@ impl Port for Shared {
 pub(crate) struct OfFile(pub(crate) CaptureFile);
 
 impl Frames for OfFile {
-    fn next(&mut self, take: &mut dyn FnMut(&Frame<'_>)) -> io::Result<bool> {
+    fn next(&mut self, take: &mut dyn FnMut(&Frame<'_>)) -> io::Result<Came> {
         match self.0.next_batch(256) {
             Ok(Some(batch)) => {
                 batch.frames().iter().for_each(take);
-                Ok(true)
+                Ok(Came::Frames)
             }
-            Ok(None) => Ok(false),
+            Ok(None) => Ok(Came::End),
             Err(error) => Err(io::Error::other(error)),
         }
     }
@@ -155,7 +155,7 @@ pub(crate) fn flows_in_software(path: &Path) -> Run {
     run(&PipelineConfig::default(), Source::files(vec![file]))
 }
 
-pub(crate) fn flows_on_pipeline(path: &Path, port: Shared, slots: u32) -> Run {
+pub(crate) fn flows_on_pipeline(path: &Path, port: impl Port + 'static, slots: u32) -> Run {
     let config = PipelineConfig::default();
     let layout = config.compile().unwrap();
     let record = P4Record::new(&config.definition, &layout).unwrap();
@@ -173,7 +173,60 @@ pub(crate) fn flows_on_pipeline(path: &Path, port: Shared, slots: u32) -> Run {
         Box::new(input),
         record,
         &layout,
-        replay_config,
+        &replay_config,
     );
     run(&config, Source::Engines(vec![Box::new(replay.unwrap())]))
+}
+
+/// What a lossy port has lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lost {
+    pub(crate) records: u64,
+    /// Packets and bytes in these records.
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    /// Frames that the pipeline handed up.
+    pub(crate) frames: u64,
+}
+
+/// A port that loses some of the records that come from the pipeline, and of the frames that it
+/// hands up.
+pub(crate) struct LosesReports {
+    pub(crate) port: Shared,
+    /// Every how many of them one is lost.
+    pub(crate) every: u64,
+    pub(crate) came: u64,
+    pub(crate) lost: Arc<Mutex<Lost>>,
+}
+
+impl Port for LosesReports {
+    fn name(&self) -> &str {
+        "lossy swx"
+    }
+
+    fn send(&mut self, parts: &[&[u8]]) {
+        self.port.send(parts);
+    }
+
+    fn exchange(&mut self, wait: bool, take: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+        const STATUS: u8 = 4;
+        const PUNTED: u8 = 5;
+        let (every, came) = (self.every, &mut self.came);
+        let mut lost = self.lost.lock().unwrap();
+        self.port.exchange(wait, &mut |frame| {
+            let cause = frame[15];
+            *came += u64::from(cause != STATUS);
+            if cause == STATUS || !came.is_multiple_of(every) {
+                return take(frame);
+            }
+            if cause == PUNTED {
+                lost.frames += 1;
+                return;
+            }
+            let word = |at: usize| u64::from_be_bytes(frame[at..][..8].try_into().unwrap());
+            lost.records += 1;
+            lost.packets += word(14 + 16 + 40);
+            lost.bytes += word(14 + 16 + 48);
+        })
+    }
 }

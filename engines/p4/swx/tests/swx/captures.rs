@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow records of all captures by the P4 program on DPDK's pipeline, beside those of the software
 //! engine: byte by byte the same, whatever the size of the table.
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
-
-mod support;
 
 use std::sync::{Arc, Mutex};
 
 use turboflow_testing::{Need, is_missing};
 
-use support::{Run, Shared, captures, flows_in_software, flows_on_pipeline, port};
+use crate::support::{Run, Shared, captures, flows_in_software, flows_on_pipeline, port};
 
 fn all_captures_with(slots: u32) {
     let swx = Need::Engine("swx", cfg!(feature = "dpdk"));
