@@ -121,12 +121,12 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 10] = [
     (MERGE, &[]),
     (TESTING, &[]),
     (SOFTWARE, &[XDP, ENGINE]),
-    (CAPTURE, &[XDP, SWX]),
+    (CAPTURE, &[XDP, P4, SWX]),
     (P4, &[SWX]),
     (RECORD, &[SWX]),
     (PACKET, &[SWX]),
-    (FORMATS, &[SWX]),
-    (RUN, &[SWX]),
+    (FORMATS, &[P4, SWX]),
+    (RUN, &[P4, SWX]),
 ];
 
 /// Features that only tests may turn on, and their crates.

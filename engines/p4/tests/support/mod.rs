@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs captures through the pipeline and through the software engine.
+//! Runs captures through a pipeline and through the software engine.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use turboflow_capture::CaptureFile;
-use turboflow_engine_p4::{Frames, P4Record, PROGRAMS, Port, Replay, ReplayConfig, SwxPort};
+use turboflow_engine_p4::{Frames, P4Record, Port, Replay, ReplayConfig};
 use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
 use turboflow_packet::Frame;
 use turboflow_record::FlowBatch;
@@ -16,20 +16,13 @@ use turboflow_run::{
 };
 use turboflow_testing::{captures_folder, cases_folder};
 
-/// A pipeline with the program of this definition.
-pub(crate) fn port(definition: &str) -> SwxPort {
-    let runner = Path::new(env!("CARGO_BIN_EXE_turboflow-swx"));
-    let mut programs = PROGRAMS.iter();
-    let program = programs.find(|program| program.definition == definition);
-    SwxPort::start(runner, program.unwrap().spec).unwrap()
-}
-
 /// A port for one run after the other.
-pub(crate) struct Shared(pub(crate) Arc<Mutex<SwxPort>>);
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<Mutex<dyn Port>>);
 
 impl Port for Shared {
     fn name(&self) -> &str {
-        "swx"
+        "shared"
     }
 
     fn send(&mut self, parts: &[&[u8]]) {
@@ -55,6 +48,32 @@ impl Frames for OfFile {
             Err(error) => Err(io::Error::other(error)),
         }
     }
+}
+
+/// Runs every capture through this port, one after the other. The flow records are those of the
+/// software engine.
+pub(crate) fn all_captures_through(port: impl Port + 'static, slots: u32) {
+    let port = Shared(Arc::new(Mutex::new(port)));
+    let (mut packets, mut punted, mut differ) = (0, 0, Vec::new());
+    for path in captures() {
+        let expected = flows_in_software(&path);
+        let found = flows_on_pipeline(&path, port.clone(), slots);
+        let Run { ledger, .. } = &found;
+        assert_eq!(ledger.imbalances_at_the_end(), [], "{}", path.display());
+        packets += ledger.packets_recorded;
+        punted += ledger.microflows_evicted.bypass;
+        if let Some(difference) = expected.difference(&found) {
+            differ.push(format!("{}: {difference}", path.display()));
+        }
+    }
+    eprintln!("{slots} slots: {packets} packets, {punted} of them by the receiver's parser");
+    assert!(
+        differ.is_empty(),
+        "{} differ:\n{}",
+        differ.len(),
+        differ.join("\n")
+    );
+    assert!(packets > 100_000 && punted > 0 && punted * 10 < packets);
 }
 
 /// All captures that can be opened.
