@@ -30,10 +30,10 @@ BENCH_CAPTURE := $(TARGET)/bench/zipf-10m.pcap
 BENCH_CAPTURES := $(BENCH_CAPTURE) $(TARGET)/bench/whole-2m.pcap $(TARGET)/bench/scan-5m.pcap
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build deb docs bench bench-files bench-export evaluation evaluation-quick fuzz sample lint compare ci clean
+.PHONY: help run test build deb docs bench bench-files bench-export evaluation evaluation-quick fuzz sample p4 lint compare ci clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
 run: build ## Meter a capture and look at it: samples/office.pcap, or CAPTURE=FILE ARGS="--biflow ..."
 	$(TURBOFLOW) record -r $(CAPTURE) $(ARGS)
@@ -78,6 +78,9 @@ sample: ## Record samples/ anew (root; Linux network namespaces); docs/samples.m
 	scripts/install-test-tools.sh samples
 	scripts/record-sample.sh
 	python3 scripts/make_cases.py
+
+p4: ## The P4 programs anew, by the compilers in PATH or P4C_BIN=FOLDER; ARGS="pna/default.spec" for some
+	scripts/p4_compile.py $(ARGS)
 
 lint: set-up ## Formatting, clippy, scripts
 	cargo fmt --all --check

@@ -121,12 +121,12 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 11] = [
     (MERGE, &[]),
     (TESTING, &[]),
     (SOFTWARE, &[XDP, ENGINE, SWX]),
-    (CAPTURE, &[XDP, SWX]),
+    (CAPTURE, &[XDP, P4, SWX]),
     (P4, &[SWX]),
     (RECORD, &[SWX]),
     (PACKET, &[SWX]),
-    (FORMATS, &[SWX]),
-    (RUN, &[SWX]),
+    (FORMATS, &[P4, SWX]),
+    (RUN, &[P4, SWX]),
     (ENGINE, &[SWX]),
 ];
 

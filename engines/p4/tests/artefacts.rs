@@ -2,14 +2,53 @@
 //! What is generated or compiled is up to date.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
+use std::collections::HashMap;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use turboflow_engine_p4::P4Record;
 use turboflow_merge::Layout;
 use turboflow_record::Definition;
 
-fn p4(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("p4").join(path)
+/// A path in this crate.
+fn here(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// `compiled/MANIFEST.toml`.
+#[derive(Deserialize)]
+struct Manifest {
+    artefact: Vec<Artefact>,
+}
+
+#[derive(Deserialize)]
+struct Artefact {
+    artefact: String,
+    sha256: String,
+    sources: Vec<SourceFile>,
+}
+
+#[derive(Deserialize)]
+struct SourceFile {
+    path: String,
+    sha256: String,
+}
+
+fn manifest() -> Manifest {
+    let text = std::fs::read_to_string(here("compiled/MANIFEST.toml")).unwrap();
+    toml::from_str(&text).unwrap()
+}
+
+fn sha256(path: &Path) -> String {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::new(), |mut hex, byte| {
+            write!(hex, "{byte:02x}").unwrap();
+            hex
+        })
 }
 
 /// The record definitions that programs come compiled with.
@@ -22,7 +61,7 @@ fn record_definitions_are_as_generated() {
     for (name, definition) in definitions() {
         let layout = Layout::compile(&definition, false).unwrap();
         let expected = P4Record::new(&definition, &layout).unwrap().source(name);
-        let path = p4(&format!("shared/records/{name}/record.p4"));
+        let path = here(&format!("p4/shared/records/{name}/record.p4"));
         if std::env::var_os("UPDATE").is_some() {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, &expected).unwrap();
@@ -31,4 +70,108 @@ fn record_definitions_are_as_generated() {
         let update = "UPDATE=1 cargo test -p turboflow-engine-p4 writes it anew";
         assert_eq!(found, expected, "{}: {update}", path.display());
     }
+}
+
+#[test]
+fn programs_are_compiled_from_these_sources() {
+    let manifest = manifest();
+    for Artefact {
+        artefact,
+        sha256: expected,
+        sources,
+    } in &manifest.artefact
+    {
+        assert!(sources.len() > 5, "{artefact}: {} sources", sources.len());
+        let compile = format!("compile it anew: make p4 ARGS={artefact}");
+        for source in sources {
+            let found = sha256(&here(&source.path));
+            let path = &source.path;
+            assert_eq!(
+                found, source.sha256,
+                "{artefact}: {path} has changed; {compile}"
+            );
+        }
+        let found = sha256(&here("compiled").join(artefact));
+        assert_eq!(
+            found, *expected,
+            "{artefact} is not what was compiled; {compile}"
+        );
+    }
+    for (name, _) in definitions() {
+        for artefact in [
+            "pna/NAME.spec",
+            "v1model/NAME.json",
+            "v1model/NAME-inline.json",
+        ] {
+            let artefact = artefact.replace("NAME", name);
+            let mut known = manifest.artefact.iter();
+            assert!(
+                known.any(|known| known.artefact == artefact),
+                "there is no {artefact}"
+            );
+        }
+    }
+}
+
+/// Bytes of a structure that DPDK's pipeline (22.11) addresses. It says nothing about more, and takes
+/// the offset modulo this.
+const ADDRESSED_BYTES: u32 = 256;
+
+/// What of a `.spec` its instructions name beyond that. And how many operands they name.
+fn out_of_reach(spec: &str) -> (Vec<String>, usize) {
+    // Where each field of each structure ends, and the structure of each operand's name.
+    let mut ends: HashMap<(&str, &str), u32> = HashMap::new();
+    let mut structures = HashMap::new();
+    let (mut structure, mut end_bits) = (None, 0);
+    let (mut found, mut operands) = (Vec::new(), 0);
+    for line in spec.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match (words.as_slice(), structure) {
+            (["struct", name, "{"], _) => (structure, end_bits) = (Some(*name), 0),
+            (["}"], _) => structure = None,
+            ([bits, field], Some(of)) => {
+                let digits: String = bits.chars().filter(char::is_ascii_digit).collect();
+                end_bits += digits.parse::<u32>().unwrap();
+                ends.insert((of, field), end_bits);
+            }
+            (["header", name, "instanceof", of], _) => drop(structures.insert(*name, *of)),
+            (["metadata", "instanceof", of], _) => drop(structures.insert("m", of)),
+            (words, _) => {
+                for word in words {
+                    let (of, field) = match word.split('.').collect::<Vec<_>>()[..] {
+                        ["h", header, field] => (structures[header], field),
+                        ["m", field] => (structures["m"], field),
+                        _ => continue,
+                    };
+                    operands += 1;
+                    if ends[&(of, field)] > 8 * ADDRESSED_BYTES {
+                        found.push((*word).to_owned());
+                    }
+                }
+            }
+        }
+    }
+    (found, operands)
+}
+
+#[test]
+fn instructions_name_the_first_256_bytes_of_a_structure() {
+    let manifest = manifest();
+    let specs = manifest.artefact.iter().map(|artefact| &artefact.artefact);
+    for artefact in specs.filter(|artefact| artefact.ends_with(".spec")) {
+        let spec = std::fs::read_to_string(here("compiled").join(artefact)).unwrap();
+        let (found, operands) = out_of_reach(&spec);
+        assert!(operands > 500, "{artefact}: {operands} operands");
+        assert_eq!(found, Vec::<String>::new(), "{artefact}");
+    }
+}
+
+#[test]
+fn operands_behind_256_bytes_are_found() {
+    let spec = "struct rest_t {\n\tvarbit<2040> data\n}\nstruct a_t {\n\tbit<2040> far\n\t\
+                bit<8> last\n\tbit<8> more\n}\nheader rest instanceof rest_t\nheader a instanceof \
+                a_t\nmetadata instanceof a_t\napply {\n\textract h.a\n\tmov h.a.last m.more\n\t\
+                mov h.a.more m.far\n}\n";
+    let found = ["m.more", "h.a.more"].map(str::to_owned).to_vec();
+    assert_eq!(out_of_reach(spec), (found, 4));
 }

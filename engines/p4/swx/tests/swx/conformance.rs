@@ -4,24 +4,24 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::{Arc, Mutex};
 
 use turboflow_engine::conformance::{
     Arrival, Aspect, Check, Elsewhere, InProcess, LeftOut, OpenRemote, Report, Sequence, Setup,
     Subject, Suite, TABLES, hand_made, plain,
 };
 use turboflow_engine::{Abilities, EngineError};
-use turboflow_engine_p4::{Came, Frames, P4Record, Replay, ReplayConfig, SwxPort, abilities};
+use turboflow_engine_p4::{Came, Frames, P4Record, Replay, ReplayConfig, abilities};
 use turboflow_engine_software::{Sizing, SoftwareEngines};
 use turboflow_merge::Layout;
 use turboflow_packet::{Frame, LinkType, Parser, ParserConfig};
 use turboflow_record::{Definition, InputValues};
-use turboflow_testing::{Need, is_missing};
+use turboflow_testing::is_missing;
 use turboflow_workload::frames::frame_of;
 use turboflow_workload::reference::difference_of_flows;
 use turboflow_workload::sequences::{SequenceShape, random_packets};
 
-use crate::support::{Shared, port};
+use crate::support::Shared;
+use crate::{SWX, port};
 
 /// Checks of the suite that do not apply to this engine.
 const LEFT_OUT: [LeftOut; 1] = [LeftOut {
@@ -30,7 +30,7 @@ const LEFT_OUT: [LeftOut; 1] = [LeftOut {
 }];
 
 /// The pipeline, for one trial after the other.
-struct Pipeline(Arc<Mutex<SwxPort>>);
+struct Pipeline(Shared);
 
 /// Frames are given one by one.
 struct Given;
@@ -67,9 +67,8 @@ impl OpenRemote for Pipeline {
             window: None,
         };
         let record = P4Record::new(&setup.definition, &setup.layout).unwrap();
-        let port = Shared(Arc::clone(&self.0));
         let engine = Replay::open(
-            Box::new(port),
+            Box::new(self.0.clone()),
             Box::new(Given),
             record,
             &setup.layout,
@@ -119,7 +118,7 @@ fn framed(sequence: &Sequence) -> Sequence {
 }
 
 fn subject() -> Elsewhere<Pipeline> {
-    Elsewhere(Pipeline(Arc::new(Mutex::new(port("default")))))
+    Elsewhere(Pipeline(Shared::new(port("default"))))
 }
 
 fn trial(subject: &mut dyn Subject, setup: &Setup, sequence: &Sequence) -> Report {
@@ -148,7 +147,7 @@ fn hold(subject: &mut dyn Subject, setup: &Setup, sequence: &Sequence, held: &mu
 }
 
 fn is_left_out() -> bool {
-    is_missing(&[Need::Engine("swx", cfg!(feature = "dpdk"))])
+    is_missing(&[SWX])
 }
 
 #[test]

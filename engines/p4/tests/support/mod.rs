@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs captures through the pipeline and through the software engine.
+//! Runs captures through a pipeline and through the software engine.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use turboflow_capture::CaptureFile;
-use turboflow_engine_p4::{Came, Frames, P4Record, PROGRAMS, Port, Replay, ReplayConfig, SwxPort};
+use turboflow_engine_p4::{Came, Frames, P4Record, Port, Replay, ReplayConfig};
 use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
 use turboflow_packet::Frame;
 use turboflow_record::FlowBatch;
@@ -16,20 +16,19 @@ use turboflow_run::{
 };
 use turboflow_testing::{captures_folder, cases_folder};
 
-/// A pipeline with the program of this definition.
-pub(crate) fn port(definition: &str) -> SwxPort {
-    let runner = Path::new(env!("CARGO_BIN_EXE_turboflow-swx"));
-    let mut programs = PROGRAMS.iter();
-    let program = programs.find(|program| program.definition == definition);
-    SwxPort::start(runner, program.unwrap().spec).unwrap()
-}
-
 /// A port for one run after the other.
-pub(crate) struct Shared(pub(crate) Arc<Mutex<SwxPort>>);
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<Mutex<dyn Port>>);
+
+impl Shared {
+    pub(crate) fn new(port: impl Port + 'static) -> Self {
+        Self(Arc::new(Mutex::new(port)))
+    }
+}
 
 impl Port for Shared {
     fn name(&self) -> &str {
-        "swx"
+        "shared"
     }
 
     fn send(&mut self, parts: &[&[u8]]) {
@@ -55,6 +54,32 @@ impl Frames for OfFile {
             Err(error) => Err(io::Error::other(error)),
         }
     }
+}
+
+/// Runs every capture through this port, one after the other. The flow records are those of the
+/// software engine.
+pub(crate) fn all_captures_through(port: impl Port + 'static, slots: u32) {
+    let port = Shared::new(port);
+    let (mut packets, mut punted, mut differ) = (0, 0, Vec::new());
+    for path in captures() {
+        let expected = flows_in_software(&path);
+        let found = flows_on_pipeline(&path, port.clone(), slots);
+        let Run { ledger, .. } = &found;
+        assert_eq!(ledger.imbalances_at_the_end(), [], "{}", path.display());
+        packets += ledger.packets_recorded;
+        punted += ledger.microflows_evicted.bypass;
+        if let Some(difference) = expected.difference(&found) {
+            differ.push(format!("{}: {difference}", path.display()));
+        }
+    }
+    eprintln!("{slots} slots: {packets} packets, {punted} of them by the receiver's parser");
+    assert!(
+        differ.is_empty(),
+        "{} differ:\n{}",
+        differ.len(),
+        differ.join("\n")
+    );
+    assert!(packets > 100_000 && punted > 0 && punted * 10 < packets);
 }
 
 /// All captures that can be opened.
@@ -176,57 +201,4 @@ pub(crate) fn flows_on_pipeline(path: &Path, port: impl Port + 'static, slots: u
         &replay_config,
     );
     run(&config, Source::Engines(vec![Box::new(replay.unwrap())]))
-}
-
-/// What a lossy port has lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lost {
-    pub(crate) records: u64,
-    /// Packets and bytes in these records.
-    pub(crate) packets: u64,
-    pub(crate) bytes: u64,
-    /// Frames that the pipeline handed up.
-    pub(crate) frames: u64,
-}
-
-/// A port that loses some of the records that come from the pipeline, and of the frames that it
-/// hands up.
-pub(crate) struct LosesReports {
-    pub(crate) port: Shared,
-    /// Every how many of them one is lost.
-    pub(crate) every: u64,
-    pub(crate) came: u64,
-    pub(crate) lost: Arc<Mutex<Lost>>,
-}
-
-impl Port for LosesReports {
-    fn name(&self) -> &str {
-        "lossy swx"
-    }
-
-    fn send(&mut self, parts: &[&[u8]]) {
-        self.port.send(parts);
-    }
-
-    fn exchange(&mut self, wait: bool, take: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
-        const STATUS: u8 = 4;
-        const PUNTED: u8 = 5;
-        let (every, came) = (self.every, &mut self.came);
-        let mut lost = self.lost.lock().unwrap();
-        self.port.exchange(wait, &mut |frame| {
-            let cause = frame[15];
-            *came += u64::from(cause != STATUS);
-            if cause == STATUS || !came.is_multiple_of(every) {
-                return take(frame);
-            }
-            if cause == PUNTED {
-                lost.frames += 1;
-                return;
-            }
-            let word = |at: usize| u64::from_be_bytes(frame[at..][..8].try_into().unwrap());
-            lost.records += 1;
-            lost.packets += word(14 + 16 + 40);
-            lost.bytes += word(14 + 16 + 48);
-        })
-    }
 }

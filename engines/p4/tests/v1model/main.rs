@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The P4 program for bmv2's `simple_switch`, run from its compiled JSON.
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
+
+mod expression;
+mod program;
+#[path = "../support/mod.rs"]
+mod support;
+mod switch;
+
+use turboflow_testing::{Need, is_missing};
+
+use switch::Switch;
+
+const TAP: &str = include_str!("../../compiled/v1model/default.json");
+
+/// Flow records beside those of the software engine: byte by byte the same, whatever the size of the
+/// table.
+fn all_captures_with(slots: u32) {
+    if !is_missing(&[Need::Captures, Need::Cases]) {
+        support::all_captures_through(Switch::new(TAP), slots);
+    }
+}
+
+#[test]
+fn captures_with_64_slots() {
+    all_captures_with(64);
+}
+
+#[test]
+fn captures_with_1024_slots() {
+    all_captures_with(1_024);
+}
+
+#[test]
+fn captures_with_65536_slots() {
+    all_captures_with(65_536);
+}
