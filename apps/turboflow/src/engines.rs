@@ -96,6 +96,11 @@ pub(crate) trait EngineKind: Sync {
         false
     }
 
+    /// Whether it is elsewhere, and reached over an interface (`--cpu-port`).
+    fn has_cpu_ports(&self) -> bool {
+        false
+    }
+
     /// `[engine.NAME]` with every default.
     fn defaults(&self) -> toml::Table {
         toml::Table::new()
@@ -137,6 +142,12 @@ pub(crate) trait RemoteSetup: Send + Sync {
     /// Options of other sections that this engine does not support, as the user wrote them.
     fn unknown_options(&self, _run: &RunConfig) -> Vec<String> {
         Vec::new()
+    }
+
+    /// The longest time that a packet stays in the engine, in nanoseconds, if it is not for the run
+    /// to decide.
+    fn max_age_ns(&self, _run: &RunConfig) -> Option<u64> {
+        None
     }
 
     /// Whether the engine supports records of this layout.

@@ -22,6 +22,8 @@ pub(crate) fn open_all(run: &RunConfig) -> anyhow::Result<Vec<Vec<Interface>>> {
             ring,
             snap_length_bytes: run.source.snap_length.map(|bytes| bytes.0),
             only_own_frames: !run.source.promiscuous,
+            only_incoming: false,
+            latency_ms: None,
             filter: compile(run, name)?,
         };
         let rings = Interface::open_group(name, &config, count)?;

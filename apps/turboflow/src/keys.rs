@@ -57,6 +57,7 @@ macro_rules! keys {
 keys! {
     Files "read" "source" "files";
     Interfaces "interface" "source" "interfaces";
+    CpuPorts "cpu-port" "source" "cpu-ports";
     Filter "filter" "source" "filter";
     Duration "duration" "source" "duration";
     Packets "packets" "source" "packets";

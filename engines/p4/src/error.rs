@@ -28,6 +28,26 @@ pub enum P4Error {
         /// The name of the port.
         port: String,
     },
+    /// The program takes frames over this port alone.
+    #[error("{port}: the program there meters only what it is sent: captures, not ports")]
+    OnlyReplay {
+        /// The name of the port.
+        port: String,
+    },
+    /// The cells of the program's clock have another length.
+    #[error(
+        "{port}: the program there cuts time into cells of {program_ns} ns, and this run into cells \
+         of {wanted_ns} ns: idle and active timeout and linger must not be shorter than the \
+         program's"
+    )]
+    Cells {
+        /// The name of the port.
+        port: String,
+        /// The length of the program's cells, in nanoseconds.
+        program_ns: u64,
+        /// The length of the run's cells, in nanoseconds.
+        wanted_ns: u64,
+    },
     /// The frames to be metered.
     #[error(transparent)]
     Input(io::Error),

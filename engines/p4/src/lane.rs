@@ -42,7 +42,7 @@ pub(crate) struct Lane {
     pub(crate) flags: u8,
     /// Bytes of the frame that follow.
     pub(crate) captured_bytes: u16,
-    /// The place in a list.
+    /// The place in a list, or how many are in use.
     pub(crate) argument: u32,
     /// Bytes of the frame on the wire.
     pub(crate) frame_length_bytes: u32,
@@ -88,16 +88,22 @@ impl Lane {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) seeds: [u64; 2],
+    /// What is added to the pipeline's clock, modulo 2^64.
+    pub(crate) time_offset_ns: u64,
     /// Slots of each table, a power of two.
     pub(crate) slots: u32,
+    /// Whether frames of ports without lane are metered.
+    pub(crate) meters: bool,
 }
 
 impl Settings {
-    pub(crate) fn bytes(&self) -> [u8; 24] {
-        let mut bytes = [0; 24];
+    pub(crate) fn bytes(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&self.seeds[0].to_be_bytes());
         bytes[8..16].copy_from_slice(&self.seeds[1].to_be_bytes());
-        bytes[16..20].copy_from_slice(&(self.slots - 1).to_be_bytes());
+        bytes[16..24].copy_from_slice(&self.time_offset_ns.to_be_bytes());
+        bytes[24..28].copy_from_slice(&(self.slots - 1).to_be_bytes());
+        bytes[31] = self.meters.into();
         bytes
     }
 }

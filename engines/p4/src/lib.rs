@@ -17,6 +17,7 @@ mod clock;
 mod error;
 mod lane;
 mod link;
+mod live;
 mod port;
 mod program;
 mod punted;
@@ -28,6 +29,7 @@ mod swx;
 
 pub use abilities::abilities;
 pub use error::P4Error;
+pub use live::{LIVE_CELL_NS, Live, LiveConfig};
 pub use port::{Port, StreamPort};
 pub use program::{PROGRAMS, Program};
 pub use receiver::StrangeFrames;

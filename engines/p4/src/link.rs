@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The port and what comes from it: commands with their answers, and sweeps.
 
+use std::ops::Range;
+
 use crate::lane::{FLAG_ALL, FLAG_RESET, Kind, Lane, Settings};
 use crate::receiver::Receiver;
 use crate::report::Status;
@@ -61,6 +63,10 @@ impl Link {
         self.port.name().to_owned()
     }
 
+    pub(crate) fn longest_frame_bytes(&self) -> usize {
+        self.port.longest_frame_bytes()
+    }
+
     /// Sends what is queued, and takes what has come.
     pub(crate) fn exchange(&mut self, wait: bool) -> Result<(), P4Error> {
         let Self { port, receiver, .. } = self;
@@ -76,9 +82,16 @@ impl Link {
 
     /// Sends a command that is answered by a status, and waits for that. A command or its answer
     /// that is lost is repeated: doing it twice does no harm.
-    fn ask(&mut self, kind: Kind, flags: u8, behind: &[u8]) -> Result<Status, P4Error> {
+    fn ask(
+        &mut self,
+        kind: Kind,
+        flags: u8,
+        argument: u32,
+        behind: &[u8],
+    ) -> Result<Status, P4Error> {
         self.token += 1;
         let lane = Lane {
+            argument,
             time_ns: self.token,
             ..Lane::command(kind, flags, 0)
         };
@@ -101,11 +114,11 @@ impl Link {
 
     /// Sets seed, size of the table, and clock.
     pub(crate) fn configure(&mut self, settings: &Settings) -> Result<Status, P4Error> {
-        self.ask(Kind::Settings, 0, &settings.bytes())
+        self.ask(Kind::Settings, 0, 0, &settings.bytes())
     }
 
     pub(crate) fn status(&mut self, flags: u8) -> Result<Status, P4Error> {
-        self.ask(Kind::Status, flags, &[])
+        self.ask(Kind::Status, flags, 0, &[])
     }
 
     /// Sends a frame or a command that is not answered. Waits where too many are under way.
@@ -122,27 +135,45 @@ impl Link {
         }
     }
 
-    /// Sweeps the slots of a list. Records of `cell` stay, unless `all` leave. Then the list is
-    /// empty.
+    /// Sweeps the slots of a list until it is empty. Records of `cell` stay, unless `all` leave.
     pub(crate) fn sweep(&mut self, list: u8, cell: u32, all: bool) -> Result<(), P4Error> {
-        let before = self.status(list)?;
         let flags = if all { FLAG_ALL | list } else { list };
+        let mut swept = 0;
+        let mut listed = self.status(list)?.listed;
+        loop {
+            self.sweep_places(swept..listed, flags, cell)?;
+            swept = listed;
+            // Slots may have been added meanwhile: then the list is as it was.
+            listed = self
+                .ask(Kind::Status, list | FLAG_RESET, listed, &[])?
+                .listed;
+            if listed == swept {
+                return Ok(());
+            }
+        }
+    }
+
+    fn sweep_places(&mut self, places: Range<u32>, flags: u8, cell: u32) -> Result<(), P4Error> {
+        let mut before = self.last_status().sweeps;
         for _ in 0..TRIES {
-            for place in 0..before.listed {
+            for place in places.clone() {
                 let lane = Lane {
                     argument: place,
                     ..Lane::command(Kind::Sweep, flags, cell)
                 };
                 self.send(&lane, &[])?;
             }
-            // Commands may be lost, too. Where all leave, each slot in the list has had a record.
-            let now = self.status(list)?;
-            let swept = now.evicted.wrapping_sub(before.evicted);
-            if self.window.is_none() || !all || swept >= u64::from(before.listed) {
-                break;
+            // Commands may be lost, too. To sweep a slot twice does no harm.
+            let now = self.status(0)?.sweeps;
+            if now.wrapping_sub(before) >= places.len() as u64 {
+                return Ok(());
             }
+            before = now;
         }
-        self.status(list | FLAG_RESET)?;
-        Ok(())
+        Err(P4Error::NoAnswer { port: self.name() })
+    }
+
+    const fn last_status(&self) -> &Status {
+        self.receiver.last_status()
     }
 }

@@ -123,6 +123,10 @@ impl Receiver {
         self.record.id()
     }
 
+    pub(crate) const fn last_status(&self) -> &Status {
+        &self.last_status
+    }
+
     /// The answer to a command, if it has come.
     pub(crate) fn answer(&self, token: u64) -> Option<Status> {
         (self.last_status.token == token).then_some(self.last_status)

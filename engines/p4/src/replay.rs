@@ -18,7 +18,7 @@ use turboflow_packet::{Frame, LinkType, Parser, ParserConfig};
 
 use crate::clock::{ReplayClock, Tick};
 use crate::lane::{
-    FLAG_CUT_AT_ENDS, FLAG_LATE, Kind, Lane, MOST_CAPTURED_BYTES, Settings, list_of,
+    COMMAND_BYTES, FLAG_CUT_AT_ENDS, FLAG_LATE, Kind, Lane, MOST_CAPTURED_BYTES, Settings, list_of,
 };
 use crate::link::Link;
 use crate::receiver::Receiver;
@@ -74,6 +74,8 @@ pub struct Replay {
     /// Whether the input had nothing the last time.
     is_waiting: bool,
     link: Link,
+    /// The most bytes of a frame that the port takes.
+    most_captured_bytes: usize,
     clock: ReplayClock,
     parser: Parser,
     /// The number of the current cell; 0 before the first packet.
@@ -100,6 +102,8 @@ impl Replay {
         let settings = Settings {
             seeds: config.seeds,
             slots: config.slots,
+            time_offset_ns: 0,
+            meters: false,
         };
         let receiver = Receiver::new(record, layout);
         let mut link = Link::open(port, receiver, &settings, config.window)?;
@@ -108,7 +112,9 @@ impl Replay {
             link.sweep(list_of(cell), cell, true)?;
         }
         link.receiver.begin();
+        let room = link.longest_frame_bytes().saturating_sub(COMMAND_BYTES);
         Ok(Self {
+            most_captured_bytes: room.min(MOST_CAPTURED_BYTES),
             abilities: abilities(),
             cuts_at_ends: config.cuts_at_ends,
             input: Some(input),
@@ -148,7 +154,7 @@ impl Replay {
         });
         self.is_waiting = matches!(came, Ok(Came::Nothing));
         match (failure, came) {
-            (Some(error), _) => self.failure = Some(error),
+            (Some(error), _) => self.fail(error),
             (None, Ok(Came::End)) => self.end(None),
             (None, Ok(Came::Frames | Came::Nothing)) => {
                 self.input = Some(input);
@@ -187,7 +193,7 @@ impl Replay {
             self.link.receiver.meter(frame);
             return Ok(());
         }
-        let bytes = &frame.bytes[..frame.bytes.len().min(MOST_CAPTURED_BYTES)];
+        let bytes = &frame.bytes[..frame.bytes.len().min(self.most_captured_bytes)];
         let mut flags = 0;
         if tick == Tick::IsLate {
             flags |= FLAG_LATE;
@@ -231,9 +237,18 @@ impl Replay {
     /// The input is over: everything leaves the table.
     fn end(&mut self, failure: Option<P4Error>) {
         self.link.receiver.is_flushing = true;
-        let swept = self.sweep();
+        match self.sweep().err().or(failure) {
+            Some(error) => self.fail(error),
+            None => self.hand_over(None),
+        }
+    }
+
+    /// Nothing more can be metered. What has come is handed over, and what is missing is lost.
+    fn fail(&mut self, error: P4Error) {
+        self.link.receiver.end_cell();
+        self.link.receiver.settle();
         self.hand_over(None);
-        self.failure = swept.err().or(failure);
+        self.failure = Some(error);
     }
 
     fn hand_over(&mut self, complete_ns: Option<u64>) {

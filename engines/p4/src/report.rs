@@ -3,11 +3,11 @@
 
 use crate::lane::{ETHER_TYPE, LANE_BYTES, OUTER_BYTES};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 0xf1;
 const HAS_TRAILER: u8 = 1;
 const HAS_LANE: u8 = 2;
 const REPORT_BYTES: usize = 16;
-const STATUS_BYTES: usize = 80;
+const STATUS_BYTES: usize = 88;
 
 /// Why a record left the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +56,18 @@ pub(crate) struct Status {
     pub(crate) word_bits: u16,
     /// Places in use in the list that was asked for.
     pub(crate) listed: u32,
+    /// Without lane, cells last 2 to this power in nanoseconds; 0: there are no such.
+    pub(crate) cell_shift: u32,
+    /// The pipeline's clock, in nanoseconds.
+    pub(crate) now_ns: u64,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
     pub(crate) too_long: u64,
     pub(crate) frame_bytes: u64,
     pub(crate) punted: u64,
     pub(crate) evicted: u64,
+    /// Commands that swept a slot.
+    pub(crate) sweeps: u64,
 }
 
 /// Why a frame from the port is no report.
@@ -139,12 +145,15 @@ impl<'a> Reports<'a> {
                 slots: u32_at(status, 16),
                 word_bits: u16::from_be_bytes([status[22], status[23]]),
                 listed: u32_at(status, 24),
+                cell_shift: u32_at(status, 28),
+                now_ns: u64_at(header, 8),
                 packets: u64_at(status, 32),
                 bytes: u64_at(status, 40),
                 too_long: u64_at(status, 48),
                 frame_bytes: u64_at(status, 56),
                 punted: u64_at(status, 64),
                 evicted: u64_at(status, 72),
+                sweeps: u64_at(status, 80),
             }),
         })
     }

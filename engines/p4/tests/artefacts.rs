@@ -161,7 +161,7 @@ fn instructions_name_the_first_256_bytes_of_a_structure() {
     for artefact in specs.filter(|artefact| artefact.ends_with(".spec")) {
         let spec = std::fs::read_to_string(here("compiled").join(artefact)).unwrap();
         let (found, operands) = out_of_reach(&spec);
-        assert!(operands > 500, "{artefact}: {operands} operands");
+        assert!(operands > 400, "{artefact}: {operands} operands");
         assert_eq!(found, Vec::<String>::new(), "{artefact}");
     }
 }

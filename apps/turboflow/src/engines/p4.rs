@@ -3,6 +3,8 @@
 
 mod files;
 mod open;
+#[cfg(target_os = "linux")]
+mod port;
 
 use std::path::PathBuf;
 
@@ -75,12 +77,14 @@ impl EngineKind for P4 {
     }
 
     fn about(&self) -> &'static str {
-        "a P4 program: on a software pipeline, for captures"
+        "a P4 program: in a switch (over its CPU port), or on a software pipeline"
     }
 
     fn example(&self) -> &'static str {
         "  Meter a capture with the P4 program for switches, on DPDK's software pipeline\n    \
-         turboflow record --engine p4 --p4-pipeline swx -r capture.pcap -w flows.parquet\n"
+         turboflow record --engine p4 --p4-pipeline swx -r capture.pcap -w flows.parquet\n\n  \
+         Meter in a switch, whose CPU port is veth1, until Ctrl-C\n    \
+         turboflow record --engine p4 --cpu-port veth1 -w flows.parquet\n"
     }
 
     fn options(&self) -> &'static [&'static EngineOption] {
@@ -92,6 +96,10 @@ impl EngineKind for P4 {
     }
 
     fn reads_files(&self) -> bool {
+        true
+    }
+
+    fn has_cpu_ports(&self) -> bool {
         true
     }
 
@@ -118,16 +126,37 @@ impl RemoteSetup for P4Options {
         unknown.map(|(_, key)| key.to_string()).collect()
     }
 
+    fn max_age_ns(&self, run: &RunConfig) -> Option<u64> {
+        // A pipeline with a clock of its own cuts time as it can.
+        run.is_live().then_some(turboflow_engine_p4::LIVE_CELL_NS)
+    }
+
     fn check(
         &self,
         run: &RunConfig,
         config: &PipelineConfig,
         layout: &Layout,
     ) -> anyhow::Result<()> {
-        if self.pipeline.is_none() {
+        let here = Key::Of(PIPELINE).with("swx");
+        let elsewhere = Key::CpuPorts.with("IFACE");
+        match (self.pipeline, &run.source.cpu_ports[..]) {
+            (None, []) => bail!("engine `p4` needs a pipeline: add {here}, or {elsewhere}"),
+            (Some(_), [_, ..]) => bail!("{here} and {} exclude each other", Key::CpuPorts),
+            (Some(_), []) if run.source.files.is_empty() => {
+                bail!("{here} meters captures: add {}", Key::Files.with("FILE"))
+            }
+            (None, [_, _, ..]) if !run.source.files.is_empty() => {
+                bail!(
+                    "captures are sent to one pipeline: name one {}",
+                    Key::CpuPorts
+                )
+            }
+            _ => {}
+        }
+        if self.program.is_some() && self.pipeline.is_none() {
             bail!(
-                "engine `p4` needs a pipeline: add {}",
-                Key::Of(PIPELINE).with("swx")
+                "{} is for {here}: a switch is loaded with its own tools",
+                Key::Of(PROGRAM)
             );
         }
         open::plan(self, run, config, layout).map(drop)

@@ -17,7 +17,19 @@ pub(crate) fn refuse_source(run: &RunConfig, kind: &dyn EngineKind) -> anyhow::R
     let name = kind.abilities().name;
     let is_default = name == EngineConfig::SOFTWARE;
     let has_files = !run.source.files.is_empty();
+    let has_interfaces = !run.source.interfaces.is_empty();
     let interface = Key::Interfaces.with("IFACE");
+    if !run.source.cpu_ports.is_empty() && !kind.has_cpu_ports() {
+        let able = all().filter(|other| other.has_cpu_ports());
+        let able: Vec<_> = able
+            .map(|other| Key::Engine.with(other.abilities().name))
+            .collect();
+        bail!(
+            "engine `{name}` has no CPU port: leave out {}, or add {}",
+            Key::CpuPorts,
+            listed(able.iter().map(String::as_str))
+        );
+    }
     match (is_default, kind.meters_interfaces()) {
         (true, _) if !has_files && !run.is_live() => bail!(
             "there is nothing to meter: add {} or {interface}; {} is standard input{}",
@@ -32,11 +44,7 @@ pub(crate) fn refuse_source(run: &RunConfig, kind: &dyn EngineKind) -> anyhow::R
         (false, true) if !run.is_live() => {
             bail!("engine `{name}` meters interfaces: add {interface}")
         }
-        (false, false) if kind.reads_files() && !has_files => bail!(
-            "engine `{name}` meters captures: add {}",
-            Key::Files.with("FILE")
-        ),
-        (false, false) if has_files && !kind.reads_files() || run.is_live() => bail!(
+        (false, false) if has_files && !kind.reads_files() || has_interfaces => bail!(
             "engine `{name}` has a source of its own: leave out {}, or {}",
             if has_files {
                 Key::Files

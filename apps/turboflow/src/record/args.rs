@@ -83,6 +83,13 @@ pub(crate) struct RecordArgs {
     #[arg(help_heading = "Input and output")]
     interface: Vec<String>,
 
+    /// Interface to the CPU port of a pipeline (engine p4); repeat for more
+    ///
+    /// Its reports are merged until Ctrl-C. With -r, the packets of captures are sent to it.
+    #[arg(long = "cpu-port", value_name = "IFACE", conflicts_with = "interface")]
+    #[arg(help_heading = "Input and output", hide_short_help = true)]
+    cpu_port: Vec<String>,
+
     /// Only packets that match, in tcpdump's filter language
     ///
     /// The language is that of `man pcap-filter`; it needs libpcap. The expression may be one
@@ -494,11 +501,14 @@ impl RecordArgs {
     pub(crate) fn into_run(mut self) -> anyhow::Result<RunConfig> {
         filter::separate(&mut self.read, &mut self.filter, self.decapsulate.as_ref())?;
         self.read = super::inputs::captures(self.read, self.quiet)?;
-        let outputs = shared::spread(&self.shared(), &self.write, !self.interface.is_empty())?;
+        let is_live =
+            !self.interface.is_empty() || !self.cpu_port.is_empty() && self.read.is_empty();
+        let outputs = shared::spread(&self.shared(), &self.write, is_live)?;
         let run = RunConfig {
             source: SourceConfig {
                 files: self.read,
                 interfaces: self.interface,
+                cpu_ports: self.cpu_port,
                 filter: filter::joined(&self.filter),
                 duration: self.duration,
                 packets: self.packets,

@@ -159,7 +159,7 @@ impl<'a> OutputCreator<'a> {
 
     /// How long to wait for the reader of a named pipe.
     fn pipe_patience(&self) -> Option<Duration> {
-        (!self.run.source.interfaces.is_empty()).then_some(pipe::LIVE_PATIENCE)
+        self.run.is_live().then_some(pipe::LIVE_PATIENCE)
     }
 }
 

@@ -38,6 +38,11 @@ impl Settings {
         if run.meter.seed.is_none() {
             config.seed = random_number();
         }
+        let max_age_ns = engine
+            .remote
+            .as_ref()
+            .and_then(|remote| remote.max_age_ns(run));
+        config.max_age_ns = max_age_ns.unwrap_or(config.max_age_ns);
         let layout = config.compile().map_err(config_error::for_user)?;
         refuse_demands(run, &engine, &config, &layout)?;
         Ok(Self {

@@ -34,7 +34,7 @@ impl OpenSource {
         let first = "finishing: what was read is written";
         let turns_files = hangups.is_some() || rotation::turns_files(run);
         let listen = || signals::listen(first, turns_files, hangups);
-        if run.source.interfaces.is_empty() && run.service.user.is_none() {
+        if !run.is_live() && run.service.user.is_none() {
             // Before files are opened, because opening a pipe may block.
             listen()?;
             return Self::open(run, settings);

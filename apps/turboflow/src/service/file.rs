@@ -84,7 +84,7 @@ pub(super) fn parse(text: &str) -> Result<Read, FileError> {
     let mut places = Places::of(root.get_ref());
     let renamed = old::put(source, old, root.get_mut(), &mut places)?;
     let run = understood(source, root, &places)?;
-    if run.source.interfaces.is_empty() {
+    if !run.is_live() {
         let what = match places.line_of(source, Key::Interfaces) {
             Some((line, name)) => FileError {
                 line: Some(line),

@@ -29,6 +29,11 @@ pub struct InterfaceConfig {
     pub snap_length_bytes: Option<u32>,
     /// Whether to capture only frames for this host, instead of using promiscuous mode.
     pub only_own_frames: bool,
+    /// Whether to leave out frames that this host sends (Linux 4.20; ignored before).
+    pub only_incoming: bool,
+    /// How long the kernel keeps packets of a block that is not full, in milliseconds; as exact as
+    /// its timers. `None`: as long as few packets may wait for others.
+    pub latency_ms: Option<u32>,
     /// The kernel's packet filter. Packets that it rejects are not counted.
     pub filter: Option<Program>,
 }
@@ -217,12 +222,14 @@ impl Interface {
             .map_err(io("no ring of version 3 (Linux 3.2 or newer)"))?;
         // Without this option there may be room for the tag, with it there is.
         let _ = socket.set(libc::PACKET_RESERVE, TAG_ROOM_BYTES);
-        let ring = Ring::new(&socket, config.ring).map_err(|source| InterfaceError::Ring {
-            name: name.to_owned(),
-            size_bytes: config.ring.bytes(),
-            source,
+        let ring = Ring::new(&socket, config.ring, config.latency_ms).map_err(|source| {
+            InterfaceError::Ring {
+                name: name.to_owned(),
+                size_bytes: config.ring.bytes(),
+                source,
+            }
         })?;
-        if format.is_loopback {
+        if format.is_loopback || config.only_incoming {
             // Kernels before 4.20 lack this option. Then copies are skipped when the block is read.
             let _ = socket.set(libc::PACKET_IGNORE_OUTGOING, 1 as c_int);
         }

@@ -87,13 +87,18 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     /// Requests a ring and maps it.
-    pub(crate) fn new(socket: &PacketSocket, size: RingSize) -> io::Result<Self> {
+    /// The kernel hands over a block that is not full once its first packet is this old.
+    pub(crate) fn new(
+        socket: &PacketSocket,
+        size: RingSize,
+        latency_ms: Option<u32>,
+    ) -> io::Result<Self> {
         let request = libc::tpacket_req3 {
             tp_block_size: size.block_bytes as u32,
             tp_block_nr: size.blocks as u32,
             tp_frame_size: FRAME_BYTES as u32,
             tp_frame_nr: (size.bytes() / FRAME_BYTES) as u32,
-            tp_retire_blk_tov: RETIRE_MS,
+            tp_retire_blk_tov: latency_ms.unwrap_or(RETIRE_MS),
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };

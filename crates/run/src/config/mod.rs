@@ -46,10 +46,11 @@ pub struct RunConfig {
 }
 
 impl RunConfig {
-    /// Whether packets are captured from interfaces.
+    /// Whether packets or records are taken from interfaces, as they come.
     #[must_use]
     pub fn is_live(&self) -> bool {
-        !self.source.interfaces.is_empty()
+        let source = &self.source;
+        !source.interfaces.is_empty() || !source.cpu_ports.is_empty() && source.files.is_empty()
     }
 
     /// The configuration as TOML. Values that are omitted by default are omitted here.

@@ -30,6 +30,12 @@ pub struct SourceConfig {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub interfaces: Vec<String>,
+    /// Interfaces to the CPU ports of pipelines outside this machine.
+    #[serde(
+        deserialize_with = "list::deserialize",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub cpu_ports: Vec<String>,
     /// Only packets that match this filter, in the syntax of tcpdump.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
@@ -56,6 +62,7 @@ impl Default for SourceConfig {
         Self {
             files: Vec::new(),
             interfaces: Vec::new(),
+            cpu_ports: Vec::new(),
             filter: None,
             duration: None,
             packets: None,

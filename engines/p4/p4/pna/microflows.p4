@@ -109,6 +109,7 @@ control Microflows(inout headers_t hdr, inout metadata_t md) {
                     // The first packet of this cell in this slot.
                     md.index = hdr.lane.cell & 1;
                     md.count = listed_reg.read(md.index);
+                    // A slot is listed once a cell, so that there is room.
                     md.word_before = md.index << (SLOT_BITS + 1);
                     md.word_before = md.word_before + md.count;
                     list_reg.write(md.word_before, md.slot);
@@ -179,7 +180,7 @@ control Microflows(inout headers_t hdr, inout metadata_t md) {
             hdr.status.setValid();
             hdr.status.listed = listed_reg.read(md.index);
             md.count = md.count & (bit<32>) FLAG_RESET;
-            if (md.count != 0) {
+            if (md.count != 0 && hdr.status.listed == hdr.lane.argument) {
                 listed_reg.write(md.index, 0);
             }
         }

@@ -2,7 +2,7 @@
 // What the pipeline counts, and the commands that ask for it.
 
 control Counts(inout headers_t hdr, inout metadata_t md) {
-    Register<bit<64>, bit<32>>(6, 0) count_reg;
+    Register<bit<64>, bit<32>>(7, 0) count_reg;
 
 #define COUNT(at, number) \
     md.word = count_reg.read(at); \
@@ -14,6 +14,7 @@ control Counts(inout headers_t hdr, inout metadata_t md) {
 #define FRAME_BYTES 3
 #define PUNTED 4
 #define EVICTED 5
+#define SWEEPS 6
 
     apply {
         if (hdr.lane.kind == KIND_REPLAY) {
@@ -30,6 +31,9 @@ control Counts(inout headers_t hdr, inout metadata_t md) {
                 COUNT(PUNTED, 1)
             }
         }
+        if (hdr.lane.kind == KIND_SWEEP) {
+            COUNT(SWEEPS, 1)
+        }
         if (md.cause != 0) {
             if (md.cause < CAUSE_STATUS) {
                 COUNT(EVICTED, 1)
@@ -41,13 +45,14 @@ control Counts(inout headers_t hdr, inout metadata_t md) {
             hdr.status.slots = SLOTS;
             hdr.status.abilities = ABILITY_LISTS | ABILITY_REPLAY;
             hdr.status.word_bits = 64;
-            hdr.status.reserved = 0;
+            hdr.status.cell_shift = 0;
             hdr.status.packets = count_reg.read(PACKETS);
             hdr.status.bytes = count_reg.read(BYTES);
             hdr.status.too_long = count_reg.read(TOO_LONG);
             hdr.status.frame_bytes = count_reg.read(FRAME_BYTES);
             hdr.status.punted = count_reg.read(PUNTED);
             hdr.status.evicted = count_reg.read(EVICTED);
+            hdr.status.sweeps = count_reg.read(SWEEPS);
         }
     }
 }

@@ -40,14 +40,14 @@ const bit<8> FLAG_ALL = 1;
 const bit<8> FLAG_SLOT = 2;
 // SWEEP, STATUS: which list: that of cells with this lowest bit.
 const bit<8> FLAG_ODD = 4;
-// STATUS: the list is empty from now on.
+// STATUS: the list is empty from now on, if it has `argument` places in use.
 const bit<8> FLAG_RESET = 8;
 
 header lane_t {
     bit<8> kind;
     bit<8> flags;
     bit<16> captured;     // REPLAY: bytes of the frame that follow; 65,535 for any more
-    bit<32> argument;     // SWEEP
+    bit<32> argument;     // SWEEP, STATUS
     bit<32> frame_length; // REPLAY: bytes on the wire
     bit<32> cell;         // REPLAY, SWEEP: the number of the current cell of the clock; from 1
     bit<64> time_ns;      // REPLAY: time of arrival. STATUS, SETTINGS: any number, which comes back
@@ -56,11 +56,13 @@ header lane_t {
 header settings_t {
     bit<64> seed;
     bit<64> more_seed;
-    bit<32> slot_mask; // slots of each table, less one
-    bit<32> reserved;
+    bit<64> time_offset_ns; // what is added to the pipeline's clock, modulo 2^64
+    bit<32> slot_mask;      // slots of each table, less one
+    bit<32> meters;         // whether frames of ports without lane are metered: 0 or 1
 }
 
-const bit<8> REPORT_VERSION = 1;
+// Version 1. No kind of lane has this number, because a port may show what was sent over it, too.
+const bit<8> REPORT_VERSION = 0xf1;
 
 const bit<8> CAUSE_COLLISION = 1; // by a packet of another flow
 const bit<8> CAUSE_CUT = 2;       // by a packet of the flow that must not join
@@ -79,7 +81,7 @@ header report_t {
     bit<8> flags;
     bit<8> family;    // 4 or 6, where the words of records have 32 bits
     bit<32> sequence; // number of reports before this one
-    bit<64> now_ns;   // the pipeline's time
+    bit<64> now_ns;   // the pipeline's time, with its offset
 }
 
 // The program, and what it has counted.
@@ -90,13 +92,14 @@ header status_t {
     bit<16> abilities;
     bit<16> word_bits;     // of a word of a record
     bit<32> listed;        // places in use in the list
-    bit<32> reserved;
+    bit<32> cell_shift;    // without lane, cells last 2 to this power in ns; 0: there are no such
     bit<64> packets;       // metered
     bit<64> bytes;         // of these, according to their IP headers
     bit<64> too_long;      // of these: longer than their frame, according to the IP header
     bit<64> frame_bytes;   // of all frames, on the wire
     bit<64> punted;
     bit<64> evicted;       // records
+    bit<64> sweeps;        // commands
 }
 
 // The program lists the slots in use, so that only these have to be swept.

@@ -3,9 +3,18 @@
 
 // Of a frame: by its lane, or by the pipeline's clock.
 control Arrival(in headers_t hdr, inout metadata_t md, in standard_metadata_t standard) {
+    register<bit<64>>(1) time_offset_reg;
+    register<bit<32>>(1) meters_reg;
+
     apply {
-        // In microseconds since the pipeline began.
-        md.now_ns = ((bit<64>) standard.ingress_global_timestamp) * 1000;
+        if (hdr.settings.isValid()) {
+            time_offset_reg.write(0, hdr.settings.time_offset_ns);
+            meters_reg.write(0, hdr.settings.meters);
+        }
+        bit<64> time_offset_ns;
+        time_offset_reg.read(time_offset_ns, 0);
+        // The pipeline counts microseconds from its start.
+        md.now_ns = ((bit<64>) standard.ingress_global_timestamp) * 1000 + time_offset_ns;
         if (hdr.lane.isValid()) {
             md.time_ns = hdr.lane.time_ns;
             md.cell = hdr.lane.cell;
@@ -18,6 +27,11 @@ control Arrival(in headers_t hdr, inout metadata_t md, in standard_metadata_t st
             md.flags = FLAG_CUT_AT_ENDS;
             md.captured = (bit<64>) standard.packet_length;
             md.frame_length = (bit<64>) standard.packet_length;
+            bit<32> meters;
+            meters_reg.read(meters, 0);
+            if (meters == 0) {
+                md.verdict = STRANGE;
+            }
         }
     }
 }

@@ -94,4 +94,4 @@ struct metadata_t {
 const bit<8> UNKNOWN = 0;
 const bit<8> METERED = 1;
 const bit<8> COMMAND = 2;
-const bit<8> STRANGE = 3; // from the CPU, and no command
+const bit<8> STRANGE = 3; // from the CPU, and no command; or not to be metered

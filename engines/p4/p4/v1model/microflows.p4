@@ -183,7 +183,7 @@ control Microflows(inout headers_t hdr, inout metadata_t md) {
             bit<32> odd = (bit<32>) (hdr.lane.flags & FLAG_ODD) >> 2;
             hdr.status.setValid();
             listed_reg.read(hdr.status.listed, odd);
-            if (hdr.lane.flags & FLAG_RESET != 0) {
+            if (hdr.lane.flags & FLAG_RESET != 0 && hdr.status.listed == hdr.lane.argument) {
                 listed_reg.write(odd, 0);
             }
         }

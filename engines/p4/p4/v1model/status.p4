@@ -2,7 +2,7 @@
 // What the pipeline counts, and the commands that ask for it.
 
 control Counts(inout headers_t hdr, in metadata_t md) {
-    register<bit<64>>(6) count_reg;
+    register<bit<64>>(7) count_reg;
 
     action count(bit<32> at, bit<64> number) {
         bit<64> counted;
@@ -16,6 +16,7 @@ control Counts(inout headers_t hdr, in metadata_t md) {
 #define FRAME_BYTES 3
 #define PUNTED 4
 #define EVICTED 5
+#define SWEEPS 6
 
     action fill_in() {
         hdr.status.token = hdr.lane.time_ns;
@@ -23,13 +24,14 @@ control Counts(inout headers_t hdr, in metadata_t md) {
         hdr.status.slots = SLOTS;
         hdr.status.abilities = ABILITY_LISTS | ABILITY_REPLAY;
         hdr.status.word_bits = 64;
-        hdr.status.reserved = 0;
+        hdr.status.cell_shift = CELL_SHIFT;
         count_reg.read(hdr.status.packets, PACKETS);
         count_reg.read(hdr.status.bytes, BYTES);
         count_reg.read(hdr.status.too_long, TOO_LONG);
         count_reg.read(hdr.status.frame_bytes, FRAME_BYTES);
         count_reg.read(hdr.status.punted, PUNTED);
         count_reg.read(hdr.status.evicted, EVICTED);
+        count_reg.read(hdr.status.sweeps, SWEEPS);
     }
 
     apply {
@@ -44,6 +46,9 @@ control Counts(inout headers_t hdr, in metadata_t md) {
             } else {
                 count(PUNTED, 1);
             }
+        }
+        if (md.verdict == COMMAND && hdr.lane.kind == KIND_SWEEP) {
+            count(SWEEPS, 1);
         }
         if (md.cause != 0 && md.cause < CAUSE_STATUS) {
             count(EVICTED, 1);

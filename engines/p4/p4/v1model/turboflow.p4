@@ -63,6 +63,8 @@ control Meter(inout headers_t hdr, inout metadata_t md, inout standard_metadata_
     apply {
         if (md.verdict != STRANGE) {
             arrival.apply(hdr, md, standard);
+        }
+        if (md.verdict != STRANGE) {
             if (md.verdict == METERED) {
                 classify.apply(hdr, md);
             }
@@ -127,7 +129,7 @@ control Report(inout headers_t hdr, inout metadata_t md, inout standard_metadata
 
 #define OUTER_BYTES 14
 #define REPORT_BYTES 16
-#define STATUS_BYTES 80
+#define STATUS_BYTES 88
 #define COUNT_WORD(op, name, input) + 8
 #define RECORD_BYTES (10 * 8 RECORD_FEATURES(COUNT_WORD))
 

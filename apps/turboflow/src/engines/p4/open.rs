@@ -5,25 +5,36 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use turboflow_engine_p4::{P4Record, PROGRAMS, Replay, ReplayConfig, SwxPort};
+use turboflow_engine::RemoteEngine;
+use turboflow_engine_p4::{
+    Live, LiveConfig, P4Record, PROGRAMS, Port, Replay, ReplayConfig, SwxPort,
+};
 use turboflow_merge::Layout;
-use turboflow_run::{PipelineConfig, RunConfig};
+use turboflow_run::{PipelineConfig, RunConfig, wall_ns};
 
 use super::files::Captures;
 use super::{OpenEngines, P4Options, PROGRAM};
+use crate::interfaces;
 use crate::keys::Key;
+use crate::log::say;
 use crate::record::open_captures;
+use crate::units::grouped;
 
 /// The program that runs DPDK's pipeline.
 const RUNNER: &str = "turboflow-swx";
 /// Slots of each of both tables, unless others are asked for.
 const SLOTS: u64 = 16_384;
+/// Frames that may be under way to a pipeline outside this machine, which may drop what it cannot
+/// take: bmv2's queue to a port has room for 64.
+const WINDOW: usize = 32;
 
 /// What runs.
 pub(super) struct Plan {
     record: P4Record,
-    config: ReplayConfig,
-    spec: Cow<'static, str>,
+    slots: u32,
+    seeds: [u64; 2],
+    /// The program of a pipeline on this machine.
+    spec: Option<Cow<'static, str>>,
 }
 
 /// Checks everything that can be checked before anything is opened.
@@ -36,36 +47,32 @@ pub(super) fn plan(
     let record = P4Record::new(&config.definition, layout)
         .map_err(|lacking| anyhow!("engine `p4` does not support {lacking}"))?;
     let slots = run.engine.microflow_slots.map_or(SLOTS, |slots| slots.0);
-    let slots = u32::try_from(slots)
-        .ok()
-        .filter(|slots| slots.is_power_of_two());
-    let Some(slots) = slots else {
+    let slots = u32::try_from(slots).ok();
+    let Some(slots) = slots.filter(|slots| slots.is_power_of_two()) else {
         bail!(
             "{}: the table of engine `p4` has a power of two of slots, 16384 for example",
             Key::MicroflowSlots
         );
     };
-    let spec = match &options.program {
-        Some(path) => std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the program {}", path.display()))?
-            .into(),
-        None => compiled(&record)?.into(),
+    let spec = match (options.pipeline, &options.program) {
+        (None, _) => None,
+        (Some(_), None) => Some(compiled(&record)?.into()),
+        (Some(_), Some(path)) => {
+            let text = std::fs::read_to_string(path);
+            let text =
+                text.with_context(|| format!("cannot read the program {}", path.display()))?;
+            Some(text.into())
+        }
     };
     Ok(Plan {
         record,
+        slots,
+        // Any two numbers that a sender of packets does not know.
+        seeds: [
+            config.seed,
+            config.seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15,
+        ],
         spec,
-        config: ReplayConfig {
-            slots,
-            cell_ns: config.timeouts.cell_ns(config.max_age_ns),
-            tolerance_ns: config.timeouts.idle_ns.unwrap_or(u64::MAX),
-            cuts_at_ends: config.timeouts.linger_ns == Some(0),
-            // Any two numbers that a sender of packets does not know.
-            seeds: [
-                config.seed,
-                config.seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15,
-            ],
-            window: None,
-        },
     })
 }
 
@@ -83,35 +90,86 @@ fn compiled(record: &P4Record) -> anyhow::Result<&'static str> {
     Ok(program.spec)
 }
 
-/// Starts the pipeline.
+/// Starts the pipeline, or opens the ports of those that run.
 pub(super) fn open(
     options: &P4Options,
     run: &RunConfig,
     config: &PipelineConfig,
     layout: &Layout,
 ) -> anyhow::Result<OpenEngines> {
-    let Plan {
-        record,
-        config: replay_config,
-        spec,
-    } = plan(options, run, config, layout)?;
+    let plan = plan(options, run, config, layout)?;
+    if run.is_live() {
+        return live(run, plan, config, layout);
+    }
     let (files, name) = open_captures(&run.source.files)?;
-    let runner = runner()?;
-    let port = SwxPort::start(&runner, &spec)
-        .with_context(|| format!("cannot start {}", runner.display()))?;
-    let input = Captures::new(files, run.source.packets.map(|packets| packets.0));
-    let replay = Replay::open(
-        Box::new(port),
-        Box::new(input),
-        record,
-        layout,
-        &replay_config,
-    )?;
+    let (port, window): (Box<dyn Port>, _) = match &plan.spec {
+        Some(spec) => {
+            let runner = runner()?;
+            let port = SwxPort::start(&runner, spec)
+                .with_context(|| format!("cannot start {}", runner.display()))?;
+            (Box::new(port), None)
+        }
+        None => (cpu_port(&run.source.cpu_ports[0])?, Some(WINDOW)),
+    };
+    let replay_config = ReplayConfig {
+        slots: plan.slots,
+        cell_ns: config.timeouts.cell_ns(config.max_age_ns),
+        tolerance_ns: config.timeouts.idle_ns.unwrap_or(u64::MAX),
+        cuts_at_ends: config.timeouts.linger_ns == Some(0),
+        seeds: plan.seeds,
+        window,
+    };
+    let packets = run.source.packets.map(|packets| packets.0);
+    let input = Box::new(Captures::new(files, packets));
+    let replay = Replay::open(port, input, plan.record, layout, &replay_config)?;
     Ok(OpenEngines {
         name,
         engines: vec![Box::new(replay)],
         held: Vec::new(),
     })
+}
+
+/// Opens the CPU ports.
+fn live(
+    run: &RunConfig,
+    plan: Plan,
+    config: &PipelineConfig,
+    layout: &Layout,
+) -> anyhow::Result<OpenEngines> {
+    let mut engines: Vec<Box<dyn RemoteEngine>> = Vec::new();
+    for name in &run.source.cpu_ports {
+        let live_config = LiveConfig {
+            slots: plan.slots,
+            cell_ns: config.timeouts.cell_ns(config.max_age_ns),
+            seeds: plan.seeds,
+            window: WINDOW,
+            wall_ns,
+            interface_index: interfaces::index(name),
+        };
+        let port = cpu_port(name)?;
+        let engine = Live::open(port, plan.record.clone(), layout, &live_config)?;
+        engines.push(Box::new(engine));
+        if !run.service.quiet {
+            say!(Info Listening, interface = name.as_str();
+                "listening on {name}: reports of a P4 program with {} slots a table; Ctrl-C ends",
+                grouped(plan.slots.into()));
+        }
+    }
+    Ok(OpenEngines {
+        name: run.source.cpu_ports.join(" "),
+        engines,
+        held: Vec::new(),
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn cpu_port(name: &str) -> anyhow::Result<Box<dyn Port>> {
+    Ok(Box::new(super::port::PacketPort::open(name)?))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn cpu_port(name: &str) -> anyhow::Result<Box<dyn Port>> {
+    bail!("{name}: CPU ports are supported on Linux only")
 }
 
 /// Where the program that runs the pipeline is: beside this one, or in `PATH`.

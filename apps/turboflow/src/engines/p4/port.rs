@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An interface as the port to a pipeline: reports come from the kernel's ring, commands go out by a
+//! packet socket.
+
+use std::io;
+use std::time::Duration;
+
+use turboflow_capture::live::{Interface, InterfaceConfig, Sender, State, wait};
+use turboflow_engine_p4::Port;
+use turboflow_packet::{Frame, LinkType};
+
+/// How long an answer is waited for before it is asked for again.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// The shortest frame of Ethernet, without its checksum.
+const SHORTEST_FRAME_BYTES: usize = 60;
+
+/// An interface to the CPU port of a pipeline.
+pub(super) struct PacketPort {
+    name: String,
+    longest_frame_bytes: usize,
+    /// The ring, as the list that waiting wants.
+    interface: [Interface; 1],
+    sender: Sender,
+    /// Frames that are not sent yet, one behind the other.
+    queued: Vec<u8>,
+    /// The ends of these frames.
+    ends: Vec<usize>,
+}
+
+impl PacketPort {
+    pub(super) fn open(name: &str) -> anyhow::Result<Self> {
+        let config = InterfaceConfig {
+            // Not what is sent to the pipeline.
+            only_incoming: true,
+            // Commands are answered one after the other.
+            latency_ms: Some(1),
+            ..InterfaceConfig::default()
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            longest_frame_bytes: Interface::longest_frame_bytes(name)? as usize,
+            interface: [Interface::open(name, &config)?],
+            sender: Sender::open(name)?,
+            queued: Vec::new(),
+            ends: Vec::new(),
+        })
+    }
+
+    fn send_queued(&mut self) -> io::Result<()> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let frames: Vec<Frame<'_>> = starts
+            .zip(&self.ends)
+            .map(|(start, end)| Frame {
+                bytes: &self.queued[start..*end],
+                wire_length_bytes: (end - start) as u32,
+                timestamp_ns: 0,
+                interface: 0,
+                link_type: LinkType::Ethernet,
+            })
+            .collect();
+        let mut rest = &frames[..];
+        while !rest.is_empty() {
+            let sent = self.sender.send(rest).map_err(io::Error::other)?;
+            rest = &rest[sent..];
+        }
+        self.queued.clear();
+        self.ends.clear();
+        Ok(())
+    }
+
+    /// Hands over what the ring has. Returns whether it had anything.
+    fn take(&mut self, take: &mut dyn FnMut(&[u8])) -> bool {
+        let [interface] = &mut self.interface;
+        let mut came = false;
+        while let Some(batch) = interface.next_batch() {
+            came = true;
+            batch.frames().iter().for_each(|frame| take(frame.bytes));
+        }
+        came
+    }
+}
+
+impl Port for PacketPort {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn longest_frame_bytes(&self) -> usize {
+        self.longest_frame_bytes
+    }
+
+    fn send(&mut self, parts: &[&[u8]]) {
+        let start = self.queued.len();
+        parts.iter().for_each(|part| self.queued.extend(*part));
+        let end = self.queued.len().max(start + SHORTEST_FRAME_BYTES);
+        self.queued.resize(end, 0);
+        self.ends.push(end);
+    }
+
+    fn exchange(&mut self, waits: bool, take: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+        self.send_queued()?;
+        if !self.take(take) && waits {
+            wait(&mut self.interface, PATIENCE)?;
+            self.take(take);
+        }
+        Ok(self.interface[0].state() != State::Gone)
+    }
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A pipeline that meters what passes through its ports, as an engine.
+//!
+//! The pipeline's clock is set to that of this machine, so that its cells are those of the run. When
+//! a cell is over, what no packet displaced is swept out.
+
+use std::time::Duration;
+
+use turboflow_engine::{
+    Abilities, Collected, EngineCounters, EngineError, MicroflowBatch, Port as EnginePort,
+    PortCounters, PortState, RemoteEngine,
+};
+use turboflow_merge::Layout;
+
+use crate::lane::{Settings, list_of};
+use crate::link::Link;
+use crate::receiver::Receiver;
+use crate::{P4Error, P4Record, Port, StrangeFrames, abilities};
+
+/// The length of a pipeline's cells, in nanoseconds, unless it was compiled with others: 2^29, a
+/// shift, because pipelines cannot divide.
+pub const LIVE_CELL_NS: u64 = 1 << 29;
+/// How long after the end of a cell the pipeline is asked whether it is over: its clock may be
+/// behind.
+const SLACK_NS: u64 = 10_000_000;
+/// A clock that differs by more is set again.
+const MOST_DRIFT_NS: u64 = 5_000_000;
+/// Readings of the pipeline's clock, of which the fastest counts.
+const READINGS: usize = 8;
+/// The longest time between two looks at the port.
+const LONGEST_PAUSE: Duration = Duration::from_millis(5);
+
+/// How a pipeline is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveConfig {
+    /// Slots of the table for IPv4, and as many for IPv6: a power of two.
+    pub slots: u32,
+    /// The length of the run's cells, in nanoseconds: that of the program.
+    pub cell_ns: u64,
+    /// The seed of the hash.
+    pub seeds: [u64; 2],
+    /// Commands that may be under way at once.
+    pub window: usize,
+    /// Reads the wall clock, in nanoseconds since 1970.
+    pub wall_ns: fn() -> u64,
+    /// The host's index of the network interface, if the port is one.
+    pub interface_index: Option<u32>,
+}
+
+/// A pipeline that meters what passes through it.
+pub struct Live {
+    abilities: Abilities,
+    config: LiveConfig,
+    link: Link,
+    settings: Settings,
+    started_ns: u64,
+    /// The end of the cell that is swept next.
+    cell_end_ns: u64,
+    is_stopped: bool,
+}
+
+impl Live {
+    /// Opens the port, sets seed and clock, and starts to meter.
+    ///
+    /// # Errors
+    /// The pipeline does not answer, or has another program.
+    pub fn open(
+        port: Box<dyn Port>,
+        record: P4Record,
+        layout: &Layout,
+        config: &LiveConfig,
+    ) -> Result<Self, P4Error> {
+        let settings = Settings {
+            seeds: config.seeds,
+            time_offset_ns: 0,
+            slots: config.slots,
+            meters: false,
+        };
+        let receiver = Receiver::new(record, layout);
+        let mut link = Link::open(port, receiver, &settings, Some(config.window))?;
+        let program_ns = match link.status(0)?.cell_shift {
+            0 => return Err(P4Error::OnlyReplay { port: link.name() }),
+            shift => 1_u64.checked_shl(shift).unwrap_or(0),
+        };
+        if program_ns != config.cell_ns {
+            return Err(P4Error::Cells {
+                port: link.name(),
+                program_ns,
+                wanted_ns: config.cell_ns,
+            });
+        }
+        let mut live = Self {
+            abilities: abilities(),
+            config: *config,
+            link,
+            settings,
+            started_ns: 0,
+            cell_end_ns: 0,
+            is_stopped: false,
+        };
+        // What an earlier run left.
+        live.sweep_all()?;
+        live.set_clock()?;
+        live.link.receiver.begin();
+        live.settings.meters = true;
+        live.link.configure(&live.settings)?;
+        live.started_ns = (config.wall_ns)() / config.cell_ns * config.cell_ns;
+        live.cell_end_ns = live.started_ns + config.cell_ns;
+        Ok(live)
+    }
+
+    /// Reports that did not arrive, according to their sequence numbers.
+    #[must_use]
+    pub const fn reports_lost(&self) -> u64 {
+        self.link.receiver.reports_lost()
+    }
+
+    /// Frames from the port that were no reports.
+    #[must_use]
+    pub const fn strange_frames(&self) -> StrangeFrames {
+        self.link.receiver.strange
+    }
+
+    /// How far the pipeline's clock is behind that of this machine, modulo 2^64.
+    fn behind_ns(&mut self) -> Result<u64, P4Error> {
+        let mut best = (u64::MAX, 0);
+        for _ in 0..READINGS {
+            let before_ns = (self.config.wall_ns)();
+            let status = self.link.status(0)?;
+            let took_ns = (self.config.wall_ns)().saturating_sub(before_ns);
+            if took_ns < best.0 {
+                let middle_ns = before_ns.wrapping_add(took_ns / 2);
+                best = (took_ns, middle_ns.wrapping_sub(status.now_ns));
+            }
+        }
+        Ok(best.1)
+    }
+
+    /// Sets the pipeline's clock, if it differs.
+    fn set_clock(&mut self) -> Result<(), P4Error> {
+        let behind_ns = self.behind_ns()?;
+        if behind_ns.cast_signed().unsigned_abs() > MOST_DRIFT_NS {
+            let offset_ns = &mut self.settings.time_offset_ns;
+            *offset_ns = offset_ns.wrapping_add(behind_ns);
+            self.link.configure(&self.settings)?;
+        }
+        Ok(())
+    }
+
+    /// The number that the program gives to the cell that ends at this time.
+    const fn cell_before(&self, end_ns: u64) -> u32 {
+        // Cells count from 1, in 31 bits.
+        (end_ns / self.config.cell_ns) as u32 & (u32::MAX >> 1)
+    }
+
+    fn sweep_all(&mut self) -> Result<(), P4Error> {
+        for cell in [0, 1] {
+            self.link.sweep(list_of(cell), cell, true)?;
+        }
+        self.link.receiver.end_cell();
+        Ok(())
+    }
+
+    /// Sweeps the cells that are over. Returns the end of the last.
+    fn sweep_due(&mut self) -> Result<Option<u64>, P4Error> {
+        let due_ns = (self.config.wall_ns)().saturating_sub(SLACK_NS);
+        if due_ns < self.cell_end_ns {
+            return Ok(None);
+        }
+        // The pipeline's clock decides: no packet of the cell comes behind an answer that is later.
+        if self.link.status(0)?.now_ns < self.cell_end_ns {
+            return Ok(None);
+        }
+        let cell = self.cell_before(self.cell_end_ns);
+        self.link
+            .sweep(list_of(cell), cell.wrapping_add(1), false)?;
+        self.link.receiver.end_cell();
+        let complete_ns = self.cell_end_ns;
+        self.cell_end_ns += self.config.cell_ns;
+        if self.cell_end_ns > due_ns {
+            self.set_clock()?;
+        }
+        Ok(Some(complete_ns))
+    }
+
+    fn take(&mut self, batch: &mut MicroflowBatch) -> Result<Collected, P4Error> {
+        if self.is_stopped {
+            batch.append(&mut self.link.receiver.batch);
+            return Ok(Collected::default());
+        }
+        self.link.exchange(false)?;
+        let complete_ns = self.sweep_due()?;
+        batch.append(&mut self.link.receiver.batch);
+        Ok(Collected {
+            complete_ns,
+            has_more: complete_ns.is_some(),
+        })
+    }
+
+    /// Stops to meter, and takes everything out of the table. What is then missing is lost.
+    fn stop(&mut self) -> Result<(), P4Error> {
+        self.settings.meters = false;
+        self.link.configure(&self.settings)?;
+        self.link.receiver.is_flushing = true;
+        self.sweep_all()?;
+        self.link.receiver.settle();
+        Ok(())
+    }
+}
+
+impl RemoteEngine for Live {
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    fn started_ns(&self) -> u64 {
+        self.started_ns
+    }
+
+    fn collect(&mut self, batch: &mut MicroflowBatch) -> Result<Collected, EngineError> {
+        self.take(batch).map_err(EngineError::new)
+    }
+
+    fn longest_pause(&self) -> Duration {
+        LONGEST_PAUSE
+    }
+
+    fn counters(&mut self) -> Result<EngineCounters, EngineError> {
+        Ok(self.link.receiver.counters())
+    }
+
+    fn ports(&mut self) -> Result<Vec<EnginePort>, EngineError> {
+        let counters = self.link.receiver.counters();
+        let lost = self.link.receiver.frames_lost();
+        let delivered = counters.packets_received;
+        Ok(vec![EnginePort {
+            name: self.link.name(),
+            state: PortState::Up,
+            interface_index: self.config.interface_index,
+            counters: PortCounters {
+                seen: delivered + lost,
+                dropped: lost,
+                delivered,
+                delivered_bytes: counters.bytes_received,
+                ..PortCounters::default()
+            },
+        }])
+    }
+
+    fn finish(&mut self) -> Result<(), EngineError> {
+        if !std::mem::replace(&mut self.is_stopped, true) {
+            self.stop().map_err(EngineError::new)?;
+        }
+        Ok(())
+    }
+}
