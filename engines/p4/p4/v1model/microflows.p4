@@ -134,7 +134,7 @@ control Microflows(inout headers_t hdr, inout metadata_t md) {
             if (md.flags & FLAG_CUT_AT_ENDS != 0 && md.tcp & (TCP_FIN | TCP_RST) != 0) {
                 closed = 1;
             }
-            // A slot in use must not look empty. Cells of 2^29 ns come to number 0 after 36 years.
+            // A slot in use must not look empty. Cells of 2^20 ns come to number 0 after 26 days.
             if (md.cell == 0) {
                 closed = 1;
             }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod expression;
+mod ports;
 mod program;
 #[path = "../support/mod.rs"]
 mod support;
@@ -12,7 +13,9 @@ use turboflow_testing::{Need, is_missing};
 
 use switch::Switch;
 
+/// The programs: a tap, and one that passes frames on.
 const TAP: &str = include_str!("../../compiled/v1model/default.json");
+const INLINE: &str = include_str!("../../compiled/v1model/default-inline.json");
 
 /// Flow records beside those of the software engine: byte by byte the same, whatever the size of the
 /// table.
