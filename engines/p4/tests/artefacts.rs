@@ -113,8 +113,8 @@ fn programs_are_compiled_from_these_sources() {
     }
 }
 
-/// Bytes of a structure that DPDK's pipeline (22.11) addresses. It says nothing about more, and takes
-/// the offset modulo this.
+/// Bytes of a structure that DPDK's pipeline (22.11) addresses. It says nothing about more, and
+/// takes the offset modulo this.
 const ADDRESSED_BYTES: u32 = 256;
 
 /// What of a `.spec` its instructions name beyond that. And how many operands they name.

@@ -17,8 +17,8 @@ use switch::Switch;
 const TAP: &str = include_str!("../../compiled/v1model/default.json");
 const INLINE: &str = include_str!("../../compiled/v1model/default-inline.json");
 
-/// Flow records beside those of the software engine: byte by byte the same, whatever the size of the
-/// table.
+/// Flow records beside those of the software engine: byte by byte the same, whatever the size of
+/// the table.
 fn all_captures_with(slots: u32) {
     if !is_missing(&[Need::Captures, Need::Cases]) {
         support::all_captures_through(Switch::new(TAP), slots);

@@ -186,7 +186,11 @@ impl Metered {
         let cell = ((now_us * 1000) >> 29) as u32 + 1;
         self.switch.now_us = now_us;
         if cell != self.cell {
-            let list = if self.cell % 2 == 0 { 0 } else { FLAG_ODD };
+            let list = if self.cell.is_multiple_of(2) {
+                0
+            } else {
+                FLAG_ODD
+            };
             for place in 0..self.status(list) {
                 self.sweep(list, place, cell);
             }

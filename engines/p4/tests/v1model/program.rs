@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A program for bmv2, as `p4c` writes it in JSON, with every name resolved. What TurboFlow's program
-//! does not use is refused by name.
+//! A program for bmv2, as `p4c` writes it in JSON, with every name resolved. What TurboFlow's
+//! program does not use is refused by name.
 
 use std::collections::HashMap;
 
