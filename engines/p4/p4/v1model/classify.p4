@@ -4,8 +4,10 @@
 // Of a frame: by its lane, or by the pipeline's clock.
 control Arrival(in headers_t hdr, inout metadata_t md, in standard_metadata_t standard) {
     apply {
-        // In microseconds since the pipeline began.
-        md.now_ns = ((bit<64>) standard.ingress_global_timestamp) * 1000;
+        // In microseconds since the pipeline began. A copy has the time when its frame left.
+        if (standard.instance_type != RECIRCULATED) {
+            md.now_ns = ((bit<64>) standard.ingress_global_timestamp) * 1000;
+        }
         if (hdr.lane.isValid()) {
             md.time_ns = hdr.lane.time_ns;
             md.cell = hdr.lane.cell;
