@@ -116,17 +116,18 @@ const ROOMS: [Room; 24] = [
 
 /// Additional dependencies of tests: the oracle, the test support, the golden model, and captures
 /// for rooms that read frames of their own. An empty list allows all rooms.
-const KNOWN_TO_TESTS: [(&str, &[&str]); 10] = [
+const KNOWN_TO_TESTS: [(&str, &[&str]); 11] = [
     (WORKLOAD, &[]),
     (MERGE, &[]),
     (TESTING, &[]),
-    (SOFTWARE, &[XDP, ENGINE]),
+    (SOFTWARE, &[XDP, ENGINE, SWX]),
     (CAPTURE, &[XDP, P4, SWX]),
     (P4, &[SWX]),
     (RECORD, &[SWX]),
     (PACKET, &[SWX]),
     (FORMATS, &[P4, SWX]),
     (RUN, &[P4, SWX]),
+    (ENGINE, &[SWX]),
 ];
 
 /// Features that only tests may turn on, and their crates.

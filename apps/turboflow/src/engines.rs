@@ -4,6 +4,7 @@
 //! [`EngineArgs::into_config`].
 
 mod options;
+mod p4;
 mod records;
 mod refuse;
 mod software;
@@ -27,7 +28,7 @@ pub(crate) use options::EngineOption;
 pub(crate) use refuse::{refuse_demands, refuse_source};
 
 /// Every engine. The first is the default.
-static ENGINES: [&dyn EngineKind; 3] = [&software::Software, &xdp::Xdp, &records::Records];
+static ENGINES: [&dyn EngineKind; 4] = [&software::Software, &xdp::Xdp, &p4::P4, &records::Records];
 
 /// The engine and its options, as typed.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -40,6 +41,9 @@ pub(crate) struct EngineArgs {
 
     #[command(flatten)]
     xdp: xdp::XdpOptions,
+
+    #[command(flatten)]
+    p4: p4::P4Options,
 
     #[command(flatten)]
     records: records::RecordsOptions,
@@ -57,6 +61,7 @@ impl EngineArgs {
             ..EngineConfig::default()
         };
         options::put(&self.xdp, &mut config)?;
+        options::put(&self.p4, &mut config)?;
         options::put(&self.records, &mut config)?;
         Ok(config)
     }
@@ -84,6 +89,11 @@ pub(crate) trait EngineKind: Sync {
     /// their own.
     fn meters_interfaces(&self) -> bool {
         true
+    }
+
+    /// Whether it meters captures (`-r`).
+    fn reads_files(&self) -> bool {
+        false
     }
 
     /// `[engine.NAME]` with every default.

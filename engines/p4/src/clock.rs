@@ -8,9 +8,10 @@ pub(crate) enum Tick {
     Stays,
     /// The packet is older than the current cell.
     IsLate,
-    /// The packet begins a cell: the first one, a later one, or an earlier one as the clock was
-    /// set back.
+    /// The packet begins a cell: the first one, or a later one.
     Enters,
+    /// The clock is set back, and the packet begins a cell.
+    SetsBack,
 }
 
 /// The clock.
@@ -40,7 +41,11 @@ impl ReplayClock {
         let Some(now_ns) = self.now_ns else {
             return self.enter(time_ns, start_ns);
         };
-        if now_ns.saturating_sub(time_ns) > self.tolerance_ns || start_ns > self.cell_start_ns {
+        if now_ns.saturating_sub(time_ns) > self.tolerance_ns {
+            self.enter(time_ns, start_ns);
+            return Tick::SetsBack;
+        }
+        if start_ns > self.cell_start_ns {
             return self.enter(time_ns, start_ns);
         }
         self.now_ns = Some(now_ns.max(time_ns));
@@ -70,9 +75,9 @@ mod tests {
     fn enters_cells_and_knows_late_packets() {
         let mut clock = ReplayClock::new(10, 30);
         let ticks = [5, 9, 3, 20, 19, 25, 49, 19, 18, 12].map(|time_ns| clock.tick(time_ns));
-        use Tick::{Enters, IsLate, Stays};
+        use Tick::{Enters, IsLate, SetsBack, Stays};
         let expected = [
-            Enters, Stays, Stays, Enters, IsLate, Stays, Enters, IsLate, Enters, Stays,
+            Enters, Stays, Stays, Enters, IsLate, Stays, Enters, IsLate, SetsBack, Stays,
         ];
         assert_eq!(ticks, expected);
         assert_eq!(clock.cell_start_ns(), 10);

@@ -20,6 +20,14 @@ pub enum P4Error {
         /// The name of the port.
         port: String,
     },
+    /// The pipeline does not answer.
+    #[error(
+        "{port}: no program answers there: is it the port to the CPU, and is the pipeline running?"
+    )]
+    NoAnswer {
+        /// The name of the port.
+        port: String,
+    },
     /// The frames to be metered.
     #[error(transparent)]
     Input(io::Error),

@@ -17,8 +17,13 @@ pub(crate) const MOST_CAPTURED_BYTES: usize = 60_000;
 pub(crate) const FLAG_LATE: u8 = 1;
 pub(crate) const FLAG_CUT_AT_ENDS: u8 = 2;
 pub(crate) const FLAG_ALL: u8 = 1;
-pub(crate) const FLAG_ODD: u8 = 4;
+const FLAG_ODD: u8 = 4;
 pub(crate) const FLAG_RESET: u8 = 8;
+
+/// The flag of the list with the slots that packets of a cell came to first.
+pub(crate) const fn list_of(cell: u32) -> u8 {
+    if cell.is_multiple_of(2) { 0 } else { FLAG_ODD }
+}
 
 /// What is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The compiled programs that come with the engine.
 
+use crate::P4Record;
+
 /// A program for DPDK's software pipeline, compiled from `p4/pna`.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
@@ -8,6 +10,15 @@ pub struct Program {
     pub definition: &'static str,
     /// The `.spec` that p4c made.
     pub spec: &'static str,
+}
+
+impl Program {
+    /// Whether it was compiled for these records.
+    #[must_use]
+    pub fn is_for(&self, record: &P4Record) -> bool {
+        // As the compiler writes the number.
+        self.spec.contains(&format!("0x{:X}", record.id()))
+    }
 }
 
 /// The programs.

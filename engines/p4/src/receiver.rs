@@ -35,8 +35,13 @@ pub(crate) struct Receiver {
     keys: HashSet<[u8; KEY_BYTES]>,
     /// These records, with the time of their first packets.
     waiting: Vec<(u64, MicroflowBatch)>,
-    pub(crate) status: Option<Status>,
+    /// The last answer.
     last_status: Status,
+    /// All reports that came.
+    reports: u64,
+    /// Frames that were sent to the pipeline, and their bytes on the wire.
+    sent_frames: u64,
+    sent_bytes: u64,
     /// What the pipeline had counted when the run began.
     at_begin: Status,
     /// Whether the table is swept as a whole from now on: records of the current cell are flushed.
@@ -71,7 +76,9 @@ impl Receiver {
             next_sequence: None,
             keys: HashSet::new(),
             waiting: Vec::new(),
-            status: None,
+            reports: 0,
+            sent_frames: 0,
+            sent_bytes: 0,
             last_status: Status::default(),
             at_begin: Status::default(),
             is_flushing: false,
@@ -111,6 +118,27 @@ impl Receiver {
         }
     }
 
+    /// The program that it expects.
+    pub(crate) fn program_id(&self) -> u64 {
+        self.record.id()
+    }
+
+    /// The answer to a command, if it has come.
+    pub(crate) fn answer(&self, token: u64) -> Option<Status> {
+        (self.last_status.token == token).then_some(self.last_status)
+    }
+
+    /// How many reports have come.
+    pub(crate) const fn reports(&self) -> u64 {
+        self.reports
+    }
+
+    /// A frame was sent to the pipeline.
+    pub(crate) fn count_sent(&mut self, wire_bytes: u32) {
+        self.sent_frames += 1;
+        self.sent_bytes += u64::from(wire_bytes);
+    }
+
     /// Takes a frame from the port.
     pub(crate) fn take(&mut self, frame: &[u8]) {
         let reports = match Reports::of(frame, self.record_bytes) {
@@ -134,15 +162,13 @@ impl Receiver {
     }
 
     fn take_report(&mut self, report: &Report<'_>) {
+        self.reports += 1;
         let expected = self.next_sequence.unwrap_or(report.sequence);
         self.reports_lost += u64::from(report.sequence.wrapping_sub(expected));
         self.next_sequence = Some(report.sequence.wrapping_add(1));
         match report.body {
             Body::Record { cause, words } => self.take_record(cause, words),
-            Body::Status(status) => {
-                self.last_status = status;
-                self.status = Some(status);
-            }
+            Body::Status(status) => self.last_status = status,
             Body::Punted(punted) => {
                 self.punted_frames += 1;
                 self.punted_bytes += u64::from(punted.wire_length_bytes);
@@ -207,8 +233,15 @@ impl Receiver {
             records: status.evicted.saturating_sub(evicted.total()),
             packets: status.packets.saturating_sub(self.packets_in_records),
             bytes: status.bytes.saturating_sub(self.bytes_in_records),
-            frames: status.punted.saturating_sub(self.punted_frames),
+            frames: self.frames_lost_until(&status),
         };
+    }
+
+    /// Frames that did not reach the pipeline, or did not come back from it.
+    fn frames_lost_until(&self, status: &Status) -> u64 {
+        let arrived = status.packets + status.punted;
+        let on_the_way_in = self.sent_frames.saturating_sub(arrived);
+        on_the_way_in + status.punted.saturating_sub(self.punted_frames)
     }
 
     /// The counters of the pipeline, and those of this process.

@@ -18,25 +18,35 @@ use turboflow_packet::{Frame, LinkType, Parser, ParserConfig};
 
 use crate::clock::{ReplayClock, Tick};
 use crate::lane::{
-    FLAG_ALL, FLAG_CUT_AT_ENDS, FLAG_LATE, FLAG_ODD, FLAG_RESET, Kind, Lane, MOST_CAPTURED_BYTES,
-    Settings,
+    FLAG_CUT_AT_ENDS, FLAG_LATE, Kind, Lane, MOST_CAPTURED_BYTES, Settings, list_of,
 };
+use crate::link::Link;
 use crate::receiver::Receiver;
-use crate::report::Status;
 use crate::{P4Error, P4Record, Port, StrangeFrames, abilities};
 
-/// Frames between two looks for what the pipeline has sent.
-const FRAMES_A_TURN: usize = 256;
 /// Records of a cell that is not over that are handed over together.
 const MANY_RECORDS: usize = 4096;
+/// How long an input that has nothing at the moment is left alone.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Where frames come from.
 pub trait Frames: Send {
-    /// Hands the next frames to `take`, some hundred at most. Returns false once there are no more.
+    /// Hands the next frames to `take`, some hundred at most.
     ///
     /// # Errors
     /// The input is damaged. What was read before was handed over.
-    fn next(&mut self, take: &mut dyn FnMut(&Frame<'_>)) -> io::Result<bool>;
+    fn next(&mut self, take: &mut dyn FnMut(&Frame<'_>)) -> io::Result<Came>;
+}
+
+/// What an input had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// Nothing, and there will be nothing more.
+    End,
+    /// Frames.
+    Frames,
+    /// Nothing at the moment.
+    Nothing,
 }
 
 /// How a pipeline meters.
@@ -52,96 +62,27 @@ pub struct ReplayConfig {
     pub cuts_at_ends: bool,
     /// The seed of the hash.
     pub seeds: [u64; 2],
-    /// Frames that may be on their way at once. `None`: the port says itself when it is full.
+    /// Frames that may be under way at once. `None`: the port says itself when it is full.
     pub window: Option<usize>,
 }
 
 /// A pipeline that is sent frames.
 pub struct Replay {
     abilities: Abilities,
-    config: ReplayConfig,
+    cuts_at_ends: bool,
     input: Option<Box<dyn Frames>>,
+    /// Whether the input had nothing the last time.
+    is_waiting: bool,
     link: Link,
     clock: ReplayClock,
     parser: Parser,
-    /// The number of the current cell; 0 before the first frame.
+    /// The number of the current cell; 0 before the first packet.
     cell: u32,
     /// Batches to hand over, with their watermarks.
     ready: VecDeque<(MicroflowBatch, Option<u64>)>,
-    started_ns: u64,
     failure: Option<P4Error>,
-    /// Packets and bytes that went in.
+    /// Frames and bytes that went in.
     seen: PortCounters,
-    /// Frames since the last answer.
-    under_way: usize,
-}
-
-/// The port and what comes from it.
-struct Link {
-    port: Box<dyn Port>,
-    receiver: Receiver,
-}
-
-impl Link {
-    fn exchange(&mut self, wait: bool) -> Result<(), P4Error> {
-        let Self { port, receiver } = self;
-        match port.exchange(wait, &mut |frame| receiver.take(frame)) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(P4Error::Ended {
-                port: self.port.name().to_owned(),
-            }),
-            Err(source) => Err(P4Error::Port {
-                port: self.port.name().to_owned(),
-                source,
-            }),
-        }
-    }
-
-    /// Sends a command that is answered by a status, and waits for that.
-    fn ask(&mut self, parts: &[&[u8]]) -> Result<Status, P4Error> {
-        self.receiver.status = None;
-        self.port.send(parts);
-        loop {
-            self.exchange(true)?;
-            if let Some(status) = self.receiver.status.take() {
-                return Ok(status);
-            }
-        }
-    }
-
-    fn ask_status(&mut self, flags: u8) -> Result<Status, P4Error> {
-        let lane = Lane::command(Kind::Status, flags, 0);
-        self.ask(&[&lane.bytes()])
-    }
-
-    /// Sweeps all records that are in a list out of the table. `window`: how many commands may be
-    /// under way at once.
-    fn sweep(&mut self, list: u8, window: Option<usize>) -> Result<(), P4Error> {
-        let listed = self.ask_status(list)?.listed;
-        for place in 0..listed {
-            let lane = Lane {
-                argument: place,
-                ..Lane::command(Kind::Sweep, FLAG_ALL | list, 0)
-            };
-            self.port.send(&[&lane.bytes()]);
-            if (place as usize + 1).is_multiple_of(window.unwrap_or(FRAMES_A_TURN)) {
-                match window {
-                    Some(_) => drop(self.ask_status(0)?),
-                    None => self.exchange(false)?,
-                }
-            }
-        }
-        self.ask_status(list | FLAG_RESET)?;
-        Ok(())
-    }
-
-    /// Forgets what is in the table from an earlier run, and what was counted then.
-    fn empty(&mut self, window: Option<usize>) -> Result<(), P4Error> {
-        self.sweep(0, window)?;
-        self.sweep(FLAG_ODD, window)?;
-        self.receiver.begin();
-        Ok(())
-    }
 }
 
 impl Replay {
@@ -154,54 +95,32 @@ impl Replay {
         input: Box<dyn Frames>,
         record: P4Record,
         layout: &Layout,
-        config: ReplayConfig,
+        config: &ReplayConfig,
     ) -> Result<Self, P4Error> {
-        let wanted = record.id();
-        let mut link = Link {
-            port,
-            receiver: Receiver::new(record, layout),
-        };
-        let lane = Lane::command(Kind::Settings, 0, 0);
         let settings = Settings {
             seeds: config.seeds,
             slots: config.slots,
         };
-        let status = link.ask(&[&lane.bytes(), &settings.bytes()])?;
-        let port = || link.port.name().to_owned();
-        if status.program_id != wanted {
-            return Err(P4Error::Definition {
-                port: port(),
-                found: status.program_id,
-                wanted,
-            });
+        let receiver = Receiver::new(record, layout);
+        let mut link = Link::open(port, receiver, &settings, config.window)?;
+        // What an earlier run left.
+        for cell in [0, 1] {
+            link.sweep(list_of(cell), cell, true)?;
         }
-        if status.slots < config.slots {
-            return Err(P4Error::Slots {
-                port: port(),
-                room: status.slots,
-                wanted: config.slots,
-            });
-        }
-        link.empty(config.window)?;
-        let mut replay = Self {
+        link.receiver.begin();
+        Ok(Self {
             abilities: abilities(),
-            config,
+            cuts_at_ends: config.cuts_at_ends,
             input: Some(input),
+            is_waiting: false,
             link,
             clock: ReplayClock::new(config.cell_ns, config.tolerance_ns),
             parser: Parser::new(ParserConfig::default()),
             cell: 0,
             ready: VecDeque::new(),
-            started_ns: 0,
             failure: None,
             seen: PortCounters::default(),
-            under_way: 0,
-        };
-        // The first frame says when the run begins.
-        while replay.cell == 0 && replay.input.is_some() {
-            replay.read_some();
-        }
-        Ok(replay)
+        })
     }
 
     /// Reports that did not arrive, according to their sequence numbers.
@@ -222,33 +141,42 @@ impl Replay {
             return;
         };
         let mut failure = None;
-        let goes_on = input.next(&mut |frame| {
+        let came = input.next(&mut |frame| {
             if failure.is_none() {
                 failure = self.send(frame).err();
             }
         });
-        match (failure, goes_on) {
+        self.is_waiting = matches!(came, Ok(Came::Nothing));
+        match (failure, came) {
             (Some(error), _) => self.failure = Some(error),
-            (None, Ok(true)) => {
+            (None, Ok(Came::End)) => self.end(None),
+            (None, Ok(Came::Frames | Came::Nothing)) => {
                 self.input = Some(input);
-                if self.link.receiver.batch.len() >= MANY_RECORDS {
-                    let batch = std::mem::take(&mut self.link.receiver.batch);
-                    self.ready.push_back((batch, None));
+                if self.is_waiting {
+                    // What is under way has time to come.
+                    self.failure = self.link.status(0).err();
+                }
+                let records = self.link.receiver.batch.len();
+                if records >= MANY_RECORDS || self.is_waiting && records > 0 {
+                    self.hand_over(None);
                 }
             }
-            (None, Ok(false)) => self.end(None),
             (None, Err(error)) => self.end(Some(P4Error::Input(error))),
         }
     }
 
     /// Sends a frame.
-    fn send(&mut self, frame: &Frame<'_>) -> Result<(), P4Error> {
+    ///
+    /// # Errors
+    /// The pipeline has ended, or does not answer.
+    pub fn send(&mut self, frame: &Frame<'_>) -> Result<(), P4Error> {
         // Packets move the clock, other frames do not.
         let tick = match self.parser.parse(frame) {
             Ok(_) => self.clock.tick(frame.timestamp_ns),
             Err(_) => Tick::Stays,
         };
-        if tick == Tick::Enters {
+        if matches!(tick, Tick::Enters | Tick::SetsBack) {
+            self.link.receiver.is_flushing = tick == Tick::SetsBack;
             self.enter_cell()?;
         }
         self.seen.seen += 1;
@@ -264,9 +192,10 @@ impl Replay {
         if tick == Tick::IsLate {
             flags |= FLAG_LATE;
         }
-        if self.config.cuts_at_ends {
+        if self.cuts_at_ends {
             flags |= FLAG_CUT_AT_ENDS;
         }
+        self.link.receiver.count_sent(frame.wire_length_bytes);
         let lane = Lane {
             kind: Kind::Replay,
             flags,
@@ -276,46 +205,24 @@ impl Replay {
             cell: self.cell,
             time_ns: frame.timestamp_ns,
         };
-        self.link.port.send(&[&lane.bytes(), bytes]);
-        self.under_way += 1;
-        match self.config.window {
-            Some(window) if self.under_way >= window => {
-                self.link.ask_status(0)?;
-                self.under_way = 0;
-            }
-            None if self.under_way >= FRAMES_A_TURN => {
-                self.link.exchange(false)?;
-                self.under_way = 0;
-            }
-            _ => {}
-        }
-        Ok(())
+        self.link.send(&lane, bytes)
     }
 
     /// Sweeps the records of the last cell, and enters that of the clock.
     fn enter_cell(&mut self) -> Result<(), P4Error> {
         if self.cell > 0 {
             self.sweep()?;
-            let batch = std::mem::take(&mut self.link.receiver.batch);
-            self.ready
-                .push_back((batch, Some(self.clock.cell_start_ns())));
-        } else {
-            self.started_ns = self.clock.cell_start_ns();
         }
+        // Before the first packet, nothing came: the clock goes there first.
+        self.hand_over(Some(self.clock.cell_start_ns()));
         // 31 bits of a slot's cell word. A record of cell 1 has left long ago.
         self.cell = self.cell % (u32::MAX >> 1) + 1;
         Ok(())
     }
 
-    /// Reports every record in the table. None is of a later cell: no frame goes in meanwhile.
+    /// Takes every record out of the table. None is of a later cell: no frame goes in meanwhile.
     fn sweep(&mut self) -> Result<(), P4Error> {
-        let list = if self.cell.is_multiple_of(2) {
-            0
-        } else {
-            FLAG_ODD
-        };
-        self.link.sweep(list, self.config.window)?;
-        self.under_way = 0;
+        self.link.sweep(list_of(self.cell), self.cell, true)?;
         self.link.receiver.end_cell();
         self.link.receiver.settle();
         Ok(())
@@ -324,15 +231,14 @@ impl Replay {
     /// The input is over: everything leaves the table.
     fn end(&mut self, failure: Option<P4Error>) {
         self.link.receiver.is_flushing = true;
-        let swept = match self.cell {
-            // No packet among the frames.
-            0 => self.link.ask_status(0).map(drop),
-            _ => self.sweep(),
-        };
-        self.link.receiver.end_cell();
-        let batch = std::mem::take(&mut self.link.receiver.batch);
-        self.ready.push_back((batch, None));
+        let swept = self.sweep();
+        self.hand_over(None);
         self.failure = swept.err().or(failure);
+    }
+
+    fn hand_over(&mut self, complete_ns: Option<u64>) {
+        let batch = std::mem::take(&mut self.link.receiver.batch);
+        self.ready.push_back((batch, complete_ns));
     }
 }
 
@@ -341,34 +247,40 @@ impl RemoteEngine for Replay {
         &self.abilities
     }
 
+    /// Unknown: the first watermark says it.
     fn started_ns(&self) -> u64 {
-        self.started_ns
+        0
     }
 
     fn collect(&mut self, batch: &mut MicroflowBatch) -> Result<Collected, EngineError> {
-        while self.ready.is_empty() && self.input.is_some() {
+        if self.ready.is_empty() {
             self.read_some();
         }
-        match (self.ready.pop_front(), self.failure.take()) {
-            (Some((mut ready, complete_ns)), failure) => {
-                self.failure = failure;
-                batch.append(&mut ready);
-                Ok(Collected {
-                    complete_ns,
-                    has_more: true,
-                })
-            }
-            (None, Some(error)) => {
+        if let Some((mut ready, complete_ns)) = self.ready.pop_front() {
+            batch.append(&mut ready);
+            return Ok(Collected {
+                complete_ns,
+                has_more: true,
+            });
+        }
+        match self.failure.take() {
+            Some(error) => {
                 self.input = None;
                 Err(EngineError::new(error))
             }
-            (None, None) => Ok(Collected::default()),
+            None => Ok(Collected {
+                complete_ns: None,
+                has_more: self.input.is_some() && !self.is_waiting,
+            }),
         }
     }
 
     /// A capture is read as fast as it can be metered.
     fn longest_pause(&self) -> Duration {
-        Duration::ZERO
+        match self.is_waiting {
+            true => PAUSE,
+            false => Duration::ZERO,
+        }
     }
 
     fn counters(&mut self) -> Result<EngineCounters, EngineError> {
@@ -376,12 +288,14 @@ impl RemoteEngine for Replay {
     }
 
     fn ports(&mut self) -> Result<Vec<EnginePort>, EngineError> {
+        let lost = self.link.receiver.frames_lost();
         Ok(vec![EnginePort {
-            name: self.link.port.name().to_owned(),
+            name: self.link.name(),
             state: PortState::Up,
             interface_index: None,
             counters: PortCounters {
-                dropped: self.link.receiver.frames_lost(),
+                dropped: lost,
+                delivered: self.seen.delivered.saturating_sub(lost),
                 ..self.seen
             },
         }])

@@ -7,10 +7,12 @@
 //! - [`links`]: many links made from the capture of one.
 //! - [`sequences`]: random packet sequences around the edge cases of the rules.
 //! - [`definitions`]: random record definitions.
+//! - [`frames`]: frames of given packets.
 //! - [`random`]: the random numbers used by all of these.
 
 pub mod definitions;
 mod flow_set;
+pub mod frames;
 pub mod links;
 pub mod random;
 pub mod reference;

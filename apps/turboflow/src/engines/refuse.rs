@@ -32,7 +32,11 @@ pub(crate) fn refuse_source(run: &RunConfig, kind: &dyn EngineKind) -> anyhow::R
         (false, true) if !run.is_live() => {
             bail!("engine `{name}` meters interfaces: add {interface}")
         }
-        (false, false) if has_files || run.is_live() => bail!(
+        (false, false) if kind.reads_files() && !has_files => bail!(
+            "engine `{name}` meters captures: add {}",
+            Key::Files.with("FILE")
+        ),
+        (false, false) if has_files && !kind.reads_files() || run.is_live() => bail!(
             "engine `{name}` has a source of its own: leave out {}, or {}",
             if has_files {
                 Key::Files

@@ -186,6 +186,25 @@ pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Opened> {
     Ok(Opened { files, passed_over })
 }
 
+/// Opens all captures, or none, for an engine that reads them itself. Returns their name in words,
+/// too.
+pub(crate) fn open_captures(paths: &[PathBuf]) -> anyhow::Result<(Vec<CaptureFile>, String)> {
+    let Opened { files, passed_over } = open_all(paths)?;
+    for error in passed_over {
+        say!(Warning FileNotRead; "{error}");
+    }
+    let name = name_of(&files);
+    Ok((files, name))
+}
+
+/// What is read, in words.
+pub(super) fn name_of(files: &[CaptureFile]) -> String {
+    match files {
+        [file] => file.name().to_owned(),
+        files => format!("{} files", files.len()),
+    }
+}
+
 /// Whether a file was read and is no capture that can be metered. Other errors are of the command
 /// line or of the system.
 const fn is_of_content(error: &OpenError) -> bool {

@@ -49,7 +49,7 @@ use collectors::TlsRead;
 pub(crate) use collectors::{FILE_DOMAIN, own_domain, sending};
 pub(crate) use filter::{joined as joined_filter, separate as separate_filter};
 pub(crate) use frames::{Frames, NotGiven};
-pub(crate) use inputs::{is_stdin, open_stream};
+pub(crate) use inputs::{is_stdin, open_captures, open_stream};
 use ledger_file::LedgerFile;
 use observe::{Observer, limits};
 use outputs::Outputs;

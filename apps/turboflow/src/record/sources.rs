@@ -88,10 +88,7 @@ impl OpenSource {
         }
         let Opened { files, passed_over } = inputs::open_all(&run.source.files)?;
         let filter = filter::for_files(run, &files)?;
-        let name = match &files[..] {
-            [file] => file.name().to_owned(),
-            files => format!("{} files", files.len()),
-        };
+        let name = inputs::name_of(&files);
         let source = Source::Files(Files {
             files,
             filter: filter.map(Box::new),

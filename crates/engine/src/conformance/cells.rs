@@ -25,8 +25,8 @@ pub(super) struct Cells {
     epoch: u32,
 }
 
-/// The state of the clock when a packet arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The state of the clock when a packet arrived. A later state is greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment {
     /// How many times the clock had gone backwards.
     pub(super) epoch: u32,

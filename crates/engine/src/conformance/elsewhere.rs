@@ -56,33 +56,43 @@ impl<O: OpenRemote> Subject for Elsewhere<O> {
     fn observe(&mut self, setup: &Setup, arrivals: &[Arrival]) -> Result<Observed, EngineError> {
         let mut engine = self.0.open(setup)?;
         let mut observed = Observed::default();
+        let mut complete_ns = 0;
         for (before, arrival) in arrivals.iter().enumerate() {
             self.0.give(&mut engine, arrival)?;
             let given = before + 1;
             if given.is_multiple_of(setup.look_every) {
-                collect(&mut engine, &setup.layout, given, &mut observed.events)?;
+                let events = &mut observed.events;
+                collect(&mut engine, &setup.layout, given, events, &mut complete_ns)?;
             }
         }
         engine.finish()?;
         let given = arrivals.len();
-        collect(&mut engine, &setup.layout, given, &mut observed.events)?;
+        let events = &mut observed.events;
+        collect(&mut engine, &setup.layout, given, events, &mut complete_ns)?;
         observed.counters = engine.counters()?;
         Ok(observed)
     }
 }
 
-/// Collects all records that are available now.
+/// Collects all records that are available now. A watermark before the last one says that the clock
+/// went backwards.
 fn collect(
     engine: &mut impl RemoteEngine,
     layout: &Layout,
     given: usize,
     events: &mut Vec<Event>,
+    complete_before: &mut u64,
 ) -> Result<(), EngineError> {
     loop {
         let mut batch = MicroflowBatch::default();
         let collected = engine.collect(&mut batch)?;
         let records = records(&batch, layout);
-        let complete = collected.complete_ns.map(Told::Complete);
+        let complete = collected.complete_ns.map(|complete_ns| {
+            match std::mem::replace(complete_before, complete_ns) > complete_ns {
+                true => Told::StartsOver,
+                false => Told::Complete(complete_ns),
+            }
+        });
         let told = records.into_iter().chain(complete);
         events.extend(told.map(|told| Event { given, told }));
         if !collected.has_more {

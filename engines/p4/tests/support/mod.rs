@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use turboflow_capture::CaptureFile;
-use turboflow_engine_p4::{Frames, P4Record, Port, Replay, ReplayConfig};
+use turboflow_engine_p4::{Came, Frames, P4Record, Port, Replay, ReplayConfig};
 use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
 use turboflow_packet::Frame;
 use turboflow_record::FlowBatch;
@@ -19,6 +19,12 @@ use turboflow_testing::{captures_folder, cases_folder};
 /// A port for one run after the other.
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<Mutex<dyn Port>>);
+
+impl Shared {
+    pub(crate) fn new(port: impl Port + 'static) -> Self {
+        Self(Arc::new(Mutex::new(port)))
+    }
+}
 
 impl Port for Shared {
     fn name(&self) -> &str {
@@ -38,13 +44,13 @@ impl Port for Shared {
 pub(crate) struct OfFile(pub(crate) CaptureFile);
 
 impl Frames for OfFile {
-    fn next(&mut self, take: &mut dyn FnMut(&Frame<'_>)) -> io::Result<bool> {
+    fn next(&mut self, take: &mut dyn FnMut(&Frame<'_>)) -> io::Result<Came> {
         match self.0.next_batch(256) {
             Ok(Some(batch)) => {
                 batch.frames().iter().for_each(take);
-                Ok(true)
+                Ok(Came::Frames)
             }
-            Ok(None) => Ok(false),
+            Ok(None) => Ok(Came::End),
             Err(error) => Err(io::Error::other(error)),
         }
     }
@@ -53,7 +59,7 @@ impl Frames for OfFile {
 /// Runs every capture through this port, one after the other. The flow records are those of the
 /// software engine.
 pub(crate) fn all_captures_through(port: impl Port + 'static, slots: u32) {
-    let port = Shared(Arc::new(Mutex::new(port)));
+    let port = Shared::new(port);
     let (mut packets, mut punted, mut differ) = (0, 0, Vec::new());
     for path in captures() {
         let expected = flows_in_software(&path);
@@ -174,7 +180,7 @@ pub(crate) fn flows_in_software(path: &Path) -> Run {
     run(&PipelineConfig::default(), Source::files(vec![file]))
 }
 
-pub(crate) fn flows_on_pipeline(path: &Path, port: Shared, slots: u32) -> Run {
+pub(crate) fn flows_on_pipeline(path: &Path, port: impl Port + 'static, slots: u32) -> Run {
     let config = PipelineConfig::default();
     let layout = config.compile().unwrap();
     let record = P4Record::new(&config.definition, &layout).unwrap();
@@ -192,7 +198,7 @@ pub(crate) fn flows_on_pipeline(path: &Path, port: Shared, slots: u32) -> Run {
         Box::new(input),
         record,
         &layout,
-        replay_config,
+        &replay_config,
     );
     run(&config, Source::Engines(vec![Box::new(replay.unwrap())]))
 }

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--engine p4`: the program's side of the engine of programmable switches.
+
+mod files;
+mod open;
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use toml::de::{DeTable, Deserializer, Error};
+use turboflow_engine::Abilities;
+use turboflow_merge::Layout;
+use turboflow_run::{EngineConfig, PipelineConfig, RunConfig};
+
+use super::options::{self, EngineOption, Options};
+use super::{EngineKind, OpenEngines, RemoteSetup};
+use crate::keys::Key;
+
+/// A pipeline on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Pipeline {
+    /// DPDK's software pipeline, in a process of its own.
+    Swx,
+}
+
+/// `[engine.p4]`.
+#[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Engine")]
+pub(super) struct P4Options {
+    /// p4: run the P4 program on this machine: swx
+    ///
+    /// `swx` is DPDK's software pipeline. The packets of captures (-r) pass through it, with their
+    /// times. The program `turboflow-swx` has to be beside this one, or in PATH.
+    #[arg(long = "p4-pipeline", value_enum, value_name = "PIPELINE")]
+    #[arg(hide_possible_values = true, hide_short_help = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pipeline: Option<Pipeline>,
+
+    /// p4: the compiled program. Default: that of the default definition
+    ///
+    /// A `.spec` of DPDK's P4 compiler. A program is compiled for one record definition: `turboflow
+    /// p4 generate` writes its sources.
+    #[arg(long = "p4-program", value_name = "FILE", hide_short_help = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<PathBuf>,
+}
+
+const fn option(flag: &'static str, name: &'static str, example: &'static str) -> EngineOption {
+    EngineOption {
+        flag,
+        section: "engine.p4",
+        name,
+        example,
+    }
+}
+
+const PIPELINE: &EngineOption = &option("p4-pipeline", "pipeline", "\"swx\"");
+const PROGRAM: &EngineOption = &option("p4-program", "program", "\"program.spec\"");
+
+/// The engine of the crate `turboflow-engine-p4`.
+pub(super) struct P4;
+
+impl Options for P4Options {
+    const ENGINE: &'static str = "p4";
+}
+
+impl EngineKind for P4 {
+    fn abilities(&self) -> Abilities {
+        turboflow_engine_p4::abilities()
+    }
+
+    fn about(&self) -> &'static str {
+        "a P4 program: on a software pipeline, for captures"
+    }
+
+    fn example(&self) -> &'static str {
+        "  Meter a capture with the P4 program for switches, on DPDK's software pipeline\n    \
+         turboflow record --engine p4 --p4-pipeline swx -r capture.pcap -w flows.parquet\n"
+    }
+
+    fn options(&self) -> &'static [&'static EngineOption] {
+        &[PIPELINE, PROGRAM]
+    }
+
+    fn meters_interfaces(&self) -> bool {
+        false
+    }
+
+    fn reads_files(&self) -> bool {
+        true
+    }
+
+    fn check_written(&self, table: Spanned<DeTable<'_>>) -> Result<(), Error> {
+        P4Options::deserialize(Deserializer::from(table)).map(drop)
+    }
+
+    fn normalise(&self, config: &mut EngineConfig) -> anyhow::Result<()> {
+        options::put(&options::read::<P4Options>(config)?, config)
+    }
+
+    fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
+        Ok(Some(Box::new(options::read::<P4Options>(&run.engine)?)))
+    }
+}
+
+impl RemoteSetup for P4Options {
+    fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
+        let unknown = [
+            (run.source.snap_length.is_some(), Key::SnapLength),
+            (run.source.readers.0 > 1, Key::Readers),
+        ];
+        let unknown = unknown.into_iter().filter(|(is_given, _)| *is_given);
+        unknown.map(|(_, key)| key.to_string()).collect()
+    }
+
+    fn check(
+        &self,
+        run: &RunConfig,
+        config: &PipelineConfig,
+        layout: &Layout,
+    ) -> anyhow::Result<()> {
+        if self.pipeline.is_none() {
+            bail!(
+                "engine `p4` needs a pipeline: add {}",
+                Key::Of(PIPELINE).with("swx")
+            );
+        }
+        open::plan(self, run, config, layout).map(drop)
+    }
+
+    fn open(
+        &self,
+        run: &RunConfig,
+        config: &PipelineConfig,
+        layout: &Layout,
+    ) -> anyhow::Result<OpenEngines> {
+        self.check(run, config, layout)?;
+        open::open(self, run, config, layout)
+    }
+
+    fn why_records_are_lost(&self) -> String {
+        "they were lost on their way from the pipeline".to_owned()
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The port and what comes from it: commands with their answers, and sweeps.
+
+use crate::lane::{FLAG_ALL, FLAG_RESET, Kind, Lane, Settings};
+use crate::receiver::Receiver;
+use crate::report::Status;
+use crate::{P4Error, Port};
+
+/// Commands between two looks for what the pipeline has sent, where the port says itself when it is
+/// full.
+pub(crate) const COMMANDS_A_TURN: usize = 256;
+/// How many times a command without an answer is sent.
+const TRIES: u32 = 20;
+
+/// The port and what comes from it.
+pub(crate) struct Link {
+    port: Box<dyn Port>,
+    pub(crate) receiver: Receiver,
+    /// Commands that may be under way at once. `None`: the port says itself when it is full.
+    window: Option<usize>,
+    /// The number of the last command that is answered.
+    token: u64,
+    under_way: usize,
+}
+
+impl Link {
+    /// Opens the port: the program behind it must have the records that `receiver` expects.
+    pub(crate) fn open(
+        port: Box<dyn Port>,
+        receiver: Receiver,
+        settings: &Settings,
+        window: Option<usize>,
+    ) -> Result<Self, P4Error> {
+        let wanted = receiver.program_id();
+        let mut link = Self {
+            port,
+            receiver,
+            window,
+            token: 0,
+            under_way: 0,
+        };
+        let status = link.configure(settings)?;
+        if status.program_id != wanted {
+            return Err(P4Error::Definition {
+                port: link.name(),
+                found: status.program_id,
+                wanted,
+            });
+        }
+        if status.slots < settings.slots {
+            return Err(P4Error::Slots {
+                port: link.name(),
+                room: status.slots,
+                wanted: settings.slots,
+            });
+        }
+        Ok(link)
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.port.name().to_owned()
+    }
+
+    /// Sends what is queued, and takes what has come.
+    pub(crate) fn exchange(&mut self, wait: bool) -> Result<(), P4Error> {
+        let Self { port, receiver, .. } = self;
+        match port.exchange(wait, &mut |frame| receiver.take(frame)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(P4Error::Ended { port: self.name() }),
+            Err(source) => Err(P4Error::Port {
+                port: self.name(),
+                source,
+            }),
+        }
+    }
+
+    /// Sends a command that is answered by a status, and waits for that. A command or its answer
+    /// that is lost is repeated: doing it twice does no harm.
+    fn ask(&mut self, kind: Kind, flags: u8, behind: &[u8]) -> Result<Status, P4Error> {
+        self.token += 1;
+        let lane = Lane {
+            time_ns: self.token,
+            ..Lane::command(kind, flags, 0)
+        };
+        for _ in 0..TRIES {
+            self.port.send(&[&lane.bytes(), behind]);
+            loop {
+                let came = self.receiver.reports();
+                self.exchange(true)?;
+                if let Some(status) = self.receiver.answer(self.token) {
+                    self.under_way = 0;
+                    return Ok(status);
+                }
+                if self.receiver.reports() == came {
+                    break;
+                }
+            }
+        }
+        Err(P4Error::NoAnswer { port: self.name() })
+    }
+
+    /// Sets seed, size of the table, and clock.
+    pub(crate) fn configure(&mut self, settings: &Settings) -> Result<Status, P4Error> {
+        self.ask(Kind::Settings, 0, &settings.bytes())
+    }
+
+    pub(crate) fn status(&mut self, flags: u8) -> Result<Status, P4Error> {
+        self.ask(Kind::Status, flags, &[])
+    }
+
+    /// Sends a frame or a command that is not answered. Waits where too many are under way.
+    pub(crate) fn send(&mut self, lane: &Lane, frame: &[u8]) -> Result<(), P4Error> {
+        self.port.send(&[&lane.bytes(), frame]);
+        self.under_way += 1;
+        match self.window {
+            Some(window) if self.under_way >= window => self.status(0).map(drop),
+            None if self.under_way >= COMMANDS_A_TURN => {
+                self.under_way = 0;
+                self.exchange(false)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Sweeps the slots of a list. Records of `cell` stay, unless `all` leave. Then the list is
+    /// empty.
+    pub(crate) fn sweep(&mut self, list: u8, cell: u32, all: bool) -> Result<(), P4Error> {
+        let before = self.status(list)?;
+        let flags = if all { FLAG_ALL | list } else { list };
+        for _ in 0..TRIES {
+            for place in 0..before.listed {
+                let lane = Lane {
+                    argument: place,
+                    ..Lane::command(Kind::Sweep, flags, cell)
+                };
+                self.send(&lane, &[])?;
+            }
+            // Commands may be lost, too. Where all leave, each slot in the list has had a record.
+            let now = self.status(list)?;
+            let swept = now.evicted.wrapping_sub(before.evicted);
+            if self.window.is_none() || !all || swept >= u64::from(before.listed) {
+                break;
+            }
+        }
+        self.status(list | FLAG_RESET)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The P4 program on DPDK's software pipeline. One program for all tests, so that the suite of
+//! engines is compiled once.
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
+
+mod captures;
+mod conformance;
+mod loss;
+#[path = "../../../tests/support/mod.rs"]
+mod support;
+
+use std::path::Path;
+
+use turboflow_engine_p4::{PROGRAMS, SwxPort};
+use turboflow_testing::Need;
+
+const SWX: Need<'static> = Need::Engine("swx", cfg!(feature = "dpdk"));
+
+/// A pipeline with the program of this definition.
+fn port(definition: &str) -> SwxPort {
+    let runner = Path::new(env!("CARGO_BIN_EXE_turboflow-swx"));
+    let mut programs = PROGRAMS.iter();
+    let program = programs.find(|program| program.definition == definition);
+    SwxPort::start(runner, program.unwrap().spec).unwrap()
+}
