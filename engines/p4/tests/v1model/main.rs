@@ -5,6 +5,7 @@
 mod expression;
 mod ports;
 mod program;
+mod queue;
 #[path = "../support/mod.rs"]
 mod support;
 mod switch;
@@ -13,9 +14,10 @@ use turboflow_testing::{Need, is_missing};
 
 use switch::Switch;
 
-/// The programs: a tap, and one that passes frames on.
+/// The programs: a tap, one that passes frames on, and one that meters them behind the queue.
 const TAP: &str = include_str!("../../compiled/v1model/default.json");
 const INLINE: &str = include_str!("../../compiled/v1model/default-inline.json");
+const QUEUE: &str = include_str!("../../compiled/v1model/queue.json");
 
 /// Flow records beside those of the software engine: byte by byte the same, whatever the size of
 /// the table.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use turboflow_capture::CaptureFile;
-use turboflow_engine_p4::{Frames, Port};
+use turboflow_engine_p4::{Came, Frames, Port};
 use turboflow_packet::LinkType;
 use turboflow_testing::{Need, is_missing};
 
@@ -243,7 +243,7 @@ impl Metered {
 fn frames(path: &Path) -> Vec<(u64, Vec<u8>)> {
     let mut frames = Vec::new();
     let mut file = OfFile(CaptureFile::open(path).unwrap());
-    while let Ok(true) = file.next(&mut |frame| {
+    while let Ok(Came::Frames) = file.next(&mut |frame| {
         if frame.link_type == LinkType::Ethernet {
             // Lanes count up to 65,535 bytes, and bmv2's clock has 48 bits.
             let bytes = &frame.bytes[..frame.bytes.len().min(65_535)];
