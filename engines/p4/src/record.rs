@@ -131,8 +131,8 @@ impl P4Record {
         Self::with_inputs(definition, layout, INPUTS)
     }
 
-    /// The same for a program that meters behind queues: `-DBEHIND_QUEUE` of `p4/v1model`. A frame
-    /// that it hands up has none of these inputs.
+    /// The words where packets are metered behind a queue: `-DBEHIND_QUEUE` of `p4/v1model`. A
+    /// frame that the program hands up has none of the queue's inputs.
     ///
     /// # Errors
     /// As [`P4Record::new`].
