@@ -33,7 +33,7 @@ BENCH_CAPTURES := $(BENCH_CAPTURE) $(TARGET)/bench/whole-2m.pcap $(TARGET)/bench
 .PHONY: help run test build deb docs bench bench-files bench-export evaluation evaluation-quick fuzz sample p4 lint compare ci clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
 run: build ## Meter a capture and look at it: samples/office.pcap, or CAPTURE=FILE ARGS="--biflow ..."
 	$(TURBOFLOW) record -r $(CAPTURE) $(ARGS)
@@ -79,7 +79,8 @@ sample: ## Record samples/ anew (root; Linux network namespaces); docs/samples.m
 	scripts/record-sample.sh
 	python3 scripts/make_cases.py
 
-p4: ## The P4 programs anew, by the compilers in PATH or P4C_BIN=FOLDER; ARGS="pna/default.spec" for some
+# The P4 programs anew, by the compilers in PATH or in P4C_BIN=FOLDER; ARGS="pna/default.spec" for some.
+p4:
 	scripts/p4_compile.py $(ARGS)
 
 lint: set-up ## Formatting, clippy, scripts

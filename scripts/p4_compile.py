@@ -56,7 +56,13 @@ class Target(NamedTuple):
     options: list[str]
     artefact: str  # below compiled/
     finish: Callable[[str], str]
-    lacks: frozenset[str]  # inputs of features that it does not see
+    is_behind_queue: bool = False
+
+
+# Inputs of features that are known behind a queue alone.
+QUEUE_INPUTS = {"egress_interface", "hop_latency", "queue_depth"}
+# Inputs that only the switch's program sees.
+TOFINO_INPUTS = {"gap"}
 
 
 TARGETS = [
@@ -68,23 +74,18 @@ TARGETS = [
         ["--arch", "pna", "--excludeMidendPasses", "P4::LocalCopyPropagation"],
         "pna/{name}.spec",
         as_it_is,
-        frozenset({"queue_depth", "hop_latency", "gap"}),
+    ),
+    Target("v1model", "p4c-bm2-ss", ["--std", "p4-16"], "v1model/{name}.json", without_places),
+    Target(
+        "v1model", "p4c-bm2-ss", ["--std", "p4-16", "-DINLINE"], "v1model/{name}-inline.json", without_places
     ),
     Target(
         "v1model",
         "p4c-bm2-ss",
-        ["--std", "p4-16"],
+        ["--std", "p4-16", "-DBEHIND_QUEUE"],
         "v1model/{name}.json",
         without_places,
-        frozenset({"queue_depth", "hop_latency", "gap"}),
-    ),
-    Target(
-        "v1model",
-        "p4c-bm2-ss",
-        ["--std", "p4-16", "-DINLINE"],
-        "v1model/{name}-inline.json",
-        without_places,
-        frozenset({"queue_depth", "hop_latency", "gap"}),
+        is_behind_queue=True,
     ),
 ]
 
@@ -167,7 +168,9 @@ def main() -> int:
     for target in TARGETS:
         for definition in definitions:
             artefact = target.artefact.format(name=definition)
-            if only and artefact not in only or inputs_of(definition) & target.lacks:
+            inputs = inputs_of(definition)
+            is_of_target = bool(inputs & QUEUE_INPUTS) == target.is_behind_queue and not inputs & TOFINO_INPUTS
+            if not is_of_target or only and artefact not in only:
                 continue
             if installed(target.compiler):
                 rows[artefact] = compile_one(target, definition)

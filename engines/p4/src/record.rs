@@ -81,7 +81,7 @@ pub enum Unsupported {
     Input(Input),
 }
 
-/// The inputs that features may fold.
+/// The inputs that features may fold. Every packet has them.
 pub(crate) const INPUTS: InputSet = InputSet::of(&[
     Input::IpLength,
     Input::Timestamp,
@@ -89,6 +89,10 @@ pub(crate) const INPUTS: InputSet = InputSet::of(&[
     Input::TcpFlags,
     Input::Ttl,
 ]);
+
+/// The inputs that are known besides where packets are metered behind a queue.
+pub(crate) const QUEUE_INPUTS: InputSet =
+    InputSet::of(&[Input::EgressInterface, Input::HopLatency, Input::QueueDepth]);
 
 /// Where the value of a state word comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +128,23 @@ impl P4Record {
     /// # Errors
     /// The first part of the definition that a pipeline cannot do.
     pub fn new(definition: &Definition, layout: &Layout) -> Result<Self, Unsupported> {
+        Self::with_inputs(definition, layout, INPUTS)
+    }
+
+    /// The words where packets are metered behind a queue: `-DBEHIND_QUEUE` of `p4/v1model`. A
+    /// frame that the program hands up has none of the queue's inputs.
+    ///
+    /// # Errors
+    /// As [`P4Record::new`].
+    pub fn behind_queue(definition: &Definition, layout: &Layout) -> Result<Self, Unsupported> {
+        Self::with_inputs(definition, layout, INPUTS.union(QUEUE_INPUTS))
+    }
+
+    fn with_inputs(
+        definition: &Definition,
+        layout: &Layout,
+        inputs: InputSet,
+    ) -> Result<Self, Unsupported> {
         let steps = layout.steps();
         if steps.key != KeySteps::FiveTuple {
             return Err(Unsupported::Key);
@@ -161,7 +182,7 @@ impl P4Record {
         }
         record.base = base;
         for step in &steps.state {
-            record.state[step.word] = record.state_word(&step.what, step.of)?;
+            record.state[step.word] = record.state_word(&step.what, step.of, inputs)?;
         }
         Ok(record)
     }
@@ -234,12 +255,13 @@ impl P4Record {
         &mut self,
         what: &StateContent,
         of: Option<Input>,
+        inputs: InputSet,
     ) -> Result<StateWord, Unsupported> {
         let fold = |what| Unsupported::Fold { what, of };
         let op = match what {
             // Of an input that every packet has: of packets.
             StateContent::Count => {
-                let counts = of.is_none_or(|of| INPUTS.contains(of) && of.is_always_present());
+                let counts = of.is_none_or(|of| inputs.contains(of) && is_of_all(of));
                 let word = StateWord {
                     from: 0,
                     op: P4Op::Sum,
@@ -260,7 +282,7 @@ impl P4Record {
             StateContent::WideSum => return Err(fold("a sum of 128 bits")),
         };
         let of = of.ok_or_else(|| fold("a fold"))?;
-        if !INPUTS.contains(of) || !of.is_always_present() {
+        if !inputs.contains(of) || !is_of_all(of) {
             return Err(Unsupported::Input(of));
         }
         let from = match (op, of) {
@@ -363,6 +385,11 @@ const fn addresses_v4(source: [u8; 8], destination: [u8; 8]) -> u64 {
     let [_, _, _, _, a, b, c, d] = source;
     let [_, _, _, _, e, f, g, h] = destination;
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// Whether every packet that the pipeline meters has this input.
+fn is_of_all(of: Input) -> bool {
+    of.is_always_present() || QUEUE_INPUTS.contains(of)
 }
 
 /// A minimum in memory: its complement, in that many bits.

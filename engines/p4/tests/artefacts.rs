@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use turboflow_engine_p4::P4Record;
+use turboflow_engine_p4::{P4Record, Unsupported};
 use turboflow_merge::Layout;
-use turboflow_record::Definition;
+use turboflow_record::{Definition, Feature, Input, Op};
 
 /// A path in this crate.
 fn here(path: &str) -> PathBuf {
@@ -51,16 +51,39 @@ fn sha256(path: &Path) -> String {
         })
 }
 
-/// The record definitions that programs come compiled with.
-fn definitions() -> [(&'static str, Definition); 1] {
-    [("default", Definition::default())]
+/// The record definitions that programs come compiled with, and their artefacts.
+fn definitions() -> [(&'static str, Definition, &'static [&'static str]); 2] {
+    let everywhere = &[
+        "pna/default.spec",
+        "v1model/default.json",
+        "v1model/default-inline.json",
+    ];
+    [
+        ("default", Definition::default(), everywhere),
+        ("queue", queue_definition(), &["v1model/queue.json"]),
+    ]
+}
+
+/// The features of the default, and what packets met in the queue (TurboFlow, table 1).
+fn queue_definition() -> Definition {
+    let mut definition = Definition::default();
+    for (name, of) in [
+        ("max_queue_depth", Input::QueueDepth),
+        ("max_hop_latency", Input::HopLatency),
+    ] {
+        let feature = Feature::new(name, Op::Max, Some(of));
+        definition.features.push(feature);
+    }
+    definition
 }
 
 #[test]
 fn record_definitions_are_as_generated() {
-    for (name, definition) in definitions() {
+    for (name, definition, _) in definitions() {
         let layout = Layout::compile(&definition, false).unwrap();
-        let expected = P4Record::new(&definition, &layout).unwrap().source(name);
+        let record = P4Record::new(&definition, &layout);
+        let record = record.or_else(|_| P4Record::behind_queue(&definition, &layout));
+        let expected = record.unwrap().source(name);
         let path = here(&format!("p4/shared/records/{name}/record.p4"));
         if std::env::var_os("UPDATE").is_some() {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -97,24 +120,18 @@ fn programs_are_compiled_from_these_sources() {
             "{artefact} is not what was compiled; {compile}"
         );
     }
-    for (name, _) in definitions() {
-        for artefact in [
-            "pna/NAME.spec",
-            "v1model/NAME.json",
-            "v1model/NAME-inline.json",
-        ] {
-            let artefact = artefact.replace("NAME", name);
-            let mut known = manifest.artefact.iter();
-            assert!(
-                known.any(|known| known.artefact == artefact),
-                "there is no {artefact}"
-            );
-        }
+    for artefact in definitions()
+        .iter()
+        .flat_map(|(_, _, artefacts)| *artefacts)
+    {
+        let mut known = manifest.artefact.iter();
+        let is_known = known.any(|known| known.artefact == *artefact);
+        assert!(is_known, "there is no {artefact}");
     }
 }
 
-/// Bytes of a structure that DPDK's pipeline (22.11) addresses. It says nothing about more, and takes
-/// the offset modulo this.
+/// Bytes of a structure that DPDK's pipeline (22.11) addresses. It says nothing about more, and
+/// takes the offset modulo this.
 const ADDRESSED_BYTES: u32 = 256;
 
 /// What of a `.spec` its instructions name beyond that. And how many operands they name.
@@ -164,6 +181,14 @@ fn instructions_name_the_first_256_bytes_of_a_structure() {
         assert!(operands > 400, "{artefact}: {operands} operands");
         assert_eq!(found, Vec::<String>::new(), "{artefact}");
     }
+}
+
+#[test]
+fn what_is_known_behind_a_queue_is_refused_elsewhere() {
+    let definition = queue_definition();
+    let layout = Layout::compile(&definition, false).unwrap();
+    let refused = P4Record::new(&definition, &layout).unwrap_err();
+    assert_eq!(refused, Unsupported::Input(Input::QueueDepth));
 }
 
 #[test]

@@ -13,8 +13,11 @@ control Arrival(in headers_t hdr, inout metadata_t md, in standard_metadata_t st
         }
         bit<64> time_offset_ns;
         time_offset_reg.read(time_offset_ns, 0);
-        // The pipeline counts microseconds from its start.
-        md.now_ns = ((bit<64>) standard.ingress_global_timestamp) * 1000 + time_offset_ns;
+        // The pipeline counts microseconds from its start. A copy has the time when its frame left.
+        if (standard.instance_type != RECIRCULATED) {
+            md.now_ns = ((bit<64>) standard.ingress_global_timestamp) * 1000;
+        }
+        md.now_ns = md.now_ns + time_offset_ns;
         if (hdr.lane.isValid()) {
             md.time_ns = hdr.lane.time_ns;
             md.cell = hdr.lane.cell;

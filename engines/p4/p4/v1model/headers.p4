@@ -62,8 +62,10 @@ struct resident_t {
     RECORD_WORDS
 }
 
-// Fields with this number go with the clone of a frame.
+// Fields with one of these numbers go with a copy of a frame: a clone that becomes a report, or the
+// copy that is metered behind the queue.
 #define OF_REPORT 1
+#define OF_COPY 2
 
 struct metadata_t {
     bit<8> verdict; // UNKNOWN, METERED, COMMAND, STRANGE
@@ -84,10 +86,14 @@ struct metadata_t {
     bit<64> ttl;
     bit<64> tos;
     bit<64> tcp;
+    // Those that are known behind the queue: -DBEHIND_QUEUE.
+    @field_list(OF_COPY) bit<64> queue_depth; // packets in the queue when this one came to it
+    @field_list(OF_COPY) bit<64> hop_latency; // in ns
+    @field_list(OF_COPY) bit<64> egress_interface;
     // The report.
     @field_list(OF_REPORT) bit<8> cause; // 0 for none
     @field_list(OF_REPORT) bit<32> sequence;
-    @field_list(OF_REPORT) bit<64> now_ns;
+    @field_list(OF_REPORT, OF_COPY) bit<64> now_ns;
     @field_list(OF_REPORT) resident_t resident; // of the slot
 }
 

@@ -68,17 +68,17 @@ control Microflows(inout headers_t hdr, inout metadata_t md) {
         RECORD_FEATURES(READ)
     }
 
-    action join() {
-        packets_reg.write(md.slot, md.resident.packets + 1);
-        bytes_reg.write(md.slot, md.resident.bytes + md.ip_length);
-        tcp_reg.write(md.slot, md.resident.tcp | md.tcp);
-        last_ns_reg.write(md.slot, md.time_ns > md.resident.last_ns ? md.time_ns : md.resident.last_ns);
 #define MERGE_first(name, input) md.resident.name
 #define MERGE_last(name, input) md.input
 #define MERGE_min(name, input) md.input < md.resident.name ? md.input : md.resident.name
 #define MERGE_max(name, input) md.input > md.resident.name ? md.input : md.resident.name
 #define MERGE_sum(name, input) md.resident.name + md.input
 #define MERGE_bit_or(name, input) md.resident.name | md.input
+    action join() {
+        packets_reg.write(md.slot, md.resident.packets + 1);
+        bytes_reg.write(md.slot, md.resident.bytes + md.ip_length);
+        tcp_reg.write(md.slot, md.resident.tcp | md.tcp);
+        last_ns_reg.write(md.slot, MERGE_max(last_ns, time_ns));
 #define MERGE(op, name, input) name##_reg.write(md.slot, MERGE_##op(name, input));
         RECORD_FEATURES(MERGE)
     }
@@ -134,7 +134,7 @@ control Microflows(inout headers_t hdr, inout metadata_t md) {
             if (md.flags & FLAG_CUT_AT_ENDS != 0 && md.tcp & (TCP_FIN | TCP_RST) != 0) {
                 closed = 1;
             }
-            // A slot in use must not look empty. Cells of 2^29 ns come to number 0 after 36 years.
+            // A slot in use must not look empty. Cells of 2^20 ns come to number 0 after 26 days.
             if (md.cell == 0) {
                 closed = 1;
             }

@@ -2,9 +2,15 @@
 // TurboFlow's microflow generator for bmv2's simple_switch. The CPU port carries lanes and reports.
 // Every other port carries plain frames, which the pipeline's clock gives their time.
 //
-// A frame that pushes a record out becomes its report, and no frame is passed on: a tap. With
-// -DINLINE every frame is passed on, and its clone becomes the report. The clone session has to be
+// A frame that pushes a record out becomes its report, and no frame is passed on: a tap.
+//
+// -DINLINE: every frame is passed on, and a clone becomes the report. The clone session has to be
 // set, once: `mirroring_add 100 64` in simple_switch_CLI.
+//
+// -DBEHIND_QUEUE: every frame is passed on, and a copy of what leaves by a port is metered, with
+// what the frame met in the queue. The table stays in ingress, which is one thread: ports share
+// those of egress, where a record could be torn. The copies take the way through the CPU port's
+// queue: `mirroring_add 101 64` and `set_queue_depth 65536 64`.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -13,6 +19,11 @@
 #define CPU_PORT 64
 #endif
 #define CLONE_SESSION 100
+#define COPY_SESSION 101
+
+// Instance types of bmv2.
+#define EGRESS_CLONE 2
+#define RECIRCULATED 4
 
 #include "headers.p4"
 #include "parser.p4"
@@ -24,7 +35,7 @@ control NoChecksum(inout headers_t hdr, inout metadata_t md) {
     apply { }
 }
 
-#ifdef INLINE
+#if defined(INLINE) || defined(BEHIND_QUEUE)
 // Where frames go on: a stub, to be replaced by the switch's own forwarding. Without entries, what
 // comes in by an even port leaves by the next one, and the other way round.
 control Forward(inout standard_metadata_t standard) {
@@ -50,7 +61,7 @@ control Meter(inout headers_t hdr, inout metadata_t md, inout standard_metadata_
     Classify() classify;
     Microflows() microflows;
     Counts() counts;
-#ifdef INLINE
+#if defined(INLINE) || defined(BEHIND_QUEUE)
     Forward() forward;
 #endif
     register<bit<32>>(1) sequence_reg;
@@ -61,6 +72,12 @@ control Meter(inout headers_t hdr, inout metadata_t md, inout standard_metadata_
     }
 
     apply {
+#ifdef BEHIND_QUEUE
+        if (standard.ingress_port != CPU_PORT && standard.instance_type != RECIRCULATED) {
+            forward.apply(standard);
+            return;
+        }
+#endif
         if (md.verdict != STRANGE) {
             arrival.apply(hdr, md, standard);
         }
@@ -94,7 +111,7 @@ control Meter(inout headers_t hdr, inout metadata_t md, inout standard_metadata_
     }
 }
 
-// Makes a report of what leaves by the CPU port.
+// Makes a report of what leaves by the CPU port, and a copy of what leaves by others.
 control Report(inout headers_t hdr, inout metadata_t md, inout standard_metadata_t standard) {
 
     action report(bit<8> flags) {
@@ -134,6 +151,17 @@ control Report(inout headers_t hdr, inout metadata_t md, inout standard_metadata
 #define RECORD_BYTES (10 * 8 RECORD_FEATURES(COUNT_WORD))
 
     apply {
+#ifdef BEHIND_QUEUE
+        if (standard.instance_type == EGRESS_CLONE) {
+            recirculate_preserving_field_list(OF_COPY);
+        } else if (standard.egress_port != CPU_PORT) {
+            md.queue_depth = (bit<64>) standard.enq_qdepth;
+            md.hop_latency = ((bit<64>) standard.deq_timedelta) * 1000;
+            md.egress_interface = (bit<64>) standard.egress_port;
+            md.now_ns = ((bit<64>) standard.egress_global_timestamp) * 1000;
+            clone_preserving_field_list(CloneType.E2E, COPY_SESSION, OF_COPY);
+        }
+#endif
         if (standard.egress_port == CPU_PORT && md.cause != 0) {
             if (md.cause < CAUSE_STATUS) {
                 report(0);

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::program::{Names, items, number, text};
 
-/// What an expression is evaluated on: numbers without sign. `p4c` cuts every result to the width of
-/// its type, so that 128 bits with carries lost are enough for types of 64.
+/// What an expression is evaluated on: numbers without sign. `p4c` cuts every result to the width
+/// of its type, so that 128 bits with carries lost are enough for types of 64.
 pub(crate) struct Values<'a> {
     /// Of all fields of fixed width.
     pub(crate) fields: &'a [u128],

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod expression;
+mod ports;
 mod program;
+mod queue;
 #[path = "../support/mod.rs"]
 mod support;
 mod switch;
@@ -12,10 +14,13 @@ use turboflow_testing::{Need, is_missing};
 
 use switch::Switch;
 
+/// The programs: a tap, one that passes frames on, and one that meters them behind the queue.
 const TAP: &str = include_str!("../../compiled/v1model/default.json");
+const INLINE: &str = include_str!("../../compiled/v1model/default-inline.json");
+const QUEUE: &str = include_str!("../../compiled/v1model/queue.json");
 
-/// Flow records beside those of the software engine: byte by byte the same, whatever the size of the
-/// table.
+/// Flow records beside those of the software engine: byte by byte the same, whatever the size of
+/// the table.
 fn all_captures_with(slots: u32) {
     if !is_missing(&[Need::Captures, Need::Cases]) {
         support::all_captures_through(Switch::new(TAP), slots);

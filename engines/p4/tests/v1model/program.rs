@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A program for bmv2, as `p4c` writes it in JSON, with every name resolved. What TurboFlow's program
-//! does not use is refused by name.
+//! A program for bmv2, as `p4c` writes it in JSON, with every name resolved. What TurboFlow's
+//! program does not use is refused by name.
 
 use std::collections::HashMap;
 
@@ -57,6 +57,7 @@ pub(crate) enum Target {
 pub(crate) enum Primitive {
     AddHeader(usize),
     Assign(Target, Expression),
+    /// Of the frame that is in ingress, or in egress. A list of fields goes with it.
     Clone {
         session: Expression,
         list: Expression,
@@ -76,6 +77,8 @@ pub(crate) enum Primitive {
         register: usize,
         at: Expression,
     },
+    /// With this list of fields.
+    Recirculate(Expression),
     Truncate(Expression),
     WriteRegister {
         register: usize,
@@ -157,6 +160,9 @@ pub(crate) struct Standard {
     pub(crate) egress_port: usize,
     pub(crate) packet_length: usize,
     pub(crate) ingress_timestamp: usize,
+    pub(crate) egress_timestamp: usize,
+    pub(crate) queue_depth: usize,
+    pub(crate) queue_time: usize,
     pub(crate) instance_type: usize,
 }
 
@@ -228,6 +234,9 @@ impl Program {
                 egress_port: standard("egress_port"),
                 packet_length: standard("packet_length"),
                 ingress_timestamp: standard("ingress_global_timestamp"),
+                egress_timestamp: standard("egress_global_timestamp"),
+                queue_depth: standard("enq_qdepth"),
+                queue_time: standard("deq_timedelta"),
                 instance_type: standard("instance_type"),
             },
         }
@@ -313,7 +322,7 @@ fn primitive(names: &Names, json: &Value) -> Primitive {
     match text(&json["op"]) {
         "add_header" => Primitive::AddHeader(names.header(named(0))),
         "assign" => Primitive::Assign(target(names, &parameters[0]), expression(1)),
-        "clone_ingress_pkt_to_egress" => Primitive::Clone {
+        "clone_ingress_pkt_to_egress" | "clone_egress_pkt_to_egress" => Primitive::Clone {
             session: expression(0),
             list: expression(1),
         },
@@ -326,6 +335,7 @@ fn primitive(names: &Names, json: &Value) -> Primitive {
         "_jump" => Primitive::Jump(number(named(0)) as usize),
         "_jump_if_zero" => Primitive::JumpIfZero(expression(0), number(named(1)) as usize),
         "mark_to_drop" => Primitive::MarkToDrop,
+        "recirculate" => Primitive::Recirculate(expression(0)),
         "register_read" => Primitive::ReadRegister {
             to: field(0),
             register: names.registers[text(named(1))],

@@ -14,8 +14,10 @@ use crate::program::{ParserOp, Pipeline, Primitive, Program, Step, Target};
 pub(crate) const CPU_PORT: u16 = 64;
 /// What `mark_to_drop` sends a frame to.
 const DROP_PORT: u128 = 511;
-/// The type of a frame that was cloned in ingress.
+/// The types of frames that do not come in by a port.
 const INGRESS_CLONE: u128 = 1;
+const EGRESS_CLONE: u128 = 2;
+const RECIRCULATED: u128 = 4;
 
 /// A switch. Its clock stands still until it is set.
 pub(crate) struct Switch {
@@ -25,6 +27,8 @@ pub(crate) struct Switch {
     /// The port of each clone session.
     sessions: HashMap<u128, u16>,
     pub(crate) now_us: u64,
+    /// What every frame meets in its queue: frames, and the time to wait in microseconds.
+    pub(crate) queue: (u32, u32),
     from_cpu: Vec<u8>,
     /// For the CPU.
     reports: VecDeque<Vec<u8>>,
@@ -41,7 +45,20 @@ struct FrameState {
     /// Bytes that the parser has read.
     parsed: usize,
     truncated: Option<usize>,
+    /// Clone session and list of fields.
     clone: Option<(u128, u128)>,
+    /// List of fields.
+    recirculate: Option<u128>,
+}
+
+/// A frame on its way, and the fields that go with it.
+struct OnItsWay {
+    came_by: u16,
+    /// A clone goes to a port, all others to ingress.
+    to: Option<u16>,
+    bytes: Vec<u8>,
+    kept: Vec<(usize, u128)>,
+    instance_type: u128,
 }
 
 impl Switch {
@@ -53,6 +70,7 @@ impl Switch {
             frame: FrameState::default(),
             sessions: HashMap::new(),
             now_us: 0,
+            queue: (0, 0),
             from_cpu: Vec::new(),
             reports: VecDeque::new(),
             program,
@@ -66,38 +84,45 @@ impl Switch {
 
     /// Takes a frame that comes in by a port. Returns what leaves, by which port.
     pub(crate) fn receive(&mut self, port: u16, bytes: &[u8]) -> Vec<(u16, Vec<u8>)> {
-        let standard = self.program.standard;
         let mut leaves = Vec::new();
-        self.begin(port, bytes);
-        self.run(|program| &program.ingress);
-        let egress_spec = self.frame.fields[standard.egress_spec];
-        let clone = self.frame.clone.take();
-        let cloned = clone.and_then(|(session, list)| {
-            let port = *self.sessions.get(&session)?;
-            let list = &self.program.lists[&list];
-            let kept: Vec<_> = list
-                .iter()
-                .map(|at| (*at, self.frame.fields[*at]))
-                .collect();
-            Some((port, kept))
-        });
-        if egress_spec != DROP_PORT {
-            leaves.extend(self.leave(egress_spec, bytes));
-        }
-        if let Some((to, kept)) = cloned {
-            // The frame as it came in.
-            self.begin(port, bytes);
-            for (at, value) in kept {
-                self.frame.fields[at] = value;
+        let mut frames = VecDeque::from([OnItsWay {
+            came_by: port,
+            to: None,
+            bytes: bytes.to_vec(),
+            kept: Vec::new(),
+            instance_type: 0,
+        }]);
+        while let Some(frame) = frames.pop_front() {
+            self.begin(&frame);
+            let to = match frame.to {
+                Some(port) => port.into(),
+                None => self.ingress(),
+            };
+            frames.extend(self.cloned(&frame, INGRESS_CLONE));
+            if to == DROP_PORT {
+                continue;
             }
-            self.frame.fields[standard.instance_type] = INGRESS_CLONE;
-            leaves.extend(self.leave(to.into(), bytes));
+            let left = self.egress(to, &frame.bytes);
+            let as_it_leaves = OnItsWay {
+                bytes: left.as_ref().map_or(Vec::new(), |(_, bytes)| bytes.clone()),
+                ..frame
+            };
+            frames.extend(self.cloned(&as_it_leaves, EGRESS_CLONE));
+            match self.frame.recirculate {
+                Some(list) => frames.push_back(OnItsWay {
+                    to: None,
+                    kept: self.kept(list),
+                    instance_type: RECIRCULATED,
+                    ..as_it_leaves
+                }),
+                None => leaves.extend(left),
+            }
         }
         leaves
     }
 
-    /// A frame comes, and is parsed.
-    fn begin(&mut self, port: u16, bytes: &[u8]) {
+    /// A frame begins, and is parsed.
+    fn begin(&mut self, on_its_way: &OnItsWay) {
         let Self { program, frame, .. } = self;
         let standard = program.standard;
         frame.fields.clear();
@@ -110,21 +135,56 @@ impl Switch {
         frame.parsed = 0;
         frame.truncated = None;
         frame.clone = None;
-        frame.fields[standard.ingress_port] = port.into();
+        frame.recirculate = None;
+        let bytes = &on_its_way.bytes;
+        for (field, value) in &on_its_way.kept {
+            frame.fields[*field] = *value;
+        }
+        frame.fields[standard.ingress_port] = on_its_way.came_by.into();
         frame.fields[standard.packet_length] = bytes.len() as u128;
-        frame.fields[standard.ingress_timestamp] = self.now_us.into();
+        frame.fields[standard.instance_type] = on_its_way.instance_type;
+        if on_its_way.instance_type == 0 {
+            frame.fields[standard.ingress_timestamp] = self.now_us.into();
+        }
         // An error ends the parser alone.
         let _ = frame.parse(program, bytes);
     }
 
-    /// A frame goes through egress.
-    fn leave(&mut self, port: u128, bytes: &[u8]) -> Option<(u16, Vec<u8>)> {
+    /// Returns the port that the frame goes to.
+    fn ingress(&mut self) -> u128 {
+        self.run(|program| &program.ingress);
+        self.frame.fields[self.program.standard.egress_spec]
+    }
+
+    fn egress(&mut self, port: u128, bytes: &[u8]) -> Option<(u16, Vec<u8>)> {
         let standard = self.program.standard;
-        self.frame.fields[standard.egress_port] = port;
-        self.frame.fields[standard.egress_spec] = port;
+        let fields = &mut self.frame.fields;
+        let (depth, time_us) = self.queue;
+        fields[standard.egress_port] = port;
+        fields[standard.egress_spec] = port;
+        fields[standard.queue_depth] = depth.into();
+        fields[standard.queue_time] = time_us.into();
+        fields[standard.egress_timestamp] = (self.now_us + u64::from(time_us)).into();
         self.run(|program| &program.egress);
         let is_dropped = self.frame.fields[standard.egress_spec] == DROP_PORT;
         (!is_dropped).then(|| (port as u16, self.frame.deparse(&self.program, bytes)))
+    }
+
+    fn kept(&self, list: u128) -> Vec<(usize, u128)> {
+        let list = self.program.lists[&list].iter();
+        list.map(|at| (*at, self.frame.fields[*at])).collect()
+    }
+
+    /// The clone of a frame, if there is one, and if its session goes anywhere.
+    fn cloned(&mut self, of: &OnItsWay, instance_type: u128) -> Option<OnItsWay> {
+        let (session, list) = self.frame.clone.take()?;
+        Some(OnItsWay {
+            came_by: of.came_by,
+            to: Some(*self.sessions.get(&session)?),
+            bytes: of.bytes.clone(),
+            kept: self.kept(list),
+            instance_type,
+        })
     }
 
     fn run(&mut self, pipeline: impl Fn(&Program) -> &Pipeline) {
@@ -270,6 +330,7 @@ impl FrameState {
                     let value = registers[*register][value(at) as usize];
                     self.set(program, *to, value.into());
                 }
+                Primitive::Recirculate(list) => self.recirculate = Some(value(list)),
                 Primitive::Truncate(to) => self.truncated = Some(value(to) as usize),
                 Primitive::WriteRegister {
                     register,

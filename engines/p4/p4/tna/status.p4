@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the pipeline counts, and the commands that ask for it. The two counts of what is metered let
+// the receiver say how much was in reports that were lost. Of the settings, there is room for the
+// seeds alone: every slot is in use, every frame is metered, and times are the chip's.
+
+struct seed_and_bytes_t {
+    bit<32> seed;
+    bit<32> bytes;
+}
+
+// Before the table, because the seed is in the slot's hash.
+control Counts(inout headers_t hdr, inout metadata_t md) {
+    Register<seed_and_bytes_t, bit<1>>(1, { 0, 0 }) seed_reg;
+    RegisterAction<seed_and_bytes_t, bit<1>, bit<32>>(seed_reg) count_bytes = {
+        void apply(inout seed_and_bytes_t value, out bit<32> seed) {
+            seed = value.seed;
+            value.bytes = value.bytes + (bit<32>) md.ip_length;
+        }
+    };
+    RegisterAction<seed_and_bytes_t, bit<1>, bit<32>>(seed_reg) read_bytes = {
+        void apply(inout seed_and_bytes_t value, out bit<32> bytes) {
+            bytes = value.bytes;
+        }
+    };
+    RegisterAction<seed_and_bytes_t, bit<1>, bit<32>>(seed_reg) set_seed = {
+        void apply(inout seed_and_bytes_t value, out bit<32> bytes) {
+            bytes = value.bytes;
+            value.seed = hdr.settings.seed[31:0];
+        }
+    };
+    action count_the_bytes() { md.seed = count_bytes.execute(0); }
+    action show_bytes() { hdr.status.bytes[31:0] = read_bytes.execute(0); }
+    action take_settings() { hdr.status.bytes[31:0] = set_seed.execute(0); }
+    table seed_and_bytes {
+        key = { md.verdict: exact; }
+        actions = { count_the_bytes; show_bytes; take_settings; NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            METERED: count_the_bytes();
+            STATUS: show_bytes();
+            SETTINGS: take_settings();
+        }
+        size = 4;
+    }
+
+#ifdef WITH_V6
+    // An ALU reaches 16 words: not those of all addresses and one seed.
+    Register<bit<32>, bit<1>>(1, 0) more_seed_reg;
+    RegisterAction<bit<32>, bit<1>, bit<32>>(more_seed_reg) read_more_seed = {
+        void apply(inout bit<32> value, out bit<32> seed) {
+            seed = value;
+        }
+    };
+    RegisterAction<bit<32>, bit<1>, bit<32>>(more_seed_reg) set_more_seed = {
+        void apply(inout bit<32> value) {
+            value = hdr.settings.more_seed[31:0];
+        }
+    };
+    action get_more_seed() { md.more_seed = read_more_seed.execute(0); }
+    action take_more_seed() { set_more_seed.execute(0); }
+    table more_seed {
+        key = { md.verdict: exact; }
+        actions = { get_more_seed; take_more_seed; NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            METERED: get_more_seed();
+            SETTINGS: take_more_seed();
+        }
+        size = 2;
+    }
+#endif
+
+    Register<bit<32>, bit<1>>(1, 0) all_packets_reg;
+    RegisterAction<bit<32>, bit<1>, bit<32>>(all_packets_reg) count_packet = {
+        void apply(inout bit<32> value) {
+            value = value + 1;
+        }
+    };
+    RegisterAction<bit<32>, bit<1>, bit<32>>(all_packets_reg) read_packets = {
+        void apply(inout bit<32> value, out bit<32> packets) {
+            packets = value;
+        }
+    };
+    action count_the_packet() { count_packet.execute(0); }
+    action show_packets() {
+        hdr.status.packets[31:0] = read_packets.execute(0);
+    }
+    table all_packets {
+        key = { md.verdict: exact; }
+        actions = { count_the_packet; show_packets; NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            METERED: count_the_packet();
+            STATUS: show_packets();
+            SETTINGS: show_packets();
+        }
+        size = 4;
+    }
+
+    action answer() {
+        hdr.status.token = hdr.lane.time_ns;
+        hdr.status.layout_id = LAYOUT_ID;
+        hdr.status.slots = SLOTS;
+        hdr.status.abilities = ABILITY_WRAPS;
+        hdr.status.word_bits = 32;
+        hdr.status.cell_shift = CELL_SHIFT;
+    }
+
+    apply {
+        seed_and_bytes.apply();
+        all_packets.apply();
+#ifdef WITH_V6
+        more_seed.apply();
+#endif
+        if (md.verdict == STATUS || md.verdict == SETTINGS) {
+            answer();
+        }
+    }
+}

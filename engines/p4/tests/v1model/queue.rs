@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What packets met in the queue is in the records of the program that meters behind it.
+
+use crate::QUEUE;
+use crate::switch::{CPU_PORT, Switch};
+
+const SESSION: u128 = 101;
+const PORT: u16 = 6;
+const NEIGHBOUR: u16 = 7;
+
+/// A sweep of a slot that is listed in the cell of the frames below, whatever the cell.
+fn sweep() -> Vec<u8> {
+    const KIND_SWEEP: u8 = 1;
+    const FLAGS: u8 = 1 | 4;
+    let mut bytes = vec![0; 12];
+    bytes.extend([0x88, 0xb6, KIND_SWEEP, FLAGS]);
+    bytes.extend([0; 22]);
+    bytes
+}
+
+/// A switch that meters.
+fn switch() -> Switch {
+    const KIND_SETTINGS: u8 = 3;
+    let mut switch = Switch::new(QUEUE);
+    switch.mirror_to_cpu(SESSION);
+    let mut settings = vec![0; 12];
+    settings.extend([0x88, 0xb6, KIND_SETTINGS]);
+    settings.resize(14 + 24 + 31, 0);
+    settings.push(1);
+    let [(CPU_PORT, _)] = switch.receive(CPU_PORT, &settings)[..] else {
+        panic!("settings are answered");
+    };
+    switch
+}
+
+/// A UDP packet.
+fn frame() -> Vec<u8> {
+    let ip = [0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0];
+    let (addresses, ports) = ([1, 1, 1, 1, 2, 2, 2, 2], [0, 1, 0, 2, 0, 8, 0, 0]);
+    [&[0; 12][..], &[8, 0], &ip, &addresses, &ports].concat()
+}
+
+/// The word of a record.
+fn word(report: &[u8], at: usize) -> u64 {
+    let words = &report[14 + 16..];
+    u64::from_be_bytes(words[8 * at..8 * at + 8].try_into().unwrap())
+}
+
+#[test]
+fn a_record_has_the_longest_queue_and_the_longest_wait() {
+    let mut switch = switch();
+    let frame = frame();
+    for (now_us, depth, waits_us) in [(10, 3, 100), (20, 17, 250), (30, 9, 300), (340, 0, 1)] {
+        switch.now_us = now_us;
+        switch.queue = (depth, waits_us);
+        // The frame is passed on, and nothing else leaves.
+        assert_eq!(switch.receive(PORT, &frame), [(NEIGHBOUR, frame.clone())]);
+    }
+    switch.queue = (99, 9_999);
+    let swept = switch.receive(CPU_PORT, &sweep());
+    let [(CPU_PORT, report)] = swept.as_slice() else {
+        panic!("{swept:?}");
+    };
+    let [packets, bytes, first_ns, last_ns] = [5, 6, 7, 8].map(|at| word(report, at));
+    assert_eq!((packets, bytes), (4, 4 * 28));
+    // When the packets left.
+    assert_eq!((first_ns, last_ns), (110_000, 341_000));
+    let [depth, latency_ns] = [15, 16].map(|at| word(report, at));
+    assert_eq!((depth, latency_ns), (17, 300_000));
+}
+
+/// What the parser does not understand is passed on, and handed up.
+#[test]
+fn a_frame_is_handed_up_behind_the_queue() {
+    let mut switch = switch();
+    let frame = [&[0; 12][..], &[0x88, 0x47], &[5; 40]].concat();
+    let [(NEIGHBOUR, passed_on), (CPU_PORT, report)] = &switch.receive(PORT, &frame)[..] else {
+        panic!("a frame and its report leave");
+    };
+    assert_eq!(passed_on, &frame);
+    assert_eq!(report[14 + 16..], frame);
+}
