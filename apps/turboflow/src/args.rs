@@ -12,6 +12,7 @@ use crate::definition::DefinitionArgs;
 use crate::engines;
 use crate::generate::GenerateArgs;
 use crate::log::escaped;
+use crate::p4::P4Args;
 use crate::plan::PlanArgs;
 use crate::record::RecordArgs;
 use crate::replay::ReplayArgs;
@@ -133,6 +134,8 @@ pub(crate) enum Command {
     Plan(Box<PlanArgs>),
     /// Print, check and explain the definition of a flow record
     Definition(DefinitionArgs),
+    /// Write the sources of the P4 program, for your own compiler
+    P4(P4Args),
     /// Print the completion script of a shell
     Completions(CompletionsArgs),
     /// Write a manual page for every command

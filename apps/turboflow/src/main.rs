@@ -16,6 +16,7 @@ mod keys;
 mod log;
 #[cfg_attr(not(target_os = "linux"), path = "metrics_elsewhere.rs")]
 mod metrics;
+mod p4;
 mod pipe;
 mod plan;
 #[cfg(target_os = "linux")]
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::P4(args) => p4::run(&args),
         Command::Definition(args) => definition::run(&args),
         Command::Completions(args) => shell::completions(&args, Args::program()),
         Command::Man(args) => shell::man(&args, Args::program()),

@@ -4,14 +4,14 @@
 use turboflow_engine::{Abilities, KeyAbility};
 use turboflow_merge::STATE_WORDS;
 
-use crate::record::INPUTS;
+use crate::record::{INPUTS, QUEUE_INPUTS};
 
 /// What a pipeline can do. What a definition needs beyond it is refused by
 /// [`P4Record::new`](crate::P4Record::new), by name.
 #[must_use]
 pub const fn abilities() -> Abilities {
     Abilities {
-        inputs: INPUTS,
+        inputs: INPUTS.union(QUEUE_INPUTS),
         keys: KeyAbility::FiveTuple,
         state_words: STATE_WORDS[STATE_WORDS.len() - 1],
         cuts_on_gap: true,

@@ -25,6 +25,7 @@ mod receiver;
 mod record;
 mod replay;
 mod report;
+mod sources;
 mod swx;
 
 pub use abilities::abilities;
@@ -35,4 +36,5 @@ pub use program::{PROGRAMS, Program};
 pub use receiver::StrangeFrames;
 pub use record::{P4Feature, P4Op, P4Record, Unsupported};
 pub use replay::{Came, Frames, Replay, ReplayConfig};
+pub use sources::SOURCES;
 pub use swx::SwxPort;

@@ -22,7 +22,13 @@ impl Program {
 }
 
 /// The programs.
-pub const PROGRAMS: [Program; 1] = [Program {
-    definition: "default",
-    spec: include_str!("../compiled/pna/default.spec"),
-}];
+pub const PROGRAMS: [Program; 2] = [
+    Program {
+        definition: "default",
+        spec: include_str!("../compiled/pna/default.spec"),
+    },
+    Program {
+        definition: "paper_four",
+        spec: include_str!("../compiled/pna/paper_four.spec"),
+    },
+];

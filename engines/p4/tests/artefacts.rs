@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use turboflow_engine_p4::{P4Record, Unsupported};
+use turboflow_engine_p4::{P4Record, SOURCES, Unsupported};
 use turboflow_merge::Layout;
-use turboflow_record::{Definition, Feature, Input, Op};
+use turboflow_record::{Definition, Input};
 
 /// A path in this crate.
 fn here(path: &str) -> PathBuf {
@@ -52,7 +52,7 @@ fn sha256(path: &Path) -> String {
 }
 
 /// The record definitions that programs come compiled with, and their artefacts.
-fn definitions() -> [(&'static str, Definition, &'static [&'static str]); 2] {
+fn definitions() -> [(&'static str, Definition, &'static [&'static str]); 3] {
     let everywhere = &[
         "pna/default.spec",
         "v1model/default.json",
@@ -60,21 +60,39 @@ fn definitions() -> [(&'static str, Definition, &'static [&'static str]); 2] {
     ];
     [
         ("default", Definition::default(), everywhere),
-        ("queue", queue_definition(), &["v1model/queue.json"]),
+        (
+            "paper_four",
+            written("paper_four"),
+            &[
+                "pna/paper_four.spec",
+                "v1model/paper_four.json",
+                "v1model/paper_four-inline.json",
+            ],
+        ),
+        ("queue", written("queue"), &["v1model/queue.json"]),
     ]
 }
 
-/// The features of the default, and what packets met in the queue (TurboFlow, table 1).
-fn queue_definition() -> Definition {
-    let mut definition = Definition::default();
-    for (name, of) in [
-        ("max_queue_depth", Input::QueueDepth),
-        ("max_hop_latency", Input::HopLatency),
-    ] {
-        let feature = Feature::new(name, Op::Max, Some(of));
-        definition.features.push(feature);
+/// A definition that comes with the engine.
+fn written(name: &str) -> Definition {
+    let path = here(&format!("definitions/{name}.toml"));
+    Definition::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn all_sources_come_with_the_engine() {
+    let mut found = Vec::new();
+    for folder in ["pna", "shared", "tna", "v1model"] {
+        for entry in std::fs::read_dir(here("p4").join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".p4") {
+                found.push(format!("{folder}/{name}"));
+            }
+        }
     }
-    definition
+    found.sort();
+    let listed: Vec<_> = SOURCES.iter().map(|(path, _)| *path).collect();
+    assert_eq!(listed, found);
 }
 
 #[test]
@@ -185,7 +203,7 @@ fn instructions_name_the_first_256_bytes_of_a_structure() {
 
 #[test]
 fn what_is_known_behind_a_queue_is_refused_elsewhere() {
-    let definition = queue_definition();
+    let definition = written("queue");
     let layout = Layout::compile(&definition, false).unwrap();
     let refused = P4Record::new(&definition, &layout).unwrap_err();
     assert_eq!(refused, Unsupported::Input(Input::QueueDepth));

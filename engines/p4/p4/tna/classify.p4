@@ -7,6 +7,13 @@ control Classify(inout headers_t hdr, inout metadata_t md, in bit<16> parser_err
     action unknown() {
         md.verdict = UNKNOWN;
     }
+#ifdef QUEUE_FEATURES
+    action known() {
+        md.verdict = md.known;
+    }
+#else
+#define known NoAction
+#endif
     table lengths_4 {
         key = {
             hdr.ipv4.version_length: exact;
@@ -14,8 +21,8 @@ control Classify(inout headers_t hdr, inout metadata_t md, in bit<16> parser_err
             hdr.tcp.isValid(): exact;
             md.ip_length: range;
         }
-        actions = { unknown; NoAction; }
-        const default_action = NoAction;
+        actions = { unknown; known; }
+        const default_action = known;
 #define TOO_SHORT_4(words) \
             (0x40 + words, false, false, 0 .. 4 * words - 1): unknown; \
             (0x40 + words, true, false, 0 .. 4 * words + 3): unknown; \
@@ -40,6 +47,9 @@ control Classify(inout headers_t hdr, inout metadata_t md, in bit<16> parser_err
     action metered_6() {
         md.ip_length = md.ip_length + 40;
         md.slot[SLOT_BITS:SLOT_BITS] = 1;
+#ifdef QUEUE_FEATURES
+        known();
+#endif
     }
     table lengths_6 {
         key = {

@@ -41,6 +41,12 @@ typedef bit<16> slot_t;
 
 // The first byte of whatever enters egress.
 const bit<8> KIND_FRAME = 0;
+#ifdef QUEUE_FEATURES
+const bit<8> KIND_TIMER = 2;  // a packet of the generator
+const bit<8> KIND_LANE = 3;   // a command
+const bit<8> KIND_AGAIN = 4;  // a copy of a frame that did not join
+const bit<8> KIND_PUNTED = 5; // a copy of a frame that is to go to the CPU
+#else
 // A report that has been cut: its own first byte. No kind stands before it.
 const bit<8> KIND_CUT = REPORT_VERSION;
 const bit<8> KIND_RECORD_4 = 2; // report and record, then a frame
@@ -50,6 +56,7 @@ const bit<8> KIND_PUNTED = 5;   // report, then a frame
 // Several reports in one packet: the first byte of the 16 that the coalescing session puts before
 // them, which its owner sets.
 const bit<8> KIND_COALESCED = 6;
+#endif
 
 header kind_t {
     bit<8> kind;
@@ -67,6 +74,7 @@ header kind_t {
 #define WIDTH_OF_tos 8
 #define WIDTH_OF_gap 32
 #define WIDTH_OF_queue_depth 32
+#define WIDTH_OF_hop_latency 32
 #define WIDTH_OF_ip_length 16
 
 // A record is the headers from here on that are valid, one behind the other.
@@ -106,6 +114,14 @@ header record_t {
     RECORD_FEATURES(FIELD)
 }
 
+// Words of which only a part has memory are 0 otherwise.
+#define PAD(op, name, input) WIDE_PAD(WIDTH(op, input), name)
+#define WIDE_PAD(width, name) NAMED_PAD(width, name)
+#define NAMED_PAD(width, name) PAD_##width(name)
+#define PAD_8(name) hdr.record.no_##name = 0;
+#define PAD_16(name) hdr.record.no_##name = 0;
+#define PAD_32(name)
+
 #define WORD_BYTES(op, name, input) + 4
 #define RECORD_BYTES_4 (36 RECORD_FEATURES(WORD_BYTES))
 #define RECORD_BYTES_6 (RECORD_BYTES_4 + 24)
@@ -117,8 +133,22 @@ header option_t {
     bit<32> word;
 }
 
+#ifdef QUEUE_FEATURES
+// Before the copy of a frame that did not join.
+header again_t {
+    bit<8> kind;
+    bit<48> clock;
+    bit<32> queue_depth;
+    bit<32> hop_latency;
+}
+#endif
+
 struct headers_t {
     kind_t kind;
+#ifdef QUEUE_FEATURES
+    again_t again;
+    outer_t outer;
+#endif
     report_t report;
     status_t status;
     high_source_t high_source;
@@ -189,8 +219,14 @@ struct metadata_t {
     bit<8> tos;
     bit<16> tcp;
     bit<32> gap;
+#ifdef QUEUE_FEATURES
+    bit<48> clock;
     bit<32> queue_depth;
-    bit<11> queue;
+    bit<32> hop_latency;
+    bit<8> known;     // the verdict, if the frame is known
+    MirrorId_t session;
+    bit<8> again;     // the kind of the copy
+#endif
 }
 
 // Verdicts.
@@ -201,6 +237,17 @@ const bit<8> SWEEP_ALL = 3; // a record of the current cell, too
 const bit<8> STATUS = 4;
 const bit<8> SETTINGS = 5;
 const bit<8> IGNORED = 6;
+#ifdef QUEUE_FEATURES
+const bit<8> PROBE = 7;  // the frame may join, but nothing else
+const bit<8> PUNTED = 8; // its copy, on the CPU's port
+#define SEEN PROBE       // of a frame that comes for the first time
+#else
+#define SEEN METERED
+#endif
+
+#ifdef QUEUE_FEATURES
+const bit<8> COMES_AGAIN = 0xff; // instead of a cause
+#endif
 
 // What happens to the record of the slot.
 const bit<8> STEP_NONE = 0;

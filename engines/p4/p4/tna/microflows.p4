@@ -20,6 +20,13 @@
     }; \
     action write_##name() { hdr.header.name = swap_##name.execute(slot); } \
     action show_##name() { hdr.header.name = read_##name.execute(slot); }
+#ifdef QUEUE_FEATURES
+#define PROBE_ENTRY(what) PROBE: what;
+#define HIGH_PROBE_ENTRY(what) (PROBE, 1): what;
+#else
+#define PROBE_ENTRY(what)
+#define HIGH_PROBE_ENTRY(what)
+#endif
 #define KEY_WORD(header, name) \
     KEY_REGISTER(header, name, ALL_SLOTS, md.slot) \
     table name { \
@@ -30,6 +37,7 @@
             METERED: write_##name(); \
             SWEEP: show_##name(); \
             SWEEP_ALL: show_##name(); \
+            PROBE_ENTRY(show_##name()) \
         } \
         size = 4; \
     }
@@ -47,13 +55,20 @@
             (METERED, 1): write_##name(); \
             (SWEEP, 1): show_##name(); \
             (SWEEP_ALL, 1): show_##name(); \
+            HIGH_PROBE_ENTRY(show_##name()) \
         } \
         size = 4; \
     }
 
 // A register that starts anew, or has the packet merged into it.
 #define MERGE_first(width, input)
+#ifdef QUEUE_FEATURES
+// Unless the frame came again, after later ones.
+#define MERGE_last(width, input) \
+            if ((int<width>) (input - value) > 0) { value = (bit<width>) input; }
+#else
 #define MERGE_last(width, input) value = (bit<width>) input;
+#endif
 #define MERGE_min(width, input) value = min(value, (bit<width>) input);
 #define MERGE_max(width, input) value = max(value, (bit<width>) input);
 #define MERGE_sum(width, input) value = value + (bit<width>) input;
@@ -128,8 +143,9 @@ control Slots(inout headers_t hdr, inout metadata_t md) {
         const default_action = NoAction;
         const entries = {
             METERED: choose();
+            PROBE_ENTRY(choose())
         }
-        size = 1;
+        size = 2;
     }
 
     apply {
@@ -154,8 +170,9 @@ control Microflows(inout headers_t hdr, inout metadata_t md, in bit<48> clock) {
         const entries = {
             METERED: choose_word();
             SWEEP: choose_word();
+            PROBE_ENTRY(choose_word())
         }
-        size = 2;
+        size = 4;
     }
     action choose_highest() {
         md.high = md.low | 0xffff;
@@ -185,17 +202,34 @@ control Microflows(inout headers_t hdr, inout metadata_t md, in bit<48> clock) {
             value = 0;
         }
     };
+#ifdef QUEUE_FEATURES
+    RegisterAction<bit<32>, slot_t, bit<32>>(cell_reg) read_cell = {
+        void apply(inout bit<32> value, out bit<32> old) {
+            old = value;
+        }
+    };
+    action show_cell() { md.before = read_cell.execute(md.slot); }
+#endif
     action write_cell() { md.before = swap_cell.execute(md.slot); }
     action take_old() { md.before = take_old_cell.execute(md.slot); }
     action take_any() { md.before = take_any_cell.execute(md.slot); }
     table cell {
         key = { md.verdict: exact; }
-        actions = { write_cell; take_old; take_any; NoAction; }
+        actions = {
+            write_cell;
+            take_old;
+            take_any;
+#ifdef QUEUE_FEATURES
+            show_cell;
+#endif
+            NoAction;
+        }
         const default_action = NoAction;
         const entries = {
             METERED: write_cell();
             SWEEP: take_old();
             SWEEP_ALL: take_any();
+            PROBE_ENTRY(show_cell())
         }
         size = 4;
     }
@@ -253,6 +287,11 @@ control Microflows(inout headers_t hdr, inout metadata_t md, in bit<48> clock) {
         md.step = STEP_OPEN;
         md.cause = cause;
     }
+#ifdef QUEUE_FEATURES
+    action again() {
+        md.cause = COMES_AGAIN;
+    }
+#endif
     table decide {
         key = {
             md.verdict: ternary;
@@ -265,7 +304,15 @@ control Microflows(inout headers_t hdr, inout metadata_t md, in bit<48> clock) {
             md.key.ports: ternary;
             HIGH_KEY
         }
-        actions = { join; open; evict; NoAction; }
+        actions = {
+            join;
+            open;
+            evict;
+#ifdef QUEUE_FEATURES
+            again;
+#endif
+            NoAction;
+        }
         const default_action = NoAction;
         const entries = {
             (METERED, 0, _, _, _, _, _, _ HIGH_ANY): open();
@@ -273,13 +320,18 @@ control Microflows(inout headers_t hdr, inout metadata_t md, in bit<48> clock) {
             (METERED, 1, _, _, 0 &&& WORD_ALIKE, 0, 0, 0 HIGH_ZERO): evict(CAUSE_CUT);
             (METERED, 1, _, _, 0 &&& WORD_OF_CELL, _, _, _ HIGH_ANY): evict(CAUSE_COLLISION);
             (METERED, 1, _, _, _, _, _, _ HIGH_ANY): evict(CAUSE_AGED);
+#ifdef QUEUE_FEATURES
+            // What would close the record or displace it, comes again.
+            (PROBE, 1, 0, 0, 0, 0, 0, 0 HIGH_ZERO): join();
+            (PROBE, _, _, _, _, _, _, _ HIGH_ANY): again();
+#endif
             (SWEEP, 1, _, _, _, _, _, _ HIGH_ANY): evict(CAUSE_AGED);
             (SWEEP_ALL, 1, _, _, _, _, _, _ HIGH_ANY): evict(CAUSE_AGED);
         }
-        size = 8;
+        size = 16;
     }
 
-    // After `last` has answered. The clock of a pipe does not run backwards.
+    // After `last` has answered.
     action measure_gap() {
         md.gap = md.now - hdr.record.last;
     }
@@ -320,6 +372,12 @@ control Microflows(inout headers_t hdr, inout metadata_t md, in bit<48> clock) {
         if (md.step == STEP_JOIN) {
             measure_gap();
         }
+#ifdef QUEUE_FEATURES
+        // A frame that comes again may come after later ones.
+        if (md.gap[31:31] == 1) {
+            md.gap = 0;
+        }
+#endif
         tcp.apply();
 #define APPLY(op, name, input) name.apply();
         RECORD_FEATURES(APPLY)

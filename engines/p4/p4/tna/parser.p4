@@ -202,53 +202,32 @@ parser Frame(packet_in packet, inout headers_t hdr, inout metadata_t md) {
     }
 }
 
-parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t md,
-                     out ingress_intrinsic_metadata_t input) {
-    Frame() frame;
-
-    state start {
-        packet.extract(input);
-        packet.advance(PORT_METADATA_SIZE);
-        md.verdict = UNKNOWN;
-        md.step = STEP_NONE;
-        md.cause = 0;
-        md.gap = 0;
-#ifdef QUEUE_FEATURES
-        md.queue_depth = 0;
-#endif
-        md.state = 0;
-        md.protocol = 0;
-        md.slot = 0;
-        md.key.ports = 0;
 #ifdef WITH_V6
-        md.key.source_0 = 0;
-        md.key.source_1 = 0;
-        md.key.source_2 = 0;
-        md.key.destination_0 = 0;
-        md.key.destination_1 = 0;
+#define NO_HIGH_KEY \
+        md.key.source_0 = 0; \
+        md.key.source_1 = 0; \
+        md.key.source_2 = 0; \
+        md.key.destination_0 = 0; \
+        md.key.destination_1 = 0; \
         md.key.destination_2 = 0;
+#else
+#define NO_HIGH_KEY
 #endif
-        transition select(input.ingress_port) {
-            CPU_PORT: parse_cpu;
-            GENERATOR_PORT &&& 0x7f: parse_timer;
-            default: parse_frame;
-        }
-    }
-    // Each packet of the generator sweeps one slot. Nothing else may come to its port.
-    state parse_timer {
-        packet.extract(hdr.timer);
-        md.slot = hdr.timer.packet_id;
-        md.verdict = SWEEP;
-        transition accept;
-    }
-    state parse_cpu {
-        transition select(packet.lookahead<outer_t>().ether_type) {
-            LANE_ETHER_TYPE: parse_lane;
-            default: parse_frame;
-        }
-    }
+#define BEGIN_METADATA \
+        md.verdict = UNKNOWN; \
+        md.step = STEP_NONE; \
+        md.cause = 0; \
+        md.gap = 0; \
+        md.state = 0; \
+        md.protocol = 0; \
+        md.slot = 0; \
+        md.key.ports = 0; \
+        NO_HIGH_KEY
+
+parser Command(packet_in packet, inout headers_t hdr, inout metadata_t md) {
+
     // The answer has an outer header of its own.
-    state parse_lane {
+    state start {
         packet.advance(112);
         packet.extract(hdr.lane);
         md.slot = hdr.lane.argument[15:0];
@@ -295,8 +274,44 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t md,
         md.verdict = IGNORED;
         transition accept;
     }
+}
+
+#ifndef QUEUE_FEATURES
+parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t md,
+                     out ingress_intrinsic_metadata_t input) {
+    Frame() frame;
+    Command() command;
+
+    state start {
+        packet.extract(input);
+        packet.advance(PORT_METADATA_SIZE);
+        BEGIN_METADATA
+        transition select(input.ingress_port) {
+            CPU_PORT: parse_cpu;
+            GENERATOR_PORT &&& 0x7f: parse_timer;
+            default: parse_frame;
+        }
+    }
+    // Each packet of the generator sweeps one slot. Nothing else may come to its port.
+    state parse_timer {
+        packet.extract(hdr.timer);
+        md.slot = hdr.timer.packet_id;
+        md.verdict = SWEEP;
+        transition accept;
+    }
+    state parse_cpu {
+        transition select(packet.lookahead<outer_t>().ether_type) {
+            LANE_ETHER_TYPE: parse_command;
+            default: parse_frame;
+        }
+    }
+    state parse_command {
+        command.apply(packet, hdr, md);
+        transition accept;
+    }
     state parse_frame {
         frame.apply(packet, hdr, md);
         transition accept;
     }
 }
+#endif

@@ -17,6 +17,14 @@ control Counts(inout headers_t hdr, inout metadata_t md) {
             value.bytes = value.bytes + (bit<32>) md.ip_length;
         }
     };
+#ifdef QUEUE_FEATURES
+    RegisterAction<seed_and_bytes_t, bit<1>, bit<32>>(seed_reg) read_seed = {
+        void apply(inout seed_and_bytes_t value, out bit<32> seed) {
+            seed = value.seed;
+        }
+    };
+    action get_seed() { md.seed = read_seed.execute(0); }
+#endif
     RegisterAction<seed_and_bytes_t, bit<1>, bit<32>>(seed_reg) read_bytes = {
         void apply(inout seed_and_bytes_t value, out bit<32> bytes) {
             bytes = value.bytes;
@@ -33,10 +41,21 @@ control Counts(inout headers_t hdr, inout metadata_t md) {
     action take_settings() { hdr.status.bytes[31:0] = set_seed.execute(0); }
     table seed_and_bytes {
         key = { md.verdict: exact; }
-        actions = { count_the_bytes; show_bytes; take_settings; NoAction; }
+        actions = {
+            count_the_bytes;
+#ifdef QUEUE_FEATURES
+            get_seed;
+#endif
+            show_bytes;
+            take_settings;
+            NoAction;
+        }
         const default_action = NoAction;
         const entries = {
-            METERED: count_the_bytes();
+            SEEN: count_the_bytes();
+#ifdef QUEUE_FEATURES
+            METERED: get_seed();
+#endif
             STATUS: show_bytes();
             SETTINGS: take_settings();
         }
@@ -64,6 +83,9 @@ control Counts(inout headers_t hdr, inout metadata_t md) {
         const default_action = NoAction;
         const entries = {
             METERED: get_more_seed();
+#ifdef QUEUE_FEATURES
+            PROBE: get_more_seed();
+#endif
             SETTINGS: take_more_seed();
         }
         size = 2;
@@ -90,7 +112,7 @@ control Counts(inout headers_t hdr, inout metadata_t md) {
         actions = { count_the_packet; show_packets; NoAction; }
         const default_action = NoAction;
         const entries = {
-            METERED: count_the_packet();
+            SEEN: count_the_packet();
             STATUS: show_packets();
             SETTINGS: show_packets();
         }

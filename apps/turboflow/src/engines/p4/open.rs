@@ -44,8 +44,12 @@ pub(super) fn plan(
     config: &PipelineConfig,
     layout: &Layout,
 ) -> anyhow::Result<Plan> {
-    let record = P4Record::new(&config.definition, layout)
-        .map_err(|lacking| anyhow!("engine `p4` does not support {lacking}"))?;
+    // On this machine there is no queue to be met.
+    let record = match options.pipeline {
+        Some(_) => P4Record::new(&config.definition, layout),
+        None => P4Record::behind_queue(&config.definition, layout),
+    };
+    let record = record.map_err(|lacking| anyhow!("engine `p4` does not support {lacking}"))?;
     let slots = run.engine.microflow_slots.map_or(SLOTS, |slots| slots.0);
     let slots = u32::try_from(slots).ok();
     let Some(slots) = slots.filter(|slots| slots.is_power_of_two()) else {

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow p4`: the sources of the P4 program, for a compiler.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use turboflow_engine_p4::{P4Record, SOURCES};
+use turboflow_merge::Layout;
+use turboflow_record::Definition;
+
+use crate::exit::{Outcome, print};
+use crate::record::{AvailableInputs, read_definition};
+
+const EXAMPLES: &str = "\
+Examples:
+  Write the program for bmv2 with a definition of your own, and compile it
+    turboflow p4 generate --target v1model --definition mine.toml switch
+    cd switch/v1model && p4c-bm2-ss -I ../shared/records/mine turboflow.p4 -o mine.json
+
+Exit codes: 0 all well; 2 it could not run.";
+
+/// Write the sources of the P4 program, for your own compiler.
+///
+/// The program of engine p4 (turboflow record --engine p4) is compiled for one record definition.
+#[derive(Debug, Args)]
+pub(crate) struct P4Args {
+    #[command(subcommand)]
+    command: P4Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum P4Command {
+    /// Write the sources of the P4 program for a record definition
+    Generate(GenerateP4Args),
+}
+
+/// Write the sources of the P4 program for a record definition.
+///
+/// The features of the definition become registers of the program. What a pipeline cannot fold is
+/// refused by name.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+struct GenerateP4Args {
+    /// The pipeline that it is for
+    #[arg(long, value_enum)]
+    target: Target,
+
+    /// The record definition. Default: the default definition
+    #[arg(long, value_name = "FILE")]
+    definition: Option<PathBuf>,
+
+    /// The folder for the sources. It is created
+    folder: PathBuf,
+}
+
+/// A kind of pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Target {
+    /// DPDK's software pipeline
+    Pna,
+    /// Tofino
+    Tna,
+    /// bmv2's simple_switch
+    V1model,
+}
+
+impl Target {
+    const fn folder(self) -> &'static str {
+        match self {
+            Self::Pna => "pna",
+            Self::Tna => "tna",
+            Self::V1model => "v1model",
+        }
+    }
+
+    /// The command of its open compiler.
+    const fn compiler(self) -> &'static str {
+        match self {
+            Self::Pna => "p4c-dpdk --arch pna --excludeMidendPasses P4::LocalCopyPropagation",
+            Self::Tna => "p4c --target tofino --arch tna",
+            Self::V1model => "p4c-bm2-ss",
+        }
+    }
+}
+
+pub(crate) fn run(args: &P4Args) -> anyhow::Result<Outcome> {
+    let P4Command::Generate(args) = &args.command;
+    generate(args)
+}
+
+fn generate(args: &GenerateP4Args) -> anyhow::Result<Outcome> {
+    let (name, definition) = definition(args.definition.as_deref())?;
+    let layout = Layout::compile(&definition, false)?;
+    let is_behind_queue = args.target != Target::Pna;
+    let record = match is_behind_queue {
+        true => P4Record::behind_queue(&definition, &layout),
+        false => P4Record::new(&definition, &layout),
+    };
+    let record = record.map_err(|lacking| anyhow!("this pipeline does not support {lacking}"))?;
+    let target = args.target.folder();
+    let own = SOURCES.iter().filter(|(path, _)| {
+        let folder = path.split('/').next();
+        folder == Some("shared") || folder == Some(target)
+    });
+    for (path, text) in own {
+        write(&args.folder.join(path), text)?;
+    }
+    let records = format!("shared/records/{name}");
+    let path = args.folder.join(&records).join("record.p4");
+    write(&path, &record.source(&name))?;
+    print(&format!(
+        "the program is in {folder}; compile it there:\n  cd {folder}/{target} && {} -I ../{records} \
+         turboflow.p4\n",
+        args.target.compiler(),
+        folder = args.folder.display(),
+    ))?;
+    Ok(Outcome::Well)
+}
+
+/// The definition and its name, which is that of its file.
+fn definition(path: Option<&Path>) -> anyhow::Result<(String, Definition)> {
+    let Some(path) = path else {
+        return Ok(("default".to_owned(), Definition::default()));
+    };
+    let seen = AvailableInputs {
+        inputs: turboflow_engine_p4::abilities().inputs,
+        by: "engine `p4`".to_owned(),
+        others: Vec::new(),
+    };
+    let definition = read_definition(path, false, &seen, |_| Ok(()))?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    if name.is_empty() || !name.chars().all(is_plain) {
+        bail!(
+            "{}: the sources are named after this file: let its name have letters, digits, - and _",
+            path.display()
+        );
+    }
+    Ok((name.into_owned(), definition))
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(path, text))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
