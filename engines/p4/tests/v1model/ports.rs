@@ -65,6 +65,13 @@ impl Lane {
     }
 }
 
+/// What follows a lane of settings: seeds, no offset of time, the table's size, and that ports are
+/// metered.
+fn settings_bytes(slots: u32) -> Vec<u8> {
+    let sizes = [slots - 1, 1].map(u32::to_be_bytes);
+    [&[7; 16][..], &[0; 8], sizes.as_flattened()].concat()
+}
+
 /// A report, without what says how its frame came.
 #[derive(Clone, Debug, PartialEq)]
 struct Report {
@@ -138,12 +145,7 @@ impl Metered {
             ..Lane::default()
         }
         .bytes();
-        settings.extend([7; 16]);
-        // The clock as it is.
-        settings.extend([0; 8]);
-        settings.extend((slots - 1).to_be_bytes());
-        // Frames of all ports are metered.
-        settings.extend([0, 0, 0, 1]);
+        settings.extend(settings_bytes(slots));
         metered.command(&settings);
         metered
     }
@@ -371,11 +373,26 @@ fn frames_that_are_cut_are_metered_as_with_a_lane() {
     assert_eq!(punted, [whole[2].1.clone(), whole[5].1.clone()]);
 }
 
+/// Nobody would take what they are metered for.
+#[test]
+fn ports_are_metered_once_a_receiver_says_so() {
+    let frame = [&[0; 12][..], &[0x88, 0x47], &[5; 40]].concat();
+    assert_eq!(Switch::new(TAP).receive(PORT, &frame), []);
+    let passed_on = Switch::new(INLINE).receive(PORT, &frame);
+    assert_eq!(passed_on, [(NEIGHBOUR, frame)]);
+}
+
 #[test]
 fn what_a_host_sends_over_the_cpu_port_is_no_command() {
     for program in [TAP, INLINE] {
         let mut switch = Switch::new(program);
         let lane = Lane::default().bytes();
+        let settings = Lane {
+            kind: KIND_SETTINGS,
+            ..Lane::default()
+        };
+        let settings = [settings.bytes(), settings_bytes(1)].concat();
+        assert_eq!(switch.receive(CPU_PORT, &settings).len(), 1);
         let solicitation = [&[0x33; 12][..], &[0x86, 0xdd], &[0; 60]].concat();
         for frame in [
             &solicitation,
