@@ -17,6 +17,7 @@ pub(crate) const MOST_CAPTURED_BYTES: usize = 60_000;
 pub(crate) const FLAG_LATE: u8 = 1;
 pub(crate) const FLAG_CUT_AT_ENDS: u8 = 2;
 pub(crate) const FLAG_ALL: u8 = 1;
+pub(crate) const FLAG_SLOT: u8 = 2;
 const FLAG_ODD: u8 = 4;
 pub(crate) const FLAG_RESET: u8 = 8;
 

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::lane::{FLAG_ALL, FLAG_RESET, Kind, Lane, Settings};
+use crate::lane::{FLAG_ALL, FLAG_RESET, FLAG_SLOT, Kind, Lane, Settings};
 use crate::receiver::Receiver;
 use crate::report::Status;
 use crate::{P4Error, Port};
@@ -11,6 +11,8 @@ use crate::{P4Error, Port};
 /// Commands between two looks for what the pipeline has sent, where the port says itself when it is
 /// full.
 pub(crate) const COMMANDS_A_TURN: usize = 256;
+/// The most slots that a table of any switch has.
+const MOST_SLOTS: u32 = 1 << 24;
 /// How many times a command without an answer is sent.
 const TRIES: u32 = 20;
 
@@ -20,6 +22,8 @@ pub(crate) struct Link {
     pub(crate) receiver: Receiver,
     /// Commands that may be under way at once. `None`: the port says itself when it is full.
     window: Option<usize>,
+    /// The slots of each table.
+    slots: u32,
     /// The number of the last command that is answered.
     token: u64,
     under_way: usize,
@@ -38,6 +42,7 @@ impl Link {
             port,
             receiver,
             window,
+            slots: 0,
             token: 0,
             under_way: 0,
         };
@@ -49,7 +54,8 @@ impl Link {
                 wanted,
             });
         }
-        if status.slots < settings.slots {
+        link.slots = status.slots;
+        if status.slots < settings.slots || status.slots > MOST_SLOTS {
             return Err(P4Error::Slots {
                 port: link.name(),
                 room: status.slots,
@@ -138,19 +144,25 @@ impl Link {
     /// Sweeps the slots of a list until it is empty. Records of `cell` stay, unless `all` leave.
     pub(crate) fn sweep(&mut self, list: u8, cell: u32, all: bool) -> Result<(), P4Error> {
         let flags = if all { FLAG_ALL | list } else { list };
+        let places = self.slots.saturating_mul(2);
         let mut swept = 0;
         let mut listed = self.status(list)?.listed;
-        loop {
-            self.sweep_places(swept..listed, flags, cell)?;
+        for _ in 0..TRIES {
+            if listed <= places {
+                self.sweep_places(swept..listed, flags, cell)?;
+            } else {
+                // The list was full, and some slots are not in it: all slots are swept.
+                self.sweep_places(0..places, flags | FLAG_SLOT, cell)?;
+            }
             swept = listed;
             // Slots may have been added meanwhile: then the list is as it was.
-            listed = self
-                .ask(Kind::Status, list | FLAG_RESET, listed, &[])?
-                .listed;
+            let answer = self.ask(Kind::Status, list | FLAG_RESET, listed, &[])?;
+            listed = answer.listed;
             if listed == swept {
                 return Ok(());
             }
         }
+        Err(P4Error::NoAnswer { port: self.name() })
     }
 
     fn sweep_places(&mut self, places: Range<u32>, flags: u8, cell: u32) -> Result<(), P4Error> {

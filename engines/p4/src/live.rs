@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A pipeline that meters what passes through its ports, as an engine.
 //!
-//! The pipeline's clock is set to that of this machine, so that its cells are those of the run. When
-//! a cell is over, what no packet displaced is swept out.
+//! The pipeline's clock is set to that of this machine, so that its cells are those of the run.
+//! When a cell is over, what no packet displaced is swept out.
 
 use std::time::Duration;
 

@@ -196,8 +196,9 @@ impl Receiver {
             self.strange.malformed += 1;
             return;
         };
-        self.packets_in_records += packets;
-        self.bytes_in_records += bytes;
+        // Saturates, because reports may be wrong.
+        self.packets_in_records = self.packets_in_records.saturating_add(packets);
+        self.bytes_in_records = self.bytes_in_records.saturating_add(bytes);
         let evicted = &mut self.counters.evicted;
         *match cause {
             Cause::Collision => &mut evicted.collision,
@@ -243,9 +244,10 @@ impl Receiver {
 
     /// Frames that did not reach the pipeline, or did not come back from it.
     fn frames_lost_until(&self, status: &Status) -> u64 {
-        let arrived = status.packets + status.punted;
+        let arrived = status.packets.saturating_add(status.punted);
         let on_the_way_in = self.sent_frames.saturating_sub(arrived);
-        on_the_way_in + status.punted.saturating_sub(self.punted_frames)
+        let on_the_way_back = status.punted.saturating_sub(self.punted_frames);
+        on_the_way_in.saturating_add(on_the_way_back)
     }
 
     /// The counters of the pipeline, and those of this process.
@@ -264,7 +266,7 @@ impl Receiver {
             bytes_dropped: self.lost.bytes,
             ..EngineCounters::default()
         };
-        counters.evicted.age += self.lost.records;
+        counters.evicted.age = counters.evicted.age.saturating_add(self.lost.records);
         let mut here = self.punted.counters;
         // The pipeline has counted the bytes of what it handed up.
         here.bytes_received -= self.punted_bytes;

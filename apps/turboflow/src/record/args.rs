@@ -86,7 +86,7 @@ pub(crate) struct RecordArgs {
     /// Interface to the CPU port of a pipeline (engine p4); repeat for more
     ///
     /// Its reports are merged until Ctrl-C. With -r, the packets of captures are sent to it.
-    #[arg(long = "cpu-port", value_name = "IFACE", conflicts_with = "interface")]
+    #[arg(long = "cpu-port", value_name = "IFACE")]
     #[arg(help_heading = "Input and output", hide_short_help = true)]
     cpu_port: Vec<String>,
 

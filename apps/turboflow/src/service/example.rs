@@ -17,8 +17,9 @@ const HEAD: &str = "\
 const WIDTH: usize = 98;
 
 /// Example values of keys that have no default, or that every configuration has to set.
-const VALUES: [(Key, &str); 25] = [
+const VALUES: [(Key, &str); 26] = [
     (Key::Interfaces, "[\"eth0\"]"),
+    (Key::CpuPorts, "[\"eth1\"]"),
     (Key::Filter, "\"not port 22\""),
     (Key::Duration, "\"1h\""),
     (Key::Packets, "\"10M\""),

@@ -115,7 +115,7 @@ fn lists_everything_with_one_line_each() {
     }
     assert!(
         list.lines()
-            .any(|line| line.contains("queue_depth") && line.contains("not in capture files"))
+            .any(|line| line.contains("queue_depth") && line.contains("(engine p4)"))
     );
     assert!(list.lines().all(|line| line.len() <= 120), "{list}");
 }

@@ -25,8 +25,8 @@ const RUNNER: &str = "turboflow-swx";
 /// Slots of each of both tables, unless others are asked for.
 const SLOTS: u64 = 16_384;
 /// Frames that may be under way to a pipeline outside this machine, which may drop what it cannot
-/// take: bmv2's queue to a port has room for 64.
-const WINDOW: usize = 32;
+/// take: the buffers of bmv2's ports have room for some 32.
+const WINDOW: usize = 24;
 
 /// What runs.
 pub(super) struct Plan {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An interface as the port to a pipeline: reports come from the kernel's ring, commands go out by a
-//! packet socket.
+//! An interface as the port to a pipeline: reports come from the kernel's ring, commands go out by
+//! a packet socket.
 
 use std::io;
 use std::time::Duration;

@@ -26,8 +26,9 @@ fn read(text: &str) -> RunConfig {
 }
 
 /// For each flag, a value that is not the default. Used as a flag, as an old key, and as a key.
-const VALUES: [(Key, &str); 48] = [
+const VALUES: [(Key, &str); 49] = [
     (Key::Interfaces, "\"eth0\""),
+    (Key::CpuPorts, "\"eth1\""),
     (Key::Filter, "\"tcp port 443\""),
     (Key::Duration, "\"90s\""),
     (Key::Packets, "\"10k\""),

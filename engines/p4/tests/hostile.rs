@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whatever comes over the port: a run ends, keeps the records it has, and never panics.
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
+
+use std::io;
+
+use turboflow_engine::{MicroflowBatch, RemoteEngine};
+use turboflow_engine_p4::{Came, Frames, P4Record, Port, Replay, ReplayConfig};
+use turboflow_merge::Layout;
+use turboflow_packet::{Frame, LinkType};
+use turboflow_record::Definition;
+use turboflow_workload::random::Random;
+
+const OUTER: [u8; 14] = [2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0x88, 0xb6];
+const VERSION: u8 = 0xf1;
+const STATUS: u8 = 4;
+const KIND_STATUS: u8 = 2;
+
+/// A pipeline that answers, and that sends anything else besides.
+struct Hostile {
+    random: Random,
+    /// Commands that are not answered yet.
+    tokens: Vec<[u8; 8]>,
+    program_id: u64,
+    /// Out of 256 answers, how many are damaged.
+    damaged: u64,
+    sent: u64,
+}
+
+impl Hostile {
+    /// The answer to a command. Its counters are anything.
+    fn answer(&mut self, token: [u8; 8]) -> Vec<u8> {
+        let mut bytes = OUTER.to_vec();
+        bytes.extend([VERSION, STATUS, 0, 0]);
+        bytes.extend((self.random.below(u64::MAX) as u32).to_be_bytes());
+        bytes.extend(self.random.below(u64::MAX).to_be_bytes());
+        bytes.extend(token);
+        bytes.extend(self.program_id.to_be_bytes());
+        bytes.extend(1024_u32.to_be_bytes());
+        bytes.extend([0, 0, 0, 64]);
+        // Nothing listed, no cells of its own.
+        bytes.extend([0; 8]);
+        for _ in 0..7 {
+            bytes.extend(self.random.below(u64::MAX).to_be_bytes());
+        }
+        bytes
+    }
+
+    /// A frame that looks like a report at first.
+    fn strange(&mut self) -> Vec<u8> {
+        let length = self.random.below(300) as usize;
+        let mut bytes: Vec<u8> = (0..length)
+            .map(|_| self.random.below(u64::MAX) as u8)
+            .collect();
+        for (place, byte) in OUTER.into_iter().enumerate().take(length) {
+            bytes[place] = byte;
+        }
+        if length > 16 && self.random.below(8) > 0 {
+            bytes[14] = VERSION;
+            bytes[15] = self.random.below(7) as u8;
+        }
+        bytes
+    }
+}
+
+impl Port for Hostile {
+    fn name(&self) -> &str {
+        "hostile"
+    }
+
+    fn send(&mut self, parts: &[&[u8]]) {
+        let bytes = parts.concat();
+        if bytes[14] >= KIND_STATUS {
+            self.tokens.push(bytes[30..38].try_into().unwrap());
+        }
+    }
+
+    fn exchange(&mut self, _: bool, take: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+        for _ in 0..self.random.below(20) {
+            take(&self.strange());
+            self.sent += 1;
+        }
+        for token in std::mem::take(&mut self.tokens) {
+            let mut answer = self.answer(token);
+            if self.random.below(256) < self.damaged {
+                let length = self.random.below(answer.len() as u64) as usize;
+                answer.truncate(length);
+            }
+            take(&answer);
+        }
+        Ok(true)
+    }
+}
+
+/// Frames of a thousand cells.
+struct Some1000(u64);
+
+impl Frames for Some1000 {
+    fn next(&mut self, take: &mut dyn FnMut(&Frame<'_>)) -> io::Result<Came> {
+        const FRAME: [u8; 34] = [
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 1, 0, 0, 1,
+            1, 1, 1, 2, 2, 2, 2,
+        ];
+        if self.0 == 1_000 {
+            return Ok(Came::End);
+        }
+        self.0 += 1;
+        take(&Frame {
+            bytes: &FRAME,
+            wire_length_bytes: FRAME.len() as u32,
+            timestamp_ns: self.0 * 1_000_000_000,
+            interface: 0,
+            link_type: LinkType::Ethernet,
+        });
+        Ok(Came::Frames)
+    }
+}
+
+#[test]
+fn a_run_survives_whatever_comes() {
+    let definition = Definition::default();
+    let layout = Layout::compile(&definition, false).unwrap();
+    let config = ReplayConfig {
+        slots: 64,
+        cell_ns: 1_000_000_000,
+        tolerance_ns: u64::MAX,
+        cuts_at_ends: false,
+        seeds: [1, 2],
+        window: None,
+    };
+    for seed in 0..20 {
+        let record = P4Record::new(&definition, &layout).unwrap();
+        let port = Hostile {
+            random: Random::new(seed),
+            tokens: Vec::new(),
+            program_id: record.id(),
+            damaged: [0, 1, 100][seed as usize % 3],
+            sent: 0,
+        };
+        let input = Box::new(Some1000(0));
+        let Ok(mut engine) = Replay::open(Box::new(port), input, record, &layout, &config) else {
+            assert!(seed % 3 != 0, "a pipeline that answers is opened");
+            continue;
+        };
+        let (mut records, mut failed) = (0, false);
+        while !engine.has_ended() && !failed {
+            let mut batch = MicroflowBatch::default();
+            failed = engine.collect(&mut batch).is_err();
+            records += batch.len();
+        }
+        engine.finish().unwrap();
+        let strange = engine.strange_frames();
+        assert!(
+            strange.malformed > 0 && strange.other_version > 0,
+            "{strange:?}"
+        );
+        assert!(records > 0 && engine.reports_lost() > 0);
+        assert!(engine.counters().is_ok() && engine.ports().is_ok());
+    }
+}
