@@ -28,6 +28,17 @@ pub enum P4Error {
         /// The name of the port.
         port: String,
     },
+    /// The words of records have another size.
+    #[error(
+        "{port}: the program there has words of {bits} bits, and only those of 64 bits are read: \
+         reports of a Tofino are not yet"
+    )]
+    Words {
+        /// The name of the port.
+        port: String,
+        /// Their size.
+        bits: u16,
+    },
     /// The program takes frames over this port alone.
     #[error("{port}: the program there meters only what it is sent: captures, not ports")]
     OnlyReplay {

@@ -11,6 +11,8 @@ use crate::{P4Error, Port};
 /// Commands between two looks for what the pipeline has sent, where the port says itself when it is
 /// full.
 pub(crate) const COMMANDS_A_TURN: usize = 256;
+/// The size of a record's words.
+const WORD_BITS: u16 = 64;
 /// The most slots that a table of any switch has.
 const MOST_SLOTS: u32 = 1 << 24;
 /// How many times a command without an answer is sent.
@@ -52,6 +54,12 @@ impl Link {
                 port: link.name(),
                 found: status.program_id,
                 wanted,
+            });
+        }
+        if status.word_bits != WORD_BITS {
+            return Err(P4Error::Words {
+                port: link.name(),
+                bits: status.word_bits,
             });
         }
         link.slots = status.slots;

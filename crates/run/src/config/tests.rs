@@ -105,6 +105,7 @@ fn source() -> impl Strategy<Value = SourceConfig> {
     let lists = (
         proptest::collection::vec(path(), 0..3),
         proptest::collection::vec(".*", 0..3),
+        proptest::collection::vec(".*", 0..3),
     );
     let limits = (
         some(".*"),
@@ -113,10 +114,17 @@ fn source() -> impl Strategy<Value = SourceConfig> {
         some(14..u32::MAX),
     );
     (lists, limits, any::<bool>(), any::<u64>(), any::<u64>()).prop_map(
-        |((files, interfaces), (filter, duration, packets, snap), promiscuous, ring, readers)| {
+        |(
+            (files, interfaces, cpu_ports),
+            (filter, duration, packets, snap),
+            promiscuous,
+            ring,
+            readers,
+        )| {
             SourceConfig {
                 files,
                 interfaces,
+                cpu_ports,
                 filter,
                 duration: duration.map(Time),
                 packets: packets.map(CountAboveZero),

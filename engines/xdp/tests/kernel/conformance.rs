@@ -17,7 +17,7 @@ use turboflow_engine_xdp::{
 };
 use turboflow_merge::Layout;
 use turboflow_packet::{Parser, ParserConfig};
-use turboflow_record::{Definition, Family, Input, InputValues, Packet};
+use turboflow_record::{Definition, Input, InputValues};
 use turboflow_workload::definitions::random_definition;
 use turboflow_workload::frames::frame_of;
 use turboflow_workload::reference::difference_of_flows;
