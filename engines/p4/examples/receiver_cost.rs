@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the receiver costs: records a second on one core, ten reports a frame as a switch coalesces
-//! them. `cargo run --release --package turboflow-engine-p4 --example cost`
+//! them. `cargo run --release --package turboflow-engine-p4 --example receiver_cost`
 
 use std::io;
 use std::time::Instant;
