@@ -115,7 +115,7 @@ fn lists_everything_with_one_line_each() {
     }
     assert!(
         list.lines()
-            .any(|line| line.contains("queue_depth") && line.contains("(engine p4)"))
+            .any(|line| line.contains("queue_depth") && line.contains("(engine p4 or records)"))
     );
     assert!(list.lines().all(|line| line.len() <= 120), "{list}");
 }

@@ -304,7 +304,7 @@ fn refuses_invalid_old_keys_with_line_and_remedy() {
         ("[outputs]\nwrite = 1", 3, "did you mean [[output]]?"),
         ("biflow = true\nbiflow = true", 4, "duplicate key"),
         ("biflow = ", 3, "value"),
-        ("engine = \"p4\"", 3, "software or xdp"),
+        ("engine = \"fpga\"", 3, "software or xdp"),
         ("format = \"ipfix\"", 3, "a.csv, whose name says what it is"),
         (
             "rotate = \"5m\"",
@@ -347,7 +347,7 @@ fn refuses_invalid_keys_with_line_and_remedy() {
         ("[timeouts]\nidle = 1.5", 6, "`idle`: floating point"),
         ("[flow]\nbiflow = \"yes\"", 6, "true or false"),
         ("[meter]\nthreads = -1", 6, "whole number"),
-        ("[engine]\nname = \"p4\"", 6, "software or xdp"),
+        ("[engine]\nname = \"fpga\"", 6, "software or xdp"),
         (
             "[engine.xdp]\nmode = \"fast\"",
             6,
@@ -358,7 +358,11 @@ fn refuses_invalid_keys_with_line_and_remedy() {
             6,
             "unknown key `speed` in [engine.xdp]",
         ),
-        ("[engine.p4]\nspeed = 1", 5, "unknown key `p4` in [engine]"),
+        (
+            "[engine.fpga]\nspeed = 1",
+            5,
+            "unknown key `fpga` in [engine]",
+        ),
         ("[[output]]\nformat = \"csv\"", 5, "has no `to`"),
         ("[[output]]\nto = \"-\"\nformat = \"xyz\"", 7, "`format`: "),
         (
