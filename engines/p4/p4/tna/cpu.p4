@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Egress, where reports are made into frames for the CPU. What stands before a frame is cut off on
 // every other port. On the CPU's port it is the other way round: the chip's mirror makes a copy
-// that ends behind the report, and this copy comes around to the CPU's port again. A coalescing
-// mirror puts several of them into one packet.
+// that ends behind the report, and this copy comes around to the CPU's port again.
 
 // Mirror sessions, whose owner sets where they go (the CPU's port, one queue for all of them) and
-// how long their copies are: REPORT_BYTES and the bytes of a record or status.
-#ifdef COALESCE_SESSION
-#define RECORD_4_SESSION COALESCE_SESSION
-#define RECORD_6_SESSION COALESCE_SESSION
-#define ANSWER_SESSION COALESCE_SESSION
-#else
+// how long their copies are: 16 bytes and those of a record or status. Those of records may be
+// coalescing sessions, which put several reports into one packet: then the length is the session's
+// extract_len, and its internal_header begins with KIND_COALESCED. The open compiler does not pass
+// on what a program says of coalescing: so an answer does not flush such a session, and may come
+// before reports that wait for the session's timeout.
+#ifndef RECORD_4_SESSION
 #define RECORD_4_SESSION 1
+#endif
+#ifndef RECORD_6_SESSION
 #define RECORD_6_SESSION 2
+#endif
+#ifndef ANSWER_SESSION
 #define ANSWER_SESSION 3
 #endif
 const MirrorType_t MIRROR_CUT = 1;
@@ -74,24 +77,10 @@ control Egress(inout cpu_headers_t hdr, inout cpu_metadata_t md,
                in egress_intrinsic_metadata_from_parser_t from_parser,
                inout egress_intrinsic_metadata_for_deparser_t deparser,
                inout egress_intrinsic_metadata_for_output_port_t port) {
-    action cut(MirrorId_t session, bit<8> length) {
+    action cut(MirrorId_t session) {
         md.session = session;
         deparser.mirror_type = MIRROR_CUT;
         deparser.drop_ctl = 1;
-#ifdef COALESCE_SESSION
-#if __TARGET_TOFINO__ == 1
-        deparser.coalesce_length = length[6:0];
-#else
-        deparser.mirror_coalesce_length = length;
-#endif
-#endif
-    }
-    // No report waits longer than the answer that tells how many there were.
-    action cut_and_flush(MirrorId_t session, bit<8> length) {
-        cut(session, length);
-#ifdef COALESCE_SESSION
-        deparser.coalesce_flush = 1;
-#endif
     }
     table to_cpu {
         key = {
@@ -99,13 +88,12 @@ control Egress(inout cpu_headers_t hdr, inout cpu_metadata_t md,
             output.egress_port: exact;
             hdr.kind.kind: exact;
         }
-        actions = { cut; cut_and_flush; NoAction; }
+        actions = { cut; NoAction; }
         const default_action = NoAction;
         const entries = {
-            (true, CPU_PORT, KIND_RECORD_4): cut(RECORD_4_SESSION, REPORT_BYTES + RECORD_BYTES_4);
-            (true, CPU_PORT, KIND_RECORD_6): cut(RECORD_6_SESSION, REPORT_BYTES + RECORD_BYTES_6);
-            (true, CPU_PORT, KIND_ANSWER):
-                cut_and_flush(ANSWER_SESSION, REPORT_BYTES + STATUS_BYTES);
+            (true, CPU_PORT, KIND_RECORD_4): cut(RECORD_4_SESSION);
+            (true, CPU_PORT, KIND_RECORD_6): cut(RECORD_6_SESSION);
+            (true, CPU_PORT, KIND_ANSWER): cut(ANSWER_SESSION);
         }
         size = 4;
     }

@@ -126,7 +126,6 @@ header record_t {
 #define RECORD_BYTES_4 (36 RECORD_FEATURES(WORD_BYTES))
 #define RECORD_BYTES_6 (RECORD_BYTES_4 + 24)
 #define REPORT_BYTES 16
-#define STATUS_BYTES 88
 
 // IPv4 options, a word each.
 header option_t {

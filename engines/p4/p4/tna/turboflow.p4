@@ -6,7 +6,7 @@
 //   -DSLOT_BITS=N      see sizes.p4
 //   -DWITH_V6          IPv6, too: with SLOT_BITS of at most 15
 //   -DQUEUE_FEATURES   the record has queue_depth or hop_latency: the table is in egress
-//   -DCPU_PORT=N, -DGENERATOR_PORT=N, -DCOALESCE_SESSION=N   see headers.p4, cpu.p4
+//   -DCPU_PORT=N, -DGENERATOR_PORT=N, -DRECORD_4_SESSION=N...   see headers.p4, cpu.p4
 
 #if __TARGET_TOFINO__ == 1
 #include <tna.p4>
