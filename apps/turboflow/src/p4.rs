@@ -124,7 +124,7 @@ fn definition(path: Option<&Path>) -> anyhow::Result<(String, Definition)> {
         return Ok(("default".to_owned(), Definition::default()));
     };
     let seen = AvailableInputs {
-        inputs: turboflow_engine_p4::abilities().inputs,
+        inputs: turboflow_engine_p4::ABILITIES.inputs,
         by: "engine `p4`".to_owned(),
         others: Vec::new(),
     };

@@ -4,6 +4,7 @@
 //!
 //! No I/O, no clock, no thread: a record is a value.
 
+mod fnv;
 mod hash;
 mod lane_hash;
 mod layout;
@@ -12,11 +13,12 @@ mod pairs;
 mod prefetch;
 mod vectors;
 
+pub use fnv::fnv_1a;
 pub use hash::{KeyHash, KeyHasher};
 pub use lane_hash::{LaneHash, LaneHasher};
 pub use layout::{
-    Initiator, KeySlot, KeySteps, KeyWidths, Layout, Plan, STATE_WORDS, StateContent, StateStep,
-    Steps, TWO_WAY_WORDS, WORDS_WIDE,
+    Initiator, KeySlot, KeySteps, KeyWidths, Layout, MOST_STATE_WORDS, Plan, STATE_WORDS,
+    StateContent, StateStep, Steps, TWO_WAY_WORDS, WORDS_WIDE,
 };
 pub use microflow::{Base, Complement, Marks, MicroflowRecord};
 pub use pairs::PendingStates;

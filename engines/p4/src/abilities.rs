@@ -2,21 +2,19 @@
 //! What the engine supports.
 
 use turboflow_engine::{Abilities, KeyAbility};
-use turboflow_merge::STATE_WORDS;
+use turboflow_merge::MOST_STATE_WORDS;
 
 use crate::record::{INPUTS, QUEUE_INPUTS};
 
 /// What a pipeline can do. What a definition needs beyond it is refused by
 /// [`P4Record::new`](crate::P4Record::new), by name.
-#[must_use]
-pub const fn abilities() -> Abilities {
-    Abilities {
-        inputs: INPUTS.union(QUEUE_INPUTS),
-        keys: KeyAbility::FiveTuple,
-        state_words: STATE_WORDS[STATE_WORDS.len() - 1],
-        cuts_on_gap: true,
-        evicts_on_end: true,
-        ordered: true,
-        ..Abilities::none("p4")
-    }
-}
+pub const ABILITIES: Abilities = Abilities {
+    inputs: INPUTS.union(QUEUE_INPUTS),
+    keys: KeyAbility::FiveTuple,
+    state_words: MOST_STATE_WORDS,
+    cuts_on_gap: true,
+    evicts_on_end: true,
+    ordered: true,
+    instances: usize::MAX,
+    ..Abilities::none("p4")
+};

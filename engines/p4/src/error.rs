@@ -30,8 +30,7 @@ pub enum P4Error {
     },
     /// The words of records have another size.
     #[error(
-        "{port}: the program there has words of {bits} bits, and only those of 64 bits are read: \
-         reports of a Tofino are not yet"
+        "{port}: the program there has words of {bits} bits, and there are only those of 32 and 64"
     )]
     Words {
         /// The name of the port.
@@ -42,6 +41,12 @@ pub enum P4Error {
     /// The program takes frames over this port alone.
     #[error("{port}: the program there meters only what it is sent: captures, not ports")]
     OnlyReplay {
+        /// The name of the port.
+        port: String,
+    },
+    /// The program takes no frames over this port.
+    #[error("{port}: the program there meters what passes through its ports, and no captures")]
+    OnlyLive {
         /// The name of the port.
         port: String,
     },

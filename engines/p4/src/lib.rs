@@ -13,8 +13,10 @@
 //! ```
 
 mod abilities;
+mod chip;
 mod clock;
 mod error;
+mod frame_stream;
 mod lane;
 mod link;
 mod live;
@@ -25,13 +27,14 @@ mod receiver;
 mod record;
 mod replay;
 mod report;
+mod sequence;
 mod sources;
 mod swx;
 
-pub use abilities::abilities;
+pub use abilities::ABILITIES;
 pub use error::P4Error;
 pub use live::{LIVE_CELL_NS, Live, LiveConfig};
-pub use port::{Port, StreamPort};
+pub use port::Port;
 pub use program::{PROGRAMS, Program};
 pub use receiver::StrangeFrames;
 pub use record::{P4Feature, P4Op, P4Record, Unsupported};

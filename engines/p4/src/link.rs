@@ -3,16 +3,18 @@
 
 use std::ops::Range;
 
-use crate::lane::{FLAG_ALL, FLAG_RESET, FLAG_SLOT, Kind, Lane, Settings};
+use crate::lane::{FLAG_ALL, FLAG_RESET, FLAG_SLOT, Kind, Lane, Settings, list_of};
 use crate::receiver::Receiver;
 use crate::report::Status;
 use crate::{P4Error, Port};
 
 /// Commands between two looks for what the pipeline has sent, where the port says itself when it is
 /// full.
-pub(crate) const COMMANDS_A_TURN: usize = 256;
-/// The size of a record's words.
-const WORD_BITS: u16 = 64;
+const COMMANDS_A_TURN: usize = 256;
+/// Commands that may be under way to a chip: a queue of its has room for many more.
+const WINDOW_OF_CHIP: usize = 1024;
+/// A chip's slots have numbers of 16 bits.
+const PLACES_OF_CHIP: u32 = 1 << 16;
 /// The most slots that a table of any switch has.
 const MOST_SLOTS: u32 = 1 << 24;
 /// How many times a command without an answer is sent.
@@ -56,11 +58,14 @@ impl Link {
                 wanted,
             });
         }
-        if status.word_bits != WORD_BITS {
+        if !link.receiver.set_word_bits(status.word_bits) {
             return Err(P4Error::Words {
                 port: link.name(),
                 bits: status.word_bits,
             });
+        }
+        if link.receiver.chip().is_some() {
+            link.window = Some(WINDOW_OF_CHIP);
         }
         link.slots = status.slots;
         if status.slots < settings.slots || status.slots > MOST_SLOTS {
@@ -149,6 +154,28 @@ impl Link {
         }
     }
 
+    /// Sweeps every record out of the table, of whatever cell.
+    pub(crate) fn sweep_all(&mut self) -> Result<(), P4Error> {
+        if !self.last_status().has(Status::LISTS) {
+            return self.sweep_slots(true);
+        }
+        [0, 1]
+            .into_iter()
+            .try_for_each(|cell| self.sweep(list_of(cell), cell, true))
+    }
+
+    /// Sweeps every slot of a program that keeps no list.
+    pub(crate) fn sweep_slots(&mut self, all: bool) -> Result<(), P4Error> {
+        let flags = FLAG_SLOT | if all { FLAG_ALL } else { 0 };
+        let slots = 0..self.slots.saturating_mul(2).min(PLACES_OF_CHIP);
+        self.sweep_places(slots.clone(), flags, 0)?;
+        if all {
+            // Such a program does not count commands, so that one that was lost is not known.
+            self.sweep_places(slots, flags, 0)?;
+        }
+        Ok(())
+    }
+
     /// Sweeps the slots of a list until it is empty. Records of `cell` stay, unless `all` leave.
     pub(crate) fn sweep(&mut self, list: u8, cell: u32, all: bool) -> Result<(), P4Error> {
         let flags = if all { FLAG_ALL | list } else { list };
@@ -185,6 +212,9 @@ impl Link {
             }
             // Commands may be lost, too. To sweep a slot twice does no harm.
             let now = self.status(0)?.sweeps;
+            if self.receiver.chip().is_some() {
+                return Ok(());
+            }
             if now.wrapping_sub(before) >= places.len() as u64 {
                 return Ok(());
             }

@@ -15,7 +15,7 @@ use turboflow_merge::Layout;
 use crate::lane::{Settings, list_of};
 use crate::link::Link;
 use crate::receiver::Receiver;
-use crate::{P4Error, P4Record, Port, StrangeFrames, abilities};
+use crate::{ABILITIES, P4Error, P4Record, Port, StrangeFrames};
 
 /// The length of a pipeline's cells, in nanoseconds, unless it was compiled with others: 2^29, a
 /// shift, because pipelines cannot divide.
@@ -49,12 +49,11 @@ pub struct LiveConfig {
 
 /// A pipeline that meters what passes through it.
 pub struct Live {
-    abilities: Abilities,
     config: LiveConfig,
     link: Link,
     settings: Settings,
     started_ns: u64,
-    /// The end of the cell that is swept next.
+    /// The end of the pipeline's cell that is swept next.
     cell_end_ns: u64,
     is_stopped: bool,
 }
@@ -89,8 +88,9 @@ impl Live {
                 wanted_ns: config.cell_ns,
             });
         }
+        // What an earlier run left.
+        link.sweep_all()?;
         let mut live = Self {
-            abilities: abilities(),
             config: *config,
             link,
             settings,
@@ -98,14 +98,15 @@ impl Live {
             cell_end_ns: 0,
             is_stopped: false,
         };
-        // What an earlier run left.
-        live.sweep_all()?;
-        live.set_clock()?;
+        live.set_clock(0)?;
         live.link.receiver.begin();
         live.settings.meters = true;
         live.link.configure(&live.settings)?;
         live.started_ns = (config.wall_ns)() / config.cell_ns * config.cell_ns;
-        live.cell_end_ns = live.started_ns + config.cell_ns;
+        let clock = live.link.receiver.chip();
+        live.begin_cell(clock.map_or(live.started_ns + config.cell_ns, |clock| {
+            clock.cell_end_ns(config.cell_ns)
+        }));
         Ok(live)
     }
 
@@ -136,10 +137,15 @@ impl Live {
         Ok(best.1)
     }
 
-    /// Sets the pipeline's clock, if it differs.
-    fn set_clock(&mut self) -> Result<(), P4Error> {
+    /// Sets the pipeline's clock, if it differs by more.
+    fn set_clock(&mut self, most_drift_ns: u64) -> Result<(), P4Error> {
         let behind_ns = self.behind_ns()?;
-        if behind_ns.cast_signed().unsigned_abs() > MOST_DRIFT_NS {
+        if behind_ns.cast_signed().unsigned_abs() <= most_drift_ns {
+            return Ok(());
+        }
+        if self.link.receiver.chip().is_some() {
+            self.link.receiver.correct_clock(behind_ns);
+        } else {
             let offset_ns = &mut self.settings.time_offset_ns;
             *offset_ns = offset_ns.wrapping_add(behind_ns);
             self.link.configure(&self.settings)?;
@@ -153,16 +159,17 @@ impl Live {
         (end_ns / self.config.cell_ns) as u32 & (u32::MAX >> 1)
     }
 
-    fn sweep_all(&mut self) -> Result<(), P4Error> {
-        for cell in [0, 1] {
-            self.link.sweep(list_of(cell), cell, true)?;
-        }
-        self.link.receiver.end_cell();
-        Ok(())
+    /// The table has records of the cell that ends at this time, and of later ones.
+    const fn begin_cell(&mut self, end_ns: u64) {
+        self.cell_end_ns = end_ns;
+        self.link.receiver.oldest_ns = end_ns.saturating_sub(self.config.cell_ns);
     }
 
     /// Sweeps the cells that are over. Returns the end of the last.
     fn sweep_due(&mut self) -> Result<Option<u64>, P4Error> {
+        if self.link.receiver.chip().is_some() {
+            return self.sweep_chip_due();
+        }
         let due_ns = (self.config.wall_ns)().saturating_sub(SLACK_NS);
         if due_ns < self.cell_end_ns {
             return Ok(None);
@@ -176,11 +183,28 @@ impl Live {
             .sweep(list_of(cell), cell.wrapping_add(1), false)?;
         self.link.receiver.end_cell();
         let complete_ns = self.cell_end_ns;
-        self.cell_end_ns += self.config.cell_ns;
+        self.begin_cell(complete_ns + self.config.cell_ns);
         if self.cell_end_ns > due_ns {
-            self.set_clock()?;
+            self.set_clock(MOST_DRIFT_NS)?;
         }
         Ok(Some(complete_ns))
+    }
+
+    /// Sweeps the cells of a chip that are over. It is asked at each look, because its counters have 32 bits. Its cells
+    /// begin where its clock has them, those of the run at multiples of their length.
+    fn sweep_chip_due(&mut self) -> Result<Option<u64>, P4Error> {
+        if self.link.status(0)?.now_ns < self.cell_end_ns {
+            return Ok(None);
+        }
+        self.set_clock(MOST_DRIFT_NS)?;
+        let cell_ns = self.config.cell_ns;
+        let clock = self.link.receiver.chip();
+        let end_ns = clock.map_or(self.cell_end_ns, |clock| clock.cell_end_ns(cell_ns));
+        // Whatever is of another cell than the chip's leaves.
+        self.link.sweep_slots(false)?;
+        self.link.receiver.end_cell();
+        self.begin_cell(end_ns);
+        Ok(Some(end_ns.saturating_sub(cell_ns) / cell_ns * cell_ns))
     }
 
     fn take(&mut self, batch: &mut MicroflowBatch) -> Result<Collected, P4Error> {
@@ -202,7 +226,8 @@ impl Live {
         self.settings.meters = false;
         self.link.configure(&self.settings)?;
         self.link.receiver.is_flushing = true;
-        self.sweep_all()?;
+        self.link.sweep_all()?;
+        self.link.receiver.end_cell();
         self.link.receiver.settle();
         Ok(())
     }
@@ -210,7 +235,7 @@ impl Live {
 
 impl RemoteEngine for Live {
     fn abilities(&self) -> &Abilities {
-        &self.abilities
+        &ABILITIES
     }
 
     fn started_ns(&self) -> u64 {

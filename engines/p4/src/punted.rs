@@ -3,14 +3,11 @@
 //! records of one packet.
 
 use turboflow_engine::{EngineCounters, MicroflowBatch, RecordShape};
-use turboflow_merge::{Layout, MicroflowRecord, STATE_WORDS};
+use turboflow_merge::{Layout, MOST_STATE_WORDS, MicroflowRecord};
 use turboflow_packet::{Frame, Parser, ParserConfig};
 use turboflow_record::{Family, InputValues, Packet, WORDS_V4, WORDS_V6};
 
 use crate::record::{KEY_BYTES, key_bytes};
-
-/// Words of state of any record.
-const MOST_STATE_WORDS: usize = STATE_WORDS[STATE_WORDS.len() - 1];
 
 /// The parser and the counters of these frames.
 pub(crate) struct PuntedFrames {

@@ -4,10 +4,12 @@
 use std::fmt::Write;
 
 use turboflow_engine::{BASE_WORDS, MicroflowBatch, RecordShape};
-use turboflow_merge::{KeySteps, Layout, Marks, StateContent};
+use turboflow_merge::{KeySteps, Layout, Marks, StateContent, fnv_1a};
 use turboflow_record::{
     Definition, Family, FiveTuple, Input, InputSet, Op, TCP_FIN, TCP_RST, transport_word,
 };
+
+use crate::report::RecordSizes;
 
 /// The bit of the word `tcp` above the flags: `STARTS_WITH_SYN` in `p4/shared/lane.p4`.
 const STARTS_WITH_SYN: u64 = 0x1000;
@@ -193,21 +195,43 @@ impl P4Record {
         &self.features
     }
 
+    /// Whether a feature folds an input that is known behind a queue alone.
+    #[must_use]
+    pub fn needs_queue(&self) -> bool {
+        let mut features = self.features.iter();
+        features.any(|feature| QUEUE_INPUTS.contains(feature.of))
+    }
+
     /// The number of 64-bit words of a record, its key included.
     #[must_use]
     pub const fn words(&self) -> usize {
         KEY_WORDS + CORE_WORDS + self.features.len()
     }
 
+    /// The bytes of a record.
+    pub(crate) const fn sizes(&self) -> RecordSizes {
+        let bytes = 8 * self.words();
+        RecordSizes {
+            v4_bytes: bytes,
+            v6_bytes: bytes,
+        }
+    }
+
+    /// The bytes of a record of a chip, whose words have 32 bits: `tna/headers.p4`.
+    pub(crate) const fn sizes_of_chip(&self) -> RecordSizes {
+        // Ports and protocol.
+        let other_words = 2 + CORE_WORDS + self.features.len();
+        RecordSizes {
+            v4_bytes: 4 * (2 + other_words),
+            v6_bytes: 4 * (8 + other_words),
+        }
+    }
+
     /// Identifies the words of a record: program and receiver must agree. The FNV-1a hash of
     /// [`P4Record::describe`].
     #[must_use]
     pub fn id(&self) -> u64 {
-        self.describe()
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325, |id, byte| {
-                (id ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-            })
+        fnv_1a(self.describe().as_bytes())
     }
 
     /// A line for each feature.

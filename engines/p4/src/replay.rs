@@ -22,7 +22,8 @@ use crate::lane::{
 };
 use crate::link::Link;
 use crate::receiver::Receiver;
-use crate::{P4Error, P4Record, Port, StrangeFrames, abilities};
+use crate::report::Status;
+use crate::{ABILITIES, P4Error, P4Record, Port, StrangeFrames};
 
 /// Records of a cell that is not over that are handed over together.
 const MANY_RECORDS: usize = 4096;
@@ -68,7 +69,6 @@ pub struct ReplayConfig {
 
 /// A pipeline that is sent frames.
 pub struct Replay {
-    abilities: Abilities,
     cuts_at_ends: bool,
     input: Option<Box<dyn Frames>>,
     /// Whether the input had nothing the last time.
@@ -107,15 +107,15 @@ impl Replay {
         };
         let receiver = Receiver::new(record, layout);
         let mut link = Link::open(port, receiver, &settings, config.window)?;
-        // What an earlier run left.
-        for cell in [0, 1] {
-            link.sweep(list_of(cell), cell, true)?;
+        if !link.receiver.last_status().has(Status::REPLAY) {
+            return Err(P4Error::OnlyLive { port: link.name() });
         }
+        // What an earlier run left.
+        link.sweep_all()?;
         link.receiver.begin();
         let room = link.longest_frame_bytes().saturating_sub(COMMAND_BYTES);
         Ok(Self {
             most_captured_bytes: room.min(MOST_CAPTURED_BYTES),
-            abilities: abilities(),
             cuts_at_ends: config.cuts_at_ends,
             input: Some(input),
             is_waiting: false,
@@ -157,11 +157,13 @@ impl Replay {
             (Some(error), _) => self.fail(error),
             (None, Ok(Came::End)) => self.end(None),
             (None, Ok(Came::Frames | Came::Nothing)) => {
-                self.input = Some(input);
-                if self.is_waiting {
-                    // What is under way has time to come.
-                    self.failure = self.link.status(0).err();
+                // While the input has nothing, what is under way has time to come.
+                if self.is_waiting
+                    && let Err(error) = self.link.status(0)
+                {
+                    return self.fail(error);
                 }
+                self.input = Some(input);
                 let records = self.link.receiver.batch.len();
                 if records >= MANY_RECORDS || self.is_waiting && records > 0 {
                     self.hand_over(None);
@@ -201,7 +203,7 @@ impl Replay {
         if self.cuts_at_ends {
             flags |= FLAG_CUT_AT_ENDS;
         }
-        self.link.receiver.count_sent(frame.wire_length_bytes);
+        self.link.receiver.count_sent();
         let lane = Lane {
             kind: Kind::Replay,
             flags,
@@ -259,7 +261,7 @@ impl Replay {
 
 impl RemoteEngine for Replay {
     fn abilities(&self) -> &Abilities {
-        &self.abilities
+        &ABILITIES
     }
 
     /// Unknown: the first watermark says it.

@@ -29,12 +29,28 @@ pub(crate) struct Report<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body<'a> {
     /// The words of a record, as they came.
-    Record {
-        cause: Cause,
-        words: &'a [u8],
-    },
+    Record(Record<'a>),
     Status(Status),
     Punted(Punted<'a>),
+}
+
+/// A record that has left the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record<'a> {
+    pub(crate) cause: Cause,
+    /// The IP version, where words have 32 bits.
+    pub(crate) family: u8,
+    /// When it left, in nanoseconds of the pipeline's clock.
+    pub(crate) now_ns: u64,
+    /// Its words, as they came.
+    pub(crate) words: &'a [u8],
+}
+
+/// How long records are, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordSizes {
+    pub(crate) v4_bytes: usize,
+    pub(crate) v6_bytes: usize,
 }
 
 /// A frame that the parser of the pipeline does not understand for certain.
@@ -53,6 +69,7 @@ pub(crate) struct Status {
     pub(crate) token: u64,
     pub(crate) program_id: u64,
     pub(crate) slots: u32,
+    pub(crate) abilities: u16,
     pub(crate) word_bits: u16,
     /// Places in use in the list that was asked for.
     pub(crate) listed: u32,
@@ -70,6 +87,30 @@ pub(crate) struct Status {
     pub(crate) sweeps: u64,
 }
 
+impl Status {
+    /// The program lists the slots in use.
+    pub(crate) const LISTS: u16 = 1;
+    /// The program takes frames by the lane.
+    pub(crate) const REPLAY: u16 = 2;
+
+    pub(crate) const fn has(&self, ability: u16) -> bool {
+        self.abilities & ability != 0
+    }
+
+    /// The answer of a program whose counters have 32 bits, as it would be with 64, when the one
+    /// before it was `last`. Counters must be asked for before they have gone once around.
+    pub(crate) const fn continues(self, last: &Self) -> Self {
+        const fn go_on(last: u64, now: u64) -> u64 {
+            last.wrapping_add((now as u32).wrapping_sub(last as u32) as u64)
+        }
+        Self {
+            packets: go_on(last.packets, self.packets),
+            bytes: go_on(last.bytes, self.bytes),
+            ..self
+        }
+    }
+}
+
 /// Why a frame from the port is no report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strange {
@@ -78,7 +119,7 @@ pub(crate) enum Strange {
     /// It ends in the middle of a report.
     Cut,
     /// The program speaks another version.
-    Version(u8),
+    Version,
     /// A cause that this version does not have.
     Cause,
 }
@@ -86,15 +127,15 @@ pub(crate) enum Strange {
 /// The reports of a frame.
 pub(crate) struct Reports<'a> {
     rest: &'a [u8],
-    record_bytes: usize,
+    sizes: RecordSizes,
 }
 
 impl<'a> Reports<'a> {
-    /// The reports in a frame, with records of that size.
-    pub(crate) fn of(frame: &'a [u8], record_bytes: usize) -> Result<Self, Strange> {
+    /// The reports in a frame, with records of these sizes.
+    pub(crate) fn of(frame: &'a [u8], sizes: RecordSizes) -> Result<Self, Strange> {
         match frame.split_at_checked(OUTER_BYTES) {
             Some((outer, rest)) if outer[12..] == ETHER_TYPE.to_be_bytes() => {
-                Ok(Self { rest, record_bytes })
+                Ok(Self { rest, sizes })
             }
             _ => Err(Strange::OtherEtherType),
         }
@@ -105,11 +146,11 @@ impl<'a> Reports<'a> {
             .rest
             .split_at_checked(REPORT_BYTES)
             .ok_or(Strange::Cut)?;
-        let &[version, cause, flags, _, ..] = header else {
+        let &[version, cause, flags, family, ..] = header else {
             return Err(Strange::Cut);
         };
         if version != VERSION {
-            return Err(Strange::Version(version));
+            return Err(Strange::Version);
         }
         let cause = match cause {
             1 => Cause::Collision,
@@ -119,13 +160,20 @@ impl<'a> Reports<'a> {
             5 => return self.read_punted(header, rest, flags),
             _ => return Err(Strange::Cause),
         };
-        let (words, rest) = rest
-            .split_at_checked(self.record_bytes)
-            .ok_or(Strange::Cut)?;
+        let record_bytes = match family {
+            6 => self.sizes.v6_bytes,
+            _ => self.sizes.v4_bytes,
+        };
+        let (words, rest) = rest.split_at_checked(record_bytes).ok_or(Strange::Cut)?;
         self.rest = behind(rest, flags);
         Ok(Report {
             sequence: u32_at(header, 4),
-            body: Body::Record { cause, words },
+            body: Body::Record(Record {
+                cause,
+                family,
+                now_ns: u64_at(header, 8),
+                words,
+            }),
         })
     }
 
@@ -143,7 +191,8 @@ impl<'a> Reports<'a> {
                 token: u64_at(status, 0),
                 program_id: u64_at(status, 8),
                 slots: u32_at(status, 16),
-                word_bits: u16::from_be_bytes([status[22], status[23]]),
+                abilities: u16_at(status, 20),
+                word_bits: u16_at(status, 22),
                 listed: u32_at(status, 24),
                 cell_shift: u32_at(status, 28),
                 now_ns: u64_at(header, 8),
@@ -205,6 +254,10 @@ impl<'a> Iterator for Reports<'a> {
         }
         Some(report)
     }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

@@ -7,12 +7,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command};
 
-use crate::{Port, StreamPort};
+use crate::Port;
+use crate::frame_stream::FrameStream;
 
 /// A pipeline in a child process. It ends with this.
 pub struct SwxPort {
-    /// Before the child: without it, the child ends.
-    port: Option<StreamPort>,
+    /// When it is closed, the child ends.
+    stream: FrameStream,
     child: Child,
 }
 
@@ -24,16 +25,9 @@ impl SwxPort {
     pub fn start(runner: &Path, spec: &str) -> io::Result<Self> {
         let (here, there) = UnixStream::pair()?;
         let child = Command::new(runner).stdin(OwnedFd::from(there)).spawn()?;
-        let mut port = StreamPort::new("swx".to_owned(), here)?;
-        port.send(&[spec.as_bytes()]);
-        Ok(Self {
-            port: Some(port),
-            child,
-        })
-    }
-
-    fn port(&mut self) -> &mut StreamPort {
-        self.port.as_mut().expect("it is there until it is dropped")
+        let mut stream = FrameStream::new(here)?;
+        stream.send(&[spec.as_bytes()]);
+        Ok(Self { stream, child })
     }
 }
 
@@ -43,18 +37,18 @@ impl Port for SwxPort {
     }
 
     fn send(&mut self, parts: &[&[u8]]) {
-        self.port().send(parts);
+        self.stream.send(parts);
     }
 
     fn exchange(&mut self, wait: bool, take: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
-        self.port().exchange(wait, take)
+        self.stream.exchange(wait, take)
     }
 }
 
 impl Drop for SwxPort {
     fn drop(&mut self) {
-        self.port = None;
-        // Its frames are answered: nothing depends on how it ends.
+        // All that it was asked is answered: nothing depends on how it ends.
+        let _ = self.stream.close();
         let _ = self.child.wait();
     }
 }

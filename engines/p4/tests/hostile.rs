@@ -37,7 +37,8 @@ impl Hostile {
         bytes.extend(token);
         bytes.extend(self.program_id.to_be_bytes());
         bytes.extend(1024_u32.to_be_bytes());
-        bytes.extend([0, 0, 0, 64]);
+        // It lists slots, takes frames by the lane, and has words of 64 bits.
+        bytes.extend([0, 3, 0, 64]);
         // Nothing listed, no cells of its own.
         bytes.extend([0; 8]);
         for _ in 0..7 {

@@ -19,7 +19,7 @@ use turboflow_engine::{
     Abilities, Collected, EngineCounters, EngineError, KeyAbility, MicroflowBatch, Port,
     PortCounters, PortState, RemoteEngine,
 };
-use turboflow_merge::{Layout, STATE_WORDS};
+use turboflow_merge::{Layout, MOST_STATE_WORDS};
 use turboflow_record::{Input, InputSet};
 
 pub use error::RecordsError;
@@ -40,7 +40,7 @@ pub fn abilities() -> Abilities {
     Abilities {
         inputs: Input::ALL.into_iter().collect::<InputSet>(),
         keys: KeyAbility::Any,
-        state_words: STATE_WORDS[STATE_WORDS.len() - 1],
+        state_words: MOST_STATE_WORDS,
         cuts_on_gap: false,
         evicts_on_end: false,
         ordered: true,

@@ -3,9 +3,12 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use turboflow_run::EngineConfig;
+use toml::Spanned;
+use toml::de::{DeTable, Deserializer, Error};
+use turboflow_run::{EngineConfig, RunConfig};
 
-use super::EngineKind;
+use super::{EngineKind, RemoteSetup};
+use crate::keys::Key;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct EngineOption {
@@ -19,6 +22,22 @@ pub(crate) struct EngineOption {
     pub(crate) example: &'static str,
 }
 
+impl EngineOption {
+    pub(super) const fn of(
+        section: &'static str,
+        flag: &'static str,
+        name: &'static str,
+        example: &'static str,
+    ) -> Self {
+        Self {
+            flag,
+            section,
+            name,
+            example,
+        }
+    }
+}
+
 /// The options of one engine as a type.
 pub(super) trait Options: Default + PartialEq + Serialize + DeserializeOwned {
     /// The engine's name.
@@ -29,6 +48,23 @@ pub(super) trait Options: Default + PartialEq + Serialize + DeserializeOwned {
 pub(super) fn read<O: Options>(config: &EngineConfig) -> anyhow::Result<O> {
     let table = config.options.get(O::ENGINE).cloned();
     Ok(table.map_or_else(|| Ok(O::default()), toml::Table::try_into)?)
+}
+
+/// [`EngineKind::check_written`] of an engine with these options.
+pub(super) fn check<O: Options>(table: Spanned<DeTable<'_>>) -> Result<(), Error> {
+    O::deserialize(Deserializer::from(table)).map(drop)
+}
+
+/// [`EngineKind::of`] of an engine with these options.
+pub(super) fn setup<O: Options + RemoteSetup + 'static>(
+    run: &RunConfig,
+) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
+    Ok(Some(Box::new(read::<O>(&run.engine)?)))
+}
+
+/// [`EngineKind::normalise`] of an engine with these options.
+pub(super) fn normalise<O: Options>(config: &mut EngineConfig) -> anyhow::Result<()> {
+    put(&read::<O>(config)?, config)
 }
 
 /// Puts options into a run: all of them, or none if they equal the defaults. Equivalent runs are
@@ -45,6 +81,12 @@ pub(super) fn put<O: Options>(options: &O, config: &mut EngineConfig) -> anyhow:
 /// Every option with its default.
 pub(super) fn defaults<O: Options>() -> toml::Table {
     toml::Table::try_from(O::default()).unwrap_or_default()
+}
+
+/// The names of the options that are given.
+pub(super) fn given<const N: usize>(options: [(bool, Key); N]) -> Vec<String> {
+    let given = options.into_iter().filter(|(is_given, _)| *is_given);
+    given.map(|(_, key)| key.to_string()).collect()
 }
 
 /// The first option of an engine whose value is not the default.

@@ -8,11 +8,10 @@ mod port;
 
 use std::path::PathBuf;
 
-use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
-use toml::de::{DeTable, Deserializer, Error};
+use toml::de::{DeTable, Error};
 use turboflow_engine::Abilities;
 use turboflow_merge::Layout;
 use turboflow_run::{EngineConfig, PipelineConfig, RunConfig};
@@ -52,17 +51,10 @@ pub(super) struct P4Options {
     program: Option<PathBuf>,
 }
 
-const fn option(flag: &'static str, name: &'static str, example: &'static str) -> EngineOption {
-    EngineOption {
-        flag,
-        section: "engine.p4",
-        name,
-        example,
-    }
-}
-
-const PIPELINE: &EngineOption = &option("p4-pipeline", "pipeline", "\"swx\"");
-const PROGRAM: &EngineOption = &option("p4-program", "program", "\"program.spec\"");
+const PIPELINE: &EngineOption =
+    &EngineOption::of("engine.p4", "p4-pipeline", "pipeline", "\"swx\"");
+const PROGRAM: &EngineOption =
+    &EngineOption::of("engine.p4", "p4-program", "program", "\"program.spec\"");
 
 /// The engine of the crate `turboflow-engine-p4`.
 pub(super) struct P4;
@@ -73,7 +65,7 @@ impl Options for P4Options {
 
 impl EngineKind for P4 {
     fn abilities(&self) -> Abilities {
-        turboflow_engine_p4::abilities()
+        turboflow_engine_p4::ABILITIES
     }
 
     fn about(&self) -> &'static str {
@@ -104,26 +96,24 @@ impl EngineKind for P4 {
     }
 
     fn check_written(&self, table: Spanned<DeTable<'_>>) -> Result<(), Error> {
-        P4Options::deserialize(Deserializer::from(table)).map(drop)
+        options::check::<P4Options>(table)
     }
 
     fn normalise(&self, config: &mut EngineConfig) -> anyhow::Result<()> {
-        options::put(&options::read::<P4Options>(config)?, config)
+        options::normalise::<P4Options>(config)
     }
 
     fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
-        Ok(Some(Box::new(options::read::<P4Options>(&run.engine)?)))
+        options::setup::<P4Options>(run)
     }
 }
 
 impl RemoteSetup for P4Options {
     fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
-        let unknown = [
+        options::given([
             (run.source.snap_length.is_some(), Key::SnapLength),
             (run.source.readers.0 > 1, Key::Readers),
-        ];
-        let unknown = unknown.into_iter().filter(|(is_given, _)| *is_given);
-        unknown.map(|(_, key)| key.to_string()).collect()
+        ])
     }
 
     fn max_age_ns(&self, run: &RunConfig) -> Option<u64> {
@@ -137,28 +127,6 @@ impl RemoteSetup for P4Options {
         config: &PipelineConfig,
         layout: &Layout,
     ) -> anyhow::Result<()> {
-        let here = Key::Of(PIPELINE).with("swx");
-        let elsewhere = Key::CpuPorts.with("IFACE");
-        match (self.pipeline, &run.source.cpu_ports[..]) {
-            (None, []) => bail!("engine `p4` needs a pipeline: add {here}, or {elsewhere}"),
-            (Some(_), [_, ..]) => bail!("{here} and {} exclude each other", Key::CpuPorts),
-            (Some(_), []) if run.source.files.is_empty() => {
-                bail!("{here} meters captures: add {}", Key::Files.with("FILE"))
-            }
-            (None, [_, _, ..]) if !run.source.files.is_empty() => {
-                bail!(
-                    "captures are sent to one pipeline: name one {}",
-                    Key::CpuPorts
-                )
-            }
-            _ => {}
-        }
-        if self.program.is_some() && self.pipeline.is_none() {
-            bail!(
-                "{} is for {here}: a switch is loaded with its own tools",
-                Key::Of(PROGRAM)
-            );
-        }
         open::plan(self, run, config, layout).map(drop)
     }
 
@@ -168,7 +136,6 @@ impl RemoteSetup for P4Options {
         config: &PipelineConfig,
         layout: &Layout,
     ) -> anyhow::Result<OpenEngines> {
-        self.check(run, config, layout)?;
         open::open(self, run, config, layout)
     }
 

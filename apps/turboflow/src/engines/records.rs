@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
-use toml::de::{DeTable, Deserializer, Error};
+use toml::de::{DeTable, Error};
 use turboflow_engine::{Abilities, RemoteEngine};
 use turboflow_engine_records::RecordsEngine;
 use turboflow_merge::Layout;
@@ -38,12 +38,12 @@ pub(super) struct RecordsOptions {
     from: Vec<PathBuf>,
 }
 
-const FROM: &EngineOption = &EngineOption {
-    flag: "records-from",
-    section: "engine.records",
-    name: "from",
-    example: "\"microflows.records\"",
-};
+const FROM: &EngineOption = &EngineOption::of(
+    "engine.records",
+    "records-from",
+    "from",
+    "\"microflows.records\"",
+);
 
 /// The engine of the crate `turboflow-engine-records`.
 pub(super) struct Records;
@@ -75,30 +75,26 @@ impl EngineKind for Records {
     }
 
     fn check_written(&self, table: Spanned<DeTable<'_>>) -> Result<(), Error> {
-        RecordsOptions::deserialize(Deserializer::from(table)).map(drop)
+        options::check::<RecordsOptions>(table)
     }
 
     fn normalise(&self, config: &mut EngineConfig) -> anyhow::Result<()> {
-        options::put(&options::read::<RecordsOptions>(config)?, config)
+        options::normalise::<RecordsOptions>(config)
     }
 
     fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
-        Ok(Some(Box::new(options::read::<RecordsOptions>(
-            &run.engine,
-        )?)))
+        options::setup::<RecordsOptions>(run)
     }
 }
 
 impl RemoteSetup for RecordsOptions {
     fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
-        let unknown = [
+        options::given([
             (run.is_live(), Key::Interfaces),
             (run.source.snap_length.is_some(), Key::SnapLength),
             (run.source.readers.0 > 1, Key::Readers),
             (run.engine.microflow_slots.is_some(), Key::MicroflowSlots),
-        ];
-        let unknown = unknown.into_iter().filter(|(is_given, _)| *is_given);
-        unknown.map(|(_, key)| key.to_string()).collect()
+        ])
     }
 
     fn check(&self, _: &RunConfig, _: &PipelineConfig, _: &Layout) -> anyhow::Result<()> {

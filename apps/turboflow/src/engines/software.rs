@@ -2,7 +2,7 @@
 //! The engine in this process, which needs no opening.
 
 use turboflow_engine::{Abilities, KeyAbility};
-use turboflow_merge::STATE_WORDS;
+use turboflow_merge::MOST_STATE_WORDS;
 use turboflow_packet::PARSED_INPUTS;
 use turboflow_run::EngineConfig;
 
@@ -19,7 +19,7 @@ impl EngineKind for Software {
         Abilities {
             inputs: PARSED_INPUTS,
             keys: KeyAbility::Any,
-            state_words: STATE_WORDS[STATE_WORDS.len() - 1],
+            state_words: MOST_STATE_WORDS,
             cuts_on_gap: true,
             evicts_on_end: true,
             ordered: true,

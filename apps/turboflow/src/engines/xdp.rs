@@ -10,7 +10,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
-use toml::de::{DeTable, Deserializer, Error};
+use toml::de::{DeTable, Error};
 use turboflow_engine::Abilities;
 use turboflow_merge::Layout;
 use turboflow_run::{EngineConfig, PipelineConfig, RunConfig};
@@ -124,21 +124,13 @@ pub(super) struct XdpOptions {
     unparsed_to: Option<PathBuf>,
 }
 
-const fn option(flag: &'static str, name: &'static str, example: &'static str) -> EngineOption {
-    EngineOption {
-        flag,
-        section: "engine.xdp",
-        name,
-        example,
-    }
-}
-
-const MODE: &EngineOption = &option("xdp-mode", "mode", "\"native\"");
-const TABLE: &EngineOption = &option("table", "table", "\"row-lock\"");
-const CLOCK: &EngineOption = &option("xdp-clock", "clock", "\"coarse\"");
-const DROP: &EngineOption = &option("xdp-drop", "drop", "true");
-const REPLACE: &EngineOption = &option("replace", "replace", "true");
-const UNPARSED_TO: &EngineOption = &option(
+const MODE: &EngineOption = &EngineOption::of("engine.xdp", "xdp-mode", "mode", "\"native\"");
+const TABLE: &EngineOption = &EngineOption::of("engine.xdp", "table", "table", "\"row-lock\"");
+const CLOCK: &EngineOption = &EngineOption::of("engine.xdp", "xdp-clock", "clock", "\"coarse\"");
+const DROP: &EngineOption = &EngineOption::of("engine.xdp", "xdp-drop", "drop", "true");
+const REPLACE: &EngineOption = &EngineOption::of("engine.xdp", "replace", "replace", "true");
+const UNPARSED_TO: &EngineOption = &EngineOption::of(
+    "engine.xdp",
     "unparsed-to",
     "unparsed-to",
     "\"/var/lib/turboflow/unparsed.pcap\"",
@@ -174,15 +166,15 @@ impl EngineKind for Xdp {
     }
 
     fn check_written(&self, table: Spanned<DeTable<'_>>) -> Result<(), Error> {
-        XdpOptions::deserialize(Deserializer::from(table)).map(drop)
+        options::check::<XdpOptions>(table)
     }
 
     fn normalise(&self, config: &mut EngineConfig) -> anyhow::Result<()> {
-        options::put(&options::read::<XdpOptions>(config)?, config)
+        options::normalise::<XdpOptions>(config)
     }
 
     fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
-        Ok(Some(Box::new(options::read::<XdpOptions>(&run.engine)?)))
+        options::setup::<XdpOptions>(run)
     }
 }
 

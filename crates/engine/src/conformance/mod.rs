@@ -58,7 +58,5 @@ pub use plain::{PlainEngine, PlainEngines, plain};
 pub use report::{Check, Outcome, Report};
 pub use sequences::{Sequence, hand_made};
 pub use setup::{Setup, TABLES};
-pub use subject::{
-    Arrival, Aspect, Event, Lane, LeftOut, MOST_STATE_WORDS, Observed, Record, Subject, Told,
-};
+pub use subject::{Arrival, Aspect, Event, Lane, LeftOut, Observed, Record, Subject, Told};
 pub use suite::{Reference, Suite};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A microflow table in the simplest code: the golden model of the golden model.
 
-use turboflow_merge::{Base, KeyHasher, Marks, MicroflowRecord, Plan};
+use turboflow_merge::{Base, KeyHasher, MOST_STATE_WORDS, Marks, MicroflowRecord, Plan};
 use turboflow_record::{Input, InputSet};
 
-use super::{InProcess, MOST_STATE_WORDS};
+use super::InProcess;
 use crate::{Abilities, EvictAll, Evicted, KeyAbility, PacketEngine, PacketEngines};
 
 /// The subject that packet engines are compared with.

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An engine under test, and what it output.
 
-use turboflow_merge::{Layout, MicroflowRecord, WORDS_WIDE};
+use turboflow_merge::{Layout, MOST_STATE_WORDS, MicroflowRecord, WORDS_WIDE};
 use turboflow_record::{InputValues, Packet, Rejected};
 
 use super::Setup;
 use crate::{Abilities, EngineCounters, EngineError};
-
-/// The largest state of a record, in words.
-pub const MOST_STATE_WORDS: usize = 504;
 
 /// A microflow record of any layout. Words that its layout does not use are zero.
 pub type Record = MicroflowRecord<WORDS_WIDE, MOST_STATE_WORDS>;

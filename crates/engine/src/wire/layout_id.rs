@@ -3,18 +3,13 @@
 
 use std::fmt::Write;
 
-use turboflow_merge::{KeySteps, Layout, StateContent, StateStep};
+use turboflow_merge::{KeySteps, Layout, StateContent, StateStep, fnv_1a};
 use turboflow_record::KeyField;
 
 /// The layout id: the 64-bit FNV-1a hash of [`describe_layout`].
 #[must_use]
 pub fn layout_id(layout: &Layout) -> u64 {
-    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let text = describe_layout(layout);
-    text.bytes().fold(OFFSET, |id, byte| {
-        (id ^ u64::from(byte)).wrapping_mul(PRIME)
-    })
+    fnv_1a(describe_layout(layout).as_bytes())
 }
 
 /// A text that describes the records of a layout: version, key, and the content of every word of

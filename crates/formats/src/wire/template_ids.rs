@@ -6,6 +6,8 @@
 //! templates by their numbers. With numbers in order of occurrence it would read the records of one
 //! exporter by a template of the other, without an error.
 
+use turboflow_merge::fnv_1a;
+
 use super::options::FIRST_FLOW_TEMPLATE;
 use super::shape::{Part, Shape, Shapes};
 
@@ -28,7 +30,7 @@ impl TemplateIds {
         let exact = shapes.count(Part::Whole);
         let all = exact.saturating_add(shapes.count(Part::Families));
         Self {
-            start: hash(fields),
+            start: fnv_1a(fields),
             exact: (all <= NUMBERS && !shapes.overflows).then_some(exact),
             taken: Vec::new(),
         }
@@ -47,7 +49,7 @@ impl TemplateIds {
             (Some(_), true) => shapes.index(shape, Part::Whole),
             (Some(exact), false) => exact + shapes.index(shape, Part::Families),
             // Two of the few templates of an exporter seldom meet. Then the later one moves on.
-            (None, _) => return self.free(hash(fields)),
+            (None, _) => return self.free(fnv_1a(fields)),
         };
         number(self.start.wrapping_add(place))
     }
@@ -63,14 +65,4 @@ impl TemplateIds {
 
 const fn number(place: u64) -> u16 {
     FIRST_FLOW_TEMPLATE + (place % NUMBERS) as u16
-}
-
-/// FNV-1a, which gives the same number on every machine.
-///
-/// # Source
-/// RFC 9923, section 2.
-fn hash(octets: &[u8]) -> u64 {
-    octets.iter().fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
-        (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks whether a definition can be laid out, with or without biflows.
 
-use super::{KeyPlan, STATE_WORDS, WORDS_WIDE, Words, counterpart, feature_columns};
+use super::{
+    KeyPlan, MOST_STATE_WORDS, STATE_WORDS, WORDS_WIDE, Words, counterpart, feature_columns,
+};
 use turboflow_record::{Definition, Fault, Input, InvalidDefinition, KeyField, Place};
-
-/// The largest state of a record, in words.
-const MAX_WORDS: usize = STATE_WORDS[STATE_WORDS.len() - 1];
 
 /// Checks that features of the direction are used in biflows only, and that a biflow's key is
 /// symmetric.
@@ -69,7 +68,7 @@ pub(super) fn check_size(
     size.ok_or_else(|| {
         let fault = Fault::TooLarge {
             needed,
-            room: MAX_WORDS,
+            room: MOST_STATE_WORDS,
         };
         let place = Place::Feature(first_without_room(definition, biflow), "op");
         InvalidDefinition::new(place, &definition.features, fault)
@@ -83,7 +82,7 @@ fn first_without_room(definition: &Definition, biflow: bool) -> usize {
         let key = definition.key.clone();
         let mut words = Words::default();
         feature_columns(&Definition { key, features }, biflow, &mut words);
-        words.count() <= MAX_WORDS
+        words.count() <= MOST_STATE_WORDS
     };
     // From below: a few features fill a record, while a file may have thousands.
     (1..=definition.features.len()).take_while(fits).count()

@@ -56,6 +56,9 @@ pub const WORDS_WIDE: usize = 16;
 /// default definition need 24 words, or 8 in the two-way form.
 pub const STATE_WORDS: [usize; 6] = [0, 8, 24, 56, 120, 504];
 
+/// The largest of [`STATE_WORDS`].
+pub const MOST_STATE_WORDS: usize = STATE_WORDS[STATE_WORDS.len() - 1];
+
 /// Records are exported in runs of this many, whose buffers fit into the L1 cache.
 const ROWS_AT_ONCE: usize = 256;
 

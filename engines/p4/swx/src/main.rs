@@ -9,10 +9,7 @@
 
 #[cfg(feature = "dpdk")]
 mod pipeline;
-#[cfg_attr(
-    not(feature = "dpdk"),
-    allow(dead_code, reason = "what reads a .spec is tested")
-)]
+#[cfg(any(feature = "dpdk", test))]
 mod spec;
 
 use std::process::ExitCode;

@@ -147,7 +147,7 @@ impl FlowWriter for Kept {
     }
 }
 
-fn run(config: &PipelineConfig, source: Source) -> Run {
+pub(crate) fn run(config: &PipelineConfig, source: Source, stop: &Stop) -> Run {
     let (sender, receiver) = channel();
     let output = Output {
         name: "kept".to_owned(),
@@ -156,7 +156,7 @@ fn run(config: &PipelineConfig, source: Source) -> Run {
     };
     let controls = Controls {
         limits: Limits::default(),
-        stop: &Stop::new(),
+        stop,
         snapshots: &Snapshots::new(),
     };
     let outputs = RunOutputs::fixed(vec![output]);
@@ -177,7 +177,11 @@ fn run(config: &PipelineConfig, source: Source) -> Run {
 
 pub(crate) fn flows_in_software(path: &Path) -> Run {
     let file = CaptureFile::open(path).unwrap();
-    run(&PipelineConfig::default(), Source::files(vec![file]))
+    run(
+        &PipelineConfig::default(),
+        Source::files(vec![file]),
+        &Stop::new(),
+    )
 }
 
 pub(crate) fn flows_on_pipeline(path: &Path, port: impl Port + 'static, slots: u32) -> Run {
@@ -200,5 +204,6 @@ pub(crate) fn flows_on_pipeline(path: &Path, port: impl Port + 'static, slots: u
         &layout,
         &replay_config,
     );
-    run(&config, Source::Engines(vec![Box::new(replay.unwrap())]))
+    let source = Source::Engines(vec![Box::new(replay.unwrap())]);
+    run(&config, source, &Stop::new())
 }

@@ -2,7 +2,9 @@
 //! The P4 program for bmv2's `simple_switch`, run from its compiled JSON.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
+mod chip;
 mod expression;
+mod live;
 mod ports;
 mod program;
 mod queue;

@@ -13,7 +13,7 @@ use turboflow_merge::Layout;
 use turboflow_run::{PipelineConfig, RunConfig, wall_ns};
 
 use super::files::Captures;
-use super::{OpenEngines, P4Options, PROGRAM};
+use super::{OpenEngines, P4Options, PIPELINE, PROGRAM};
 use crate::interfaces;
 use crate::keys::Key;
 use crate::log::say;
@@ -37,6 +37,33 @@ pub(super) struct Plan {
     spec: Option<Cow<'static, str>>,
 }
 
+/// Checks that there is one pipeline for what is to be metered.
+fn check_source(options: &P4Options, run: &RunConfig) -> anyhow::Result<()> {
+    let here = Key::Of(PIPELINE).with("swx");
+    let elsewhere = Key::CpuPorts.with("IFACE");
+    match (options.pipeline, &run.source.cpu_ports[..]) {
+        (None, []) => bail!("engine `p4` needs a pipeline: add {here}, or {elsewhere}"),
+        (Some(_), [_, ..]) => bail!("{here} and {} exclude each other", Key::CpuPorts),
+        (Some(_), []) if run.source.files.is_empty() => {
+            bail!("{here} meters captures: add {}", Key::Files.with("FILE"))
+        }
+        (None, [_, _, ..]) if !run.source.files.is_empty() => {
+            bail!(
+                "captures are sent to one pipeline: name one {}",
+                Key::CpuPorts
+            )
+        }
+        _ => {}
+    }
+    if options.program.is_some() && options.pipeline.is_none() {
+        bail!(
+            "{} is for {here}: a switch is loaded with its own tools",
+            Key::Of(PROGRAM)
+        );
+    }
+    Ok(())
+}
+
 /// Checks everything that can be checked before anything is opened.
 pub(super) fn plan(
     options: &P4Options,
@@ -44,6 +71,7 @@ pub(super) fn plan(
     config: &PipelineConfig,
     layout: &Layout,
 ) -> anyhow::Result<Plan> {
+    check_source(options, run)?;
     // On this machine there is no queue to be met.
     let record = match options.pipeline {
         Some(_) => P4Record::new(&config.definition, layout),

@@ -10,7 +10,7 @@ use turboflow_engine::conformance::{
     Subject, Suite, TABLES, hand_made, plain,
 };
 use turboflow_engine::{Abilities, EngineError};
-use turboflow_engine_p4::{Came, Frames, P4Record, Replay, ReplayConfig, abilities};
+use turboflow_engine_p4::{ABILITIES, Came, Frames, P4Record, Replay, ReplayConfig};
 use turboflow_engine_software::{Sizing, SoftwareEngines};
 use turboflow_merge::Layout;
 use turboflow_packet::{Frame, LinkType, Parser, ParserConfig};
@@ -45,7 +45,7 @@ impl OpenRemote for Pipeline {
     type Engine = Replay;
 
     fn abilities(&self) -> Abilities {
-        abilities()
+        ABILITIES
     }
 
     fn left_out(&self) -> &[LeftOut] {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `tna/` sends and takes, made of what `v1model/` does: words of 32 bits, no list of slots, a
+//! clock of 48 bits that cannot be set, and counters that begin anew.
+
+use crate::switch::Switch;
+
+const OUTER_BYTES: usize = 14;
+const REPORT_AT: usize = OUTER_BYTES;
+const BODY_AT: usize = OUTER_BYTES + 16;
+const LANE_AT: usize = OUTER_BYTES;
+const SETTINGS_AT: usize = LANE_AT + 24;
+
+const KIND_SWEEP: u8 = 1;
+const KIND_SETTINGS: u8 = 3;
+const FLAG_SLOT: u8 = 2;
+const CAUSE_STATUS: u8 = 4;
+const CAUSE_PUNTED: u8 = 5;
+const ABILITY_WRAPS: u8 = 4;
+
+/// Slots of each table.
+pub(crate) const SLOTS: u32 = 64;
+/// The first slot for IPv6 of the program.
+const FIRST_V6_SLOT: u32 = 1 << 16;
+const CELL_SHIFT: u32 = 29;
+/// What a counter has counted before: it soon begins anew.
+const COUNTED_BEFORE: u32 = u32::MAX - 100;
+
+/// Whether the chip would take this command; makes it one for the program.
+pub(crate) fn adapt_command(bytes: &mut [u8], switch: &Switch) -> bool {
+    let [kind, flags] = [bytes[LANE_AT], bytes[LANE_AT + 1]];
+    match kind {
+        KIND_SWEEP if flags & FLAG_SLOT == 0 => return false,
+        KIND_SWEEP => {
+            let slot = number(bytes, LANE_AT + 4) % (2 * SLOTS);
+            let slot = match slot.checked_sub(SLOTS) {
+                None => slot,
+                Some(v6) => FIRST_V6_SLOT + v6,
+            };
+            let cell = ((switch.now_us * 1000) >> CELL_SHIFT) as u32 + 1;
+            set(bytes, LANE_AT + 4, slot);
+            set(bytes, LANE_AT + 12, cell);
+        }
+        KIND_SETTINGS => {
+            bytes[SETTINGS_AT + 16..SETTINGS_AT + 24].fill(0);
+            set(bytes, SETTINGS_AT + 24, SLOTS - 1);
+            set(bytes, SETTINGS_AT + 28, 1);
+        }
+        _ => {}
+    }
+    true
+}
+
+/// The report as the chip would send it.
+pub(crate) fn adapt_report(mut bytes: Vec<u8>) -> Vec<u8> {
+    // The clock's bits.
+    bytes[REPORT_AT + 8..REPORT_AT + 10].fill(0);
+    match bytes[REPORT_AT + 1] {
+        CAUSE_STATUS => {
+            let status = &mut bytes[BODY_AT..];
+            set(status, 16, SLOTS);
+            status[20..24].copy_from_slice(&[0, ABILITY_WRAPS, 0, 32]);
+            status[24..28].fill(0);
+            for counter in [32, 40] {
+                let counted = number(status, counter + 4).wrapping_add(COUNTED_BEFORE);
+                set(status, counter, 0);
+                set(status, counter + 4, counted);
+            }
+            status[48..].fill(0);
+            bytes
+        }
+        CAUSE_PUNTED => bytes,
+        _ => {
+            let words = bytes.split_off(BODY_AT);
+            let (key, folds) = words.split_at(40);
+            let version = key[39];
+            bytes[REPORT_AT + 3] = version;
+            let unused = if version == 4 { 12 } else { 0 };
+            bytes.extend(&key[unused..16]);
+            bytes.extend(&key[16 + unused..32]);
+            bytes.extend(&key[34..39]);
+            bytes.extend([0; 3]);
+            for word in folds.chunks_exact(8) {
+                bytes.extend(&word[4..]);
+            }
+            // The copy of a frame is longer than its report.
+            bytes
+        }
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+fn set(bytes: &mut [u8], at: usize, number: u32) {
+    bytes[at..at + 4].copy_from_slice(&number.to_be_bytes());
+}
