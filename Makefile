@@ -41,9 +41,9 @@ run: build ## Meter a capture and look at it: samples/office.pcap, or CAPTURE=FI
 test: set-up test-tools ## All tests: units, properties, goldens, real captures, doc tests, house rules
 	scripts/run-tests.sh --workspace $(FEATURES) $(LAB_FEATURES) $(DPDK_FEATURES)
 
-build: set-up ## The turboflow program, optimised: target/release/turboflow
+build: set-up ## The turboflow program, optimised: target/release/turboflow, with turboflow-swx where libdpdk-dev is
 	@test -e $(TURBOFLOW) || echo "make: building the program, 2 to 3 minutes on two processors the first time" >&2
-	cargo build --release --package turboflow $(FEATURES)
+	cargo build --release --package turboflow $(FEATURES) $(if $(DPDK_FEATURES),--package turboflow-swx $(DPDK_FEATURES))
 	@$(SAY_LEFT_OUT)
 
 deb: build ## A Debian package: target/turboflow_VERSION_ARCH.deb

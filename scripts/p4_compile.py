@@ -61,9 +61,6 @@ class Target(NamedTuple):
 
 # Inputs of features that are known behind a queue alone.
 QUEUE_INPUTS = {"egress_interface", "hop_latency", "queue_depth"}
-# Inputs that only the switch's program sees.
-TOFINO_INPUTS = {"gap"}
-
 
 TARGETS = [
     # The pass copies every use of a variable into a variable of its own, and DPDK's pipeline addresses the first 256
@@ -78,6 +75,9 @@ TARGETS = [
     Target("v1model", "p4c-bm2-ss", ["--std", "p4-16"], "v1model/{name}.json", without_places),
     Target(
         "v1model", "p4c-bm2-ss", ["--std", "p4-16", "-DINLINE"], "v1model/{name}-inline.json", without_places
+    ),
+    Target(
+        "v1model", "p4c-bm2-ss", ["--std", "p4-16", "-DBATCH"], "v1model/{name}-batch.json", without_places
     ),
     Target(
         "v1model",
@@ -169,7 +169,7 @@ def main() -> int:
         for definition in definitions:
             artefact = target.artefact.format(name=definition)
             inputs = inputs_of(definition)
-            is_of_target = bool(inputs & QUEUE_INPUTS) == target.is_behind_queue and not inputs & TOFINO_INPUTS
+            is_of_target = bool(inputs & QUEUE_INPUTS) == target.is_behind_queue
             if not is_of_target or only and artefact not in only:
                 continue
             if installed(target.compiler):

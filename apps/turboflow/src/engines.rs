@@ -85,8 +85,7 @@ pub(crate) trait EngineKind: Sync {
         &[]
     }
 
-    /// Whether it meters interfaces, as services and the live screen do. Others have a source of
-    /// their own.
+    /// Whether it meters interfaces. Others have a source of their own.
     fn meters_interfaces(&self) -> bool {
         true
     }
@@ -99,6 +98,11 @@ pub(crate) trait EngineKind: Sync {
     /// Whether it is elsewhere, and reached over an interface (`--cpu-port`).
     fn has_cpu_ports(&self) -> bool {
         false
+    }
+
+    /// Whether it meters traffic as it comes, as services and the live screen do.
+    fn meters_live(&self) -> bool {
+        self.meters_interfaces() || self.has_cpu_ports()
     }
 
     /// `[engine.NAME]` with every default.
@@ -246,10 +250,10 @@ fn values(is_shown: impl Fn(&dyn EngineKind) -> bool) -> impl Iterator<Item = Po
     })
 }
 
-/// Hides engines that do not meter interfaces, and their options, from the help of a command that
-/// refuses them.
+/// Hides engines that do not meter live traffic, and options for captures, from the help of a
+/// command that refuses them.
 pub(crate) fn hide_other_sources(command: clap::Command) -> clap::Command {
-    let shown = values(|engine| engine.meters_interfaces());
+    let shown = values(|engine| engine.meters_live());
     let command = command.mut_arg("engine", |arg| {
         arg.value_parser(PossibleValuesParser::new(shown))
     });

@@ -48,10 +48,12 @@ pub(crate) fn check_rings(run: &RunConfig) -> anyhow::Result<()> {
 
 /// Reports an interface that has an invalid name, or that would be metered twice.
 pub(crate) fn check_names(run: &RunConfig) -> anyhow::Result<()> {
-    for (index, name) in run.source.interfaces.iter().enumerate() {
-        Interface::check_name(name)?;
-        if run.source.interfaces[..index].contains(name) {
-            bail!("interface {name} is named twice: its packets would be metered twice");
+    for names in [&run.source.interfaces, &run.source.cpu_ports] {
+        for (index, name) in names.iter().enumerate() {
+            Interface::check_name(name)?;
+            if names[..index].contains(name) {
+                bail!("interface {name} is named twice: its packets would be metered twice");
+            }
         }
     }
     Ok(())
@@ -59,14 +61,16 @@ pub(crate) fn check_names(run: &RunConfig) -> anyhow::Result<()> {
 
 /// Interfaces that do not exist.
 pub(crate) fn absent(run: &RunConfig) -> Vec<&str> {
-    let names = run.source.interfaces.iter().map(String::as_str);
+    let names = run.source.interfaces.iter().chain(&run.source.cpu_ports);
+    let names = names.map(String::as_str);
     names.filter(|name| kernel_name(name).is_none()).collect()
 }
 
 /// The run with the kernel's own name for each alternative name of an interface.
 pub(crate) fn with_kernel_names(run: &RunConfig) -> RunConfig {
     let mut run = run.clone();
-    for name in &mut run.source.interfaces {
+    let source = &mut run.source;
+    for name in source.interfaces.iter_mut().chain(&mut source.cpu_ports) {
         // Names of no interface are reported where it is opened.
         if let Some(own) = kernel_name(name) {
             *name = own;

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use turboflow_engine_p4::{P4Record, SOURCES};
 use turboflow_merge::Layout;
-use turboflow_record::Definition;
+use turboflow_record::{Definition, Input};
 
 use crate::exit::{Outcome, print};
 use crate::record::{AvailableInputs, read_definition};
@@ -74,13 +74,34 @@ impl Target {
         }
     }
 
-    /// The command of its open compiler.
-    const fn compiler(self) -> &'static str {
-        match self {
-            Self::Pna => "p4c-dpdk --arch pna --excludeMidendPasses P4::LocalCopyPropagation",
-            Self::Tna => "p4c --target tofino --arch tna",
-            Self::V1model => "p4c-bm2-ss",
+    /// The command of its open compiler, for a record with what is known behind a queue or not.
+    const fn compiler(self, is_behind_queue: bool) -> &'static str {
+        match (self, is_behind_queue) {
+            (Self::Pna, _) => "p4c-dpdk --arch pna --excludeMidendPasses P4::LocalCopyPropagation",
+            (Self::Tna, false) => "p4c --target tofino --arch tna",
+            (Self::Tna, true) => "p4c --target tofino --arch tna -DQUEUE_FEATURES",
+            (Self::V1model, false) => "p4c-bm2-ss",
+            (Self::V1model, true) => "p4c-bm2-ss -DBEHIND_QUEUE",
         }
+    }
+
+    /// The words of a record, unless the program cannot have them.
+    fn record(self, definition: &Definition, layout: &Layout) -> anyhow::Result<P4Record> {
+        let record = match self {
+            Self::Pna => P4Record::new(definition, layout),
+            Self::Tna | Self::V1model => P4Record::behind_queue(definition, layout),
+        };
+        let record =
+            record.map_err(|lacking| anyhow!("this pipeline does not support {lacking}"))?;
+        let mut features = record.features().iter();
+        if self == Self::Tna && features.any(|feature| feature.of == Input::EgressInterface) {
+            // The table comes by the CPU's port again, where the port is another.
+            bail!(
+                "this pipeline does not support the input `{}`",
+                Input::EgressInterface.name()
+            );
+        }
+        Ok(record)
     }
 }
 
@@ -92,12 +113,7 @@ pub(crate) fn run(args: &P4Args) -> anyhow::Result<Outcome> {
 fn generate(args: &GenerateP4Args) -> anyhow::Result<Outcome> {
     let (name, definition) = definition(args.definition.as_deref())?;
     let layout = Layout::compile(&definition, false)?;
-    let is_behind_queue = args.target != Target::Pna;
-    let record = match is_behind_queue {
-        true => P4Record::behind_queue(&definition, &layout),
-        false => P4Record::new(&definition, &layout),
-    };
-    let record = record.map_err(|lacking| anyhow!("this pipeline does not support {lacking}"))?;
+    let record = args.target.record(&definition, &layout)?;
     let target = args.target.folder();
     let own = SOURCES.iter().filter(|(path, _)| {
         let folder = path.split('/').next();
@@ -112,7 +128,7 @@ fn generate(args: &GenerateP4Args) -> anyhow::Result<Outcome> {
     print(&format!(
         "the program is in {folder}; compile it there:\n  cd {folder}/{target} && {} -I ../{records} \
          turboflow.p4\n",
-        args.target.compiler(),
+        args.target.compiler(record.needs_queue()),
         folder = args.folder.display(),
     ))?;
     Ok(Outcome::Well)

@@ -18,8 +18,8 @@ pub(crate) struct ChipClock {
 }
 
 impl ChipClock {
-    /// A time of the chip on this machine's clock. It must be less than 39 hours from the moment that
-    /// was read last.
+    /// A time of the chip on this machine's clock: less than 39 hours from the moment that was read
+    /// last.
     pub(crate) const fn wall_ns(&self, chip_ns: u64) -> u64 {
         let since_ns = chip_ns.wrapping_sub(self.chip_ns) << (u64::BITS - CLOCK_BITS);
         let since_ns = since_ns.cast_signed() >> (u64::BITS - CLOCK_BITS);

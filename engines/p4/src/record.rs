@@ -21,6 +21,8 @@ const KEY_WORDS: usize = 5;
 pub(crate) const KEY_BYTES: usize = 8 * KEY_WORDS;
 /// What a minimum that no definition asks for is in memory: the largest number.
 const NO_MINIMUM: u64 = 0;
+/// The state word of a smallest or largest value of nothing.
+const NO_EXTREME: u64 = u64::MAX;
 
 /// How a feature folds its input, by the name that the program has for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +103,16 @@ pub(crate) const QUEUE_INPUTS: InputSet =
 struct StateWord {
     from: usize,
     op: P4Op,
+    /// Whether the first packet has none.
+    is_of_gaps: bool,
+}
+
+impl StateWord {
+    const PACKETS: Self = Self {
+        from: 0,
+        op: P4Op::Sum,
+        is_of_gaps: false,
+    };
 }
 
 /// The words of a record.
@@ -158,13 +170,7 @@ impl P4Record {
             features: Vec::new(),
             shape: RecordShape::of(layout),
             base: BaseWords::default(),
-            state: vec![
-                StateWord {
-                    from: 0,
-                    op: P4Op::Sum
-                };
-                steps.words
-            ],
+            state: vec![StateWord::PACKETS; steps.words],
         };
         let asks_for = |op: &Op, of| {
             let mut features = definition.features.iter();
@@ -195,11 +201,11 @@ impl P4Record {
         &self.features
     }
 
-    /// Whether a feature folds an input that is known behind a queue alone.
+    /// Whether a feature folds what is known behind a queue alone.
     #[must_use]
     pub fn needs_queue(&self) -> bool {
         let mut features = self.features.iter();
-        features.any(|feature| QUEUE_INPUTS.contains(feature.of))
+        features.any(|feature| !INPUTS.contains(feature.of))
     }
 
     /// The number of 64-bit words of a record, its key included.
@@ -286,12 +292,8 @@ impl P4Record {
             // Of an input that every packet has: of packets.
             StateContent::Count => {
                 let counts = of.is_none_or(|of| inputs.contains(of) && is_of_all(of));
-                let word = StateWord {
-                    from: 0,
-                    op: P4Op::Sum,
-                };
                 return counts
-                    .then_some(word)
+                    .then_some(StateWord::PACKETS)
                     .ok_or_else(|| fold("the number of packets"));
             }
             StateContent::BitOr => P4Op::BitOr,
@@ -306,6 +308,9 @@ impl P4Record {
             StateContent::WideSum => return Err(fold("a sum of 128 bits")),
         };
         let of = of.ok_or_else(|| fold("a fold"))?;
+        if of == Input::Gap {
+            return self.gaps(op, inputs).ok_or_else(|| fold("this fold"));
+        }
         if !inputs.contains(of) || !is_of_all(of) {
             return Err(Unsupported::Input(of));
         }
@@ -313,10 +318,26 @@ impl P4Record {
             (P4Op::Sum, Input::IpLength) => 1,
             (P4Op::Min | P4Op::First, Input::Timestamp) => 2,
             (P4Op::Max, Input::Timestamp) => 3,
+            // Where packets are metered in the order of their times.
+            (P4Op::Last, Input::Timestamp) if is_in_order(inputs) => 3,
             (_, Input::Timestamp) => return Err(fold("another fold")),
             _ => self.word_of(P4Feature { op, of }),
         };
-        Ok(StateWord { from, op })
+        Ok(StateWord {
+            from,
+            op,
+            is_of_gaps: false,
+        })
+    }
+
+    /// The word of a fold of the time between packets, if the pipeline measures it.
+    fn gaps(&mut self, op: P4Op, inputs: InputSet) -> Option<StateWord> {
+        let of = Input::Gap;
+        (op == P4Op::Max && is_in_order(inputs)).then(|| StateWord {
+            from: self.word_of(P4Feature { op, of }),
+            op,
+            is_of_gaps: true,
+        })
     }
 
     /// Appends the record made of these bytes: as many as [`P4Record::words`] has. Returns its
@@ -369,7 +390,10 @@ impl P4Record {
         let state = self
             .state
             .iter()
-            .map(|step| encoded(step.op, word(step.from)));
+            .map(|step| match step.is_of_gaps && base[0] == 1 {
+                true => NO_EXTREME,
+                false => encoded(step.op, word(step.from)),
+            });
         let mut row = Vec::with_capacity(self.shape.words_v6());
         row.extend(base);
         row.extend(state);
@@ -409,6 +433,11 @@ const fn addresses_v4(source: [u8; 8], destination: [u8; 8]) -> u64 {
     let [_, _, _, _, a, b, c, d] = source;
     let [_, _, _, _, e, f, g, h] = destination;
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// Whether packets come in the order of their times: to a queue they do, those of captures may not.
+const fn is_in_order(inputs: InputSet) -> bool {
+    inputs.contains(Input::QueueDepth)
 }
 
 /// Whether every packet that the pipeline meters has this input.

@@ -28,6 +28,7 @@ sources! {
     "tna/parser.p4"
     "tna/status.p4"
     "tna/turboflow.p4"
+    "v1model/batch.p4"
     "v1model/classify.p4"
     "v1model/headers.p4"
     "v1model/microflows.p4"

@@ -52,11 +52,12 @@ fn sha256(path: &Path) -> String {
 }
 
 /// The record definitions that programs come compiled with, and their artefacts.
-fn definitions() -> [(&'static str, Definition, &'static [&'static str]); 3] {
+fn definitions() -> [(&'static str, Definition, &'static [&'static str]); 4] {
     let everywhere = &[
         "pna/default.spec",
         "v1model/default.json",
         "v1model/default-inline.json",
+        "v1model/default-batch.json",
     ];
     [
         ("default", Definition::default(), everywhere),
@@ -68,6 +69,11 @@ fn definitions() -> [(&'static str, Definition, &'static [&'static str]); 3] {
                 "v1model/paper_four.json",
                 "v1model/paper_four-inline.json",
             ],
+        ),
+        (
+            "paper_eight",
+            written("paper_eight"),
+            &["v1model/paper_eight.json"],
         ),
         ("queue", written("queue"), &["v1model/queue.json"]),
     ]

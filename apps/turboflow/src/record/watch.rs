@@ -38,7 +38,7 @@ impl Watched {
         let sizes = settings.sizes();
         memory::check_start(&settings.config, &sizes)?;
         let kind = engines::kind_of(run)?;
-        if !kind.meters_interfaces() {
+        if !kind.meters_live() {
             let name = kind.abilities().name;
             bail!(
                 "engine `{name}` is for `turboflow record`: leave out {}",

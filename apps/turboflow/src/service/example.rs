@@ -148,7 +148,7 @@ fn comment(command: &Command, key: Key) -> String {
     let own = OTHER_DESCRIPTIONS.iter().find(|(its, _)| *its == key);
     let mut words = own.map_or_else(|| help(command, key), |(_, words)| (*words).to_owned());
     if key == Key::Engine {
-        for engine in engines::all().filter(|engine| engine.meters_interfaces()) {
+        for engine in engines::all().filter(|engine| engine.meters_live()) {
             words += &format!("; `{}`: {}", engine.abilities().name, engine.about());
         }
     }

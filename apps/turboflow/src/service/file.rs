@@ -225,10 +225,10 @@ fn understood(
         what: error.to_string(),
     };
     let kind = engines::kind_of(&run).map_err(in_words)?;
-    if !kind.meters_interfaces() {
+    if !kind.meters_live() {
         let name = kind.abilities().name;
         let what =
-            format!("engine `{name}` is for `turboflow record`: a service meters interfaces");
+            format!("engine `{name}` is for `turboflow record`: a service meters live traffic");
         return Err(in_words(anyhow::Error::msg(what)));
     }
     for engine in engines::all() {

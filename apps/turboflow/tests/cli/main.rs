@@ -16,6 +16,7 @@ mod log;
 #[cfg(target_os = "linux")]
 mod loss;
 mod outputs;
+mod p4;
 mod package;
 mod pipes;
 mod plan;

@@ -25,8 +25,18 @@ header record_t {
     RECORD_WORDS
 }
 
+#ifdef BATCH
+// Records that wait for the tenth: batch.p4.
+#define WAITING_MOST 9
+#define FOR_ALL_WAITING(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8)
+#endif
+
 struct headers_t {
     outer_t outer;
+#ifdef BATCH
+#define WAITING_HEADERS(at) report_t waiting_report_##at; record_t waiting_##at;
+    FOR_ALL_WAITING(WAITING_HEADERS)
+#endif
     report_t report;
     record_t record;
     status_t status;
@@ -86,10 +96,14 @@ struct metadata_t {
     bit<64> ttl;
     bit<64> tos;
     bit<64> tcp;
+    bit<64> gap; // since the flow's last packet, in ns; 0 at first
     // Those that are known behind the queue: -DBEHIND_QUEUE.
     @field_list(OF_COPY) bit<64> queue_depth; // packets in the queue when this one came to it
     @field_list(OF_COPY) bit<64> hop_latency; // in ns
     @field_list(OF_COPY) bit<64> egress_interface;
+#ifdef BATCH
+    bit<32> waiting; // records that go out before this one
+#endif
     // The report.
     @field_list(OF_REPORT) bit<8> cause; // 0 for none
     @field_list(OF_REPORT) bit<32> sequence;

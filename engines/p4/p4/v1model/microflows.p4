@@ -129,6 +129,10 @@ control Microflows(inout headers_t hdr, inout metadata_t md) {
                 && md.resident.destination_high == md.key.destination_high;
             bool joins = is_same_key && md.word_before == CELL_WORD(md.cell, 0)
                 && md.time_ns >= md.resident.first_ns && md.tcp & STARTS_WITH_SYN == 0;
+            md.gap = 0;
+            if (joins && md.time_ns > md.resident.last_ns) {
+                md.gap = md.time_ns - md.resident.last_ns;
+            }
             // Whether anything may join after this packet.
             bit<32> closed = (bit<32>) (md.flags & FLAG_LATE);
             if (md.flags & FLAG_CUT_AT_ENDS != 0 && md.tcp & (TCP_FIN | TCP_RST) != 0) {

@@ -7,6 +7,8 @@
 // -DINLINE: every frame is passed on, and a clone becomes the report. The clone session has to be
 // set, once: `mirroring_add 100 64` in simple_switch_CLI.
 //
+// -DBATCH, of a tap: ten records leave in one frame.
+//
 // -DBEHIND_QUEUE: every frame is passed on, and a copy of what leaves by a port is metered, with
 // what the frame met in the queue. The table stays in ingress, which is one thread: ports share
 // those of egress, where a record could be torn. The copies take the way through the CPU port's
@@ -30,6 +32,12 @@
 #include "classify.p4"
 #include "microflows.p4"
 #include "status.p4"
+#ifdef BATCH
+#if defined(INLINE) || defined(BEHIND_QUEUE)
+#error "a copy of a frame that goes on carries one record: -DBATCH is for a tap"
+#endif
+#include "batch.p4"
+#endif
 
 control NoChecksum(inout headers_t hdr, inout metadata_t md) {
     apply { }
@@ -61,6 +69,9 @@ control Meter(inout headers_t hdr, inout metadata_t md, inout standard_metadata_
     Classify() classify;
     Microflows() microflows;
     Counts() counts;
+#ifdef BATCH
+    Batch() batch;
+#endif
 #if defined(INLINE) || defined(BEHIND_QUEUE)
     Forward() forward;
 #endif
@@ -94,6 +105,9 @@ control Meter(inout headers_t hdr, inout metadata_t md, inout standard_metadata_
             if (md.cause != 0) {
                 number();
             }
+#ifdef BATCH
+            batch.apply(hdr, md);
+#endif
         }
 #ifdef INLINE
         if (standard.ingress_port != CPU_PORT) {
@@ -149,6 +163,11 @@ control Report(inout headers_t hdr, inout metadata_t md, inout standard_metadata
 #define STATUS_BYTES 88
 #define COUNT_WORD(op, name, input) + 8
 #define RECORD_BYTES (10 * 8 RECORD_FEATURES(COUNT_WORD))
+#ifdef BATCH
+#define BYTES_BEFORE (OUTER_BYTES + md.waiting * (REPORT_BYTES + RECORD_BYTES))
+#else
+#define BYTES_BEFORE OUTER_BYTES
+#endif
 
     apply {
 #ifdef BEHIND_QUEUE
@@ -166,10 +185,10 @@ control Report(inout headers_t hdr, inout metadata_t md, inout standard_metadata
             if (md.cause < CAUSE_STATUS) {
                 report(0);
                 record();
-                truncate(OUTER_BYTES + REPORT_BYTES + RECORD_BYTES);
+                truncate(BYTES_BEFORE + REPORT_BYTES + RECORD_BYTES);
             } else if (md.cause == CAUSE_STATUS) {
                 report(0);
-                truncate(OUTER_BYTES + REPORT_BYTES + STATUS_BYTES);
+                truncate(BYTES_BEFORE + REPORT_BYTES + STATUS_BYTES);
             } else if (hdr.lane.isValid()) {
                 report(REPORT_HAS_LANE);
             } else {
@@ -182,6 +201,10 @@ control Report(inout headers_t hdr, inout metadata_t md, inout standard_metadata
 control FrameDeparser(packet_out packet, in headers_t hdr) {
     apply {
         packet.emit(hdr.outer);
+#ifdef BATCH
+#define EMIT_WAITING(at) packet.emit(hdr.waiting_report_##at); packet.emit(hdr.waiting_##at);
+        FOR_ALL_WAITING(EMIT_WAITING)
+#endif
         packet.emit(hdr.report);
         packet.emit(hdr.record);
         packet.emit(hdr.status);

@@ -11,15 +11,17 @@ use std::sync::{Arc, Mutex};
 use turboflow_capture::CaptureFile;
 use turboflow_engine_p4::{Came, Frames, LIVE_CELL_NS, Live, LiveConfig, P4Record, Port};
 use turboflow_packet::LinkType;
+use turboflow_record::Definition;
 use turboflow_run::{PipelineConfig, Source, Stop};
 use turboflow_testing::{Need, is_missing};
 
-use crate::TAP;
 use crate::chip::{self, adapt_command, adapt_report};
 use crate::support::{OfFile, Run, captures, run};
 use crate::switch::{CPU_PORT, Switch};
+use crate::{BATCH, PAPER_EIGHT, TAP};
 
 const PORT: u16 = 6;
+const COPY_SESSION: u128 = 101;
 const CAUSE_STATUS: u8 = 4;
 /// How far time goes on between two looks at the port.
 const STEP_NS: u64 = 200_000_000;
@@ -35,10 +37,33 @@ fn wall_ns() -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Machine {
     Switch,
+    /// A switch that batches reports.
+    Batch,
+    /// A switch that meters behind the queue.
+    Queue,
     /// With the chip's clock at the first frame.
     Chip {
         first_ns: u64,
     },
+}
+
+impl Machine {
+    const fn program(self) -> &'static str {
+        match self {
+            Self::Switch | Self::Chip { .. } => TAP,
+            Self::Batch => BATCH,
+            Self::Queue => PAPER_EIGHT,
+        }
+    }
+}
+
+/// A frame that comes to a port.
+#[derive(Clone, Debug)]
+struct Arrival {
+    time_ns: u64,
+    /// Frames that it meets in the queue.
+    queued: u32,
+    bytes: Vec<u8>,
 }
 
 /// What goes wrong.
@@ -55,7 +80,7 @@ struct InTime {
     switch: Switch,
     machine: Machine,
     faults: Faults,
-    frames: VecDeque<(u64, Vec<u8>)>,
+    frames: VecDeque<Arrival>,
     first_ns: u64,
     out: VecDeque<Vec<u8>>,
     sent: u64,
@@ -66,14 +91,18 @@ impl InTime {
     fn set_time(&mut self, now_ns: u64) {
         WALL_NS.store(now_ns, Ordering::Relaxed);
         let chip_ns = match self.machine {
-            Machine::Switch => 5_000_000,
+            Machine::Switch | Machine::Batch | Machine::Queue => 5_000_000,
             Machine::Chip { first_ns } => first_ns,
         };
         self.switch.now_us = (now_ns - self.first_ns + chip_ns) / 1000;
     }
 
     fn take_in(&mut self, port: u16, bytes: &[u8]) {
-        for (_, mut report) in self.switch.receive(port, bytes) {
+        for (to, mut report) in self.switch.receive(port, bytes) {
+            if to != CPU_PORT {
+                // It goes on.
+                continue;
+            }
             if let Machine::Chip { .. } = self.machine {
                 report = adapt_report(report);
             }
@@ -91,22 +120,23 @@ impl InTime {
 
     /// Time goes on. Frames come until it reaches the next look.
     fn go_on(&mut self) {
-        let Some((next_ns, _)) = self.frames.front() else {
+        let Some(next) = self.frames.front() else {
             self.set_time(wall_ns() + STEP_NS);
             return self.stop.ask();
         };
-        let is_silent = *next_ns > wall_ns() + 4 * STEP_NS;
+        let is_silent = next.time_ns > wall_ns() + 4 * STEP_NS;
         let step_ns = match is_silent {
             true => (4 * STEP_NS).max(self.faults.looks_away_ns),
             false => STEP_NS,
         };
         let until_ns = wall_ns() + step_ns;
-        while let Some((time_ns, _)) = self.frames.front()
-            && *time_ns <= until_ns
-            && let Some((time_ns, frame)) = self.frames.pop_front()
+        while let Some(frame) = self.frames.front()
+            && frame.time_ns <= until_ns
+            && let Some(frame) = self.frames.pop_front()
         {
-            self.set_time(time_ns);
-            self.take_in(PORT, &frame);
+            self.set_time(frame.time_ns);
+            self.switch.queue = (frame.queued, 0);
+            self.take_in(PORT, &frame.bytes);
         }
         self.set_time(until_ns);
     }
@@ -119,7 +149,8 @@ impl Port for InTime {
 
     fn send(&mut self, parts: &[&[u8]]) {
         let mut command = parts.concat();
-        if self.machine == Machine::Switch || adapt_command(&mut command, &self.switch) {
+        let is_chip = matches!(self.machine, Machine::Chip { .. });
+        if !is_chip || adapt_command(&mut command, &self.switch) {
             self.take_in(CPU_PORT, &command);
         }
     }
@@ -135,7 +166,7 @@ impl Port for InTime {
 }
 
 /// The frames of a capture that is in the order of time, with times in whole microseconds.
-fn frames(path: &Path) -> Option<Vec<(u64, Vec<u8>)>> {
+fn frames(path: &Path) -> Option<Vec<Arrival>> {
     let mut frames = Vec::new();
     let mut file = OfFile(CaptureFile::open(path).unwrap());
     let mut is_fit = true;
@@ -143,10 +174,14 @@ fn frames(path: &Path) -> Option<Vec<(u64, Vec<u8>)>> {
         is_fit &= frame.link_type == LinkType::Ethernet
             && frame.timestamp_ns.is_multiple_of(1000)
             && frame.bytes.len() == frame.wire_length_bytes as usize;
-        frames.push((frame.timestamp_ns, frame.bytes.to_vec()));
+        frames.push(Arrival {
+            time_ns: frame.timestamp_ns,
+            queued: 0,
+            bytes: frame.bytes.to_vec(),
+        });
     }) {}
-    let lasts_ns = frames.last()?.0.checked_sub(frames[0].0)?;
-    (is_fit && frames.is_sorted_by_key(|(time_ns, _)| *time_ns) && lasts_ns < 60_000_000_000)
+    let lasts_ns = frames.last()?.time_ns.checked_sub(frames[0].time_ns)?;
+    (is_fit && frames.is_sorted_by_key(|frame| frame.time_ns) && lasts_ns < 60_000_000_000)
         .then_some(frames)
 }
 
@@ -162,12 +197,11 @@ fn in_software(path: &Path) -> Run {
     run(&config(), Source::files(vec![file]), &Stop::new())
 }
 
-fn live(frames: Vec<(u64, Vec<u8>)>, machine: Machine, faults: Faults) -> Run {
+fn live(config: &PipelineConfig, frames: Vec<Arrival>, machine: Machine, faults: Faults) -> Run {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _clock_is_mine = ONE_AT_A_TIME.lock();
-    let config = config();
     let layout = config.compile().unwrap();
-    let record = P4Record::new(&config.definition, &layout).unwrap();
+    let record = P4Record::behind_queue(&config.definition, &layout).unwrap();
     let live_config = LiveConfig {
         slots: chip::SLOTS,
         cell_ns: config.timeouts.cell_ns(config.max_age_ns),
@@ -178,18 +212,19 @@ fn live(frames: Vec<(u64, Vec<u8>)>, machine: Machine, faults: Faults) -> Run {
     };
     let stop = Arc::new(Stop::new());
     let mut port = InTime {
-        switch: Switch::new(TAP),
+        switch: Switch::new(machine.program()),
         machine,
         faults,
-        first_ns: frames[0].0,
+        first_ns: frames[0].time_ns,
         frames: frames.into(),
         out: VecDeque::new(),
         sent: 0,
         stop: stop.clone(),
     };
+    port.switch.mirror_to_cpu(COPY_SESSION);
     port.set_time(port.first_ns);
     let engine = Live::open(Box::new(port), record, &layout, &live_config).unwrap();
-    run(&config, Source::Engines(vec![Box::new(engine)]), &stop)
+    run(config, Source::Engines(vec![Box::new(engine)]), &stop)
 }
 
 /// Not the start of a cell.
@@ -198,7 +233,7 @@ const UNALIGNED_NS: u64 = 1_234_567_000;
 const MANY: usize = 30;
 
 /// Captures with their frames.
-fn some_captures() -> impl Iterator<Item = (PathBuf, Vec<(u64, Vec<u8>)>)> {
+fn some_captures() -> impl Iterator<Item = (PathBuf, Vec<Arrival>)> {
     let with_frames = |path: PathBuf| frames(&path).map(|frames| (path, frames));
     captures().into_iter().filter_map(with_frames).take(MANY)
 }
@@ -211,12 +246,12 @@ fn records_of_ports_are_those_of_the_software_engine() {
     let mut compared = 0;
     for (path, frames) in some_captures() {
         let expected = in_software(&path);
-        let aligned_ns = frames[0].0 % LIVE_CELL_NS + (LIVE_CELL_NS << 5);
+        let aligned_ns = frames[0].time_ns % LIVE_CELL_NS + (LIVE_CELL_NS << 5);
         // The clock's bits end on the way.
         let ends_ns = (1 << 48) - 2 * UNALIGNED_NS;
         let chips = [aligned_ns, UNALIGNED_NS, ends_ns].map(|first_ns| Machine::Chip { first_ns });
-        for machine in [&[Machine::Switch], &chips[..]].concat() {
-            let found = live(frames.clone(), machine, Faults::default());
+        for machine in [&[Machine::Switch, Machine::Batch], &chips[..]].concat() {
+            let found = live(&config(), frames.clone(), machine, Faults::default());
             let name = format!("{machine:?}: {}", path.display());
             assert_eq!(expected.difference(&found), None, "{name}");
             assert_eq!(found.ledger.imbalances_at_the_end(), [], "{name}");
@@ -251,7 +286,7 @@ fn what_a_chip_loses_is_counted() {
         let (mut dropped, mut recorded) = (0, 0);
         for (path, frames) in some_captures() {
             let expected = in_software(&path).ledger;
-            let Run { ledger, .. } = live(frames, machine, faults);
+            let Run { ledger, .. } = live(&config(), frames, machine, faults);
             assert_eq!(ledger.imbalances_at_the_end(), [], "{}", path.display());
             assert_eq!(
                 ledger.packets_recorded + ledger.source_dropped,
@@ -266,5 +301,70 @@ fn what_a_chip_loses_is_counted() {
             dropped > 0 && recorded > 0,
             "{faults:?}: {dropped} {recorded}"
         );
+    }
+}
+
+/// A UDP packet from a port, of 28 bytes.
+fn udp(source: u16) -> Vec<u8> {
+    let ip = [0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0];
+    let ports = [source, 53, 8, 0].map(u16::to_be_bytes);
+    [
+        &[0; 12][..],
+        &[8, 0],
+        &ip,
+        &[1, 1, 1, 1, 2, 2, 2, 2],
+        ports.as_flattened(),
+    ]
+    .concat()
+}
+
+/// Many senders at once fill a queue (table 1): the flow records say who, and who had to wait.
+#[test]
+fn an_incast_is_in_the_flow_records() {
+    const STEADY: u16 = 1;
+    let mut frames: Vec<Arrival> = (0..1_000)
+        .map(|at| Arrival {
+            time_ns: LIVE_CELL_NS + 1_000_000 * at,
+            queued: 0,
+            bytes: udp(STEADY),
+        })
+        .collect();
+    // The senders of the incast are numbered from 100.
+    let burst_ns = LIVE_CELL_NS + 400_500_000;
+    for at in 0..320_u16 {
+        frames.push(Arrival {
+            time_ns: burst_ns + 1_000 * u64::from(at),
+            queued: at.into(),
+            bytes: udp(100 + at % 32),
+        });
+    }
+    frames.sort_by_key(|frame| frame.time_ns);
+    // The steady flow's next packet waits behind all of them.
+    let next = frames
+        .iter_mut()
+        .find(|frame| frame.time_ns > burst_ns + 320_000);
+    next.unwrap().queued = 320;
+
+    let definition = include_str!("../../definitions/paper_eight.toml");
+    let config = PipelineConfig {
+        definition: Definition::parse(definition).unwrap(),
+        ..config()
+    };
+    let found = live(&config, frames, Machine::Queue, Faults::default());
+    assert_eq!(found.ledger.imbalances_at_the_end(), []);
+    assert_eq!(found.rows.len(), 33);
+    for row in &found.rows {
+        let fields: Vec<&str> = row.split(' ').collect();
+        let number = |at: usize| -> u64 {
+            let digits = fields[at].trim_start_matches("Unsigned(");
+            digits.trim_end_matches(')').parse().unwrap()
+        };
+        let [port, packets, max_depth, gap_ns] = [2, 5, 9, 12].map(number);
+        let expected = match port {
+            1 => (1_000, 320, 1_000_000),
+            // Ten packets, 32 apart; the last met those of all senders before it.
+            port => (10, 9 * 32 + port - 100, 32_000),
+        };
+        assert_eq!((packets, max_depth, gap_ns), expected, "{row}");
     }
 }

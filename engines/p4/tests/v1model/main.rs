@@ -16,10 +16,13 @@ use turboflow_testing::{Need, is_missing};
 
 use switch::Switch;
 
-/// The programs: a tap, one that passes frames on, and one that meters them behind the queue.
+/// The programs: a tap, a tap that batches reports, one that passes frames on, and two that meter
+/// them behind the queue.
 const TAP: &str = include_str!("../../compiled/v1model/default.json");
+const BATCH: &str = include_str!("../../compiled/v1model/default-batch.json");
 const INLINE: &str = include_str!("../../compiled/v1model/default-inline.json");
 const QUEUE: &str = include_str!("../../compiled/v1model/queue.json");
+const PAPER_EIGHT: &str = include_str!("../../compiled/v1model/paper_eight.json");
 
 /// Flow records beside those of the software engine: byte by byte the same, whatever the size of
 /// the table.

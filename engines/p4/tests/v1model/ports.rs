@@ -10,7 +10,7 @@ use turboflow_testing::{Need, is_missing};
 
 use crate::support::{OfFile, captures};
 use crate::switch::{CPU_PORT, Switch};
-use crate::{INLINE, TAP};
+use crate::{BATCH, INLINE, TAP};
 
 const KIND_REPLAY: u8 = 0;
 const KIND_SWEEP: u8 = 1;
@@ -33,6 +33,8 @@ const FLAG_HAS_LANE: u8 = 2;
 const OUTER_BYTES: usize = 14;
 const LANE_BYTES: usize = 24;
 const REPORT_BYTES: usize = 16;
+/// Of the default definition.
+const RECORD_BYTES: usize = 15 * 8;
 /// `packets` in a record, behind the key.
 const PACKETS_AT: usize = 40;
 /// The program's.
@@ -82,19 +84,34 @@ struct Report {
 }
 
 impl Report {
-    fn of(frame: &[u8]) -> Self {
+    /// The reports of a frame.
+    fn of(frame: &[u8]) -> Vec<Self> {
         assert_eq!(frame[12..14], [0x88, 0xb6]);
-        let (report, mut body) = frame[OUTER_BYTES..].split_at(REPORT_BYTES);
-        assert_eq!((report[0], report[3]), (0xf1, 0), "version and family");
-        if report[2] & FLAG_HAS_LANE != 0 {
-            body = &body[LANE_BYTES..];
+        let mut rest = &frame[OUTER_BYTES..];
+        let mut reports = Vec::new();
+        while let Some((report, behind)) = rest.split_at_checked(REPORT_BYTES) {
+            assert_eq!((report[0], report[3]), (0xf1, 0), "version and family");
+            let cause = report[1];
+            let skipped = if report[2] & FLAG_HAS_LANE != 0 {
+                LANE_BYTES
+            } else {
+                0
+            };
+            let bytes = match cause {
+                CAUSE_COLLISION | CAUSE_CUT | CAUSE_AGED => RECORD_BYTES,
+                _ => behind.len(),
+            };
+            let (body, behind) = behind.split_at(bytes);
+            rest = behind;
+            reports.push(Self {
+                cause,
+                sequence: report[4..8].try_into().unwrap(),
+                now_ns: u64::from_be_bytes(report[8..].try_into().unwrap()),
+                body: body[skipped..].to_vec(),
+            });
         }
-        Self {
-            cause: report[1],
-            sequence: report[4..8].try_into().unwrap(),
-            now_ns: u64::from_be_bytes(report[8..].try_into().unwrap()),
-            body: body.to_vec(),
-        }
+        assert!(!reports.is_empty() && rest.is_empty());
+        reports
     }
 
     fn packets(&self) -> u64 {
@@ -120,6 +137,7 @@ enum Way {
     Lane,
     Tap,
     Inline,
+    Batch,
 }
 
 /// A switch, and what it has reported.
@@ -127,16 +145,23 @@ struct Metered {
     switch: Switch,
     way: Way,
     reports: Vec<Report>,
+    /// The most reports that came in one frame.
+    most_in_a_frame: usize,
     cell: u32,
 }
 
 impl Metered {
     fn new(way: Way, slots: u32) -> Self {
-        let program = if way == Way::Inline { INLINE } else { TAP };
+        let program = match way {
+            Way::Lane | Way::Tap => TAP,
+            Way::Inline => INLINE,
+            Way::Batch => BATCH,
+        };
         let mut metered = Self {
             switch: Switch::new(program),
             way,
             reports: Vec::new(),
+            most_in_a_frame: 0,
             cell: 0,
         };
         metered.switch.mirror_to_cpu(SESSION);
@@ -151,12 +176,19 @@ impl Metered {
     }
 
     fn command(&mut self, bytes: &[u8]) {
-        let Self {
-            switch, reports, ..
-        } = self;
-        switch.send(&[bytes]);
-        let taken = switch.exchange(false, &mut |frame| reports.push(Report::of(frame)));
+        let mut frames = Vec::new();
+        self.switch.send(&[bytes]);
+        let taken = self
+            .switch
+            .exchange(false, &mut |frame| frames.push(frame.to_vec()));
         assert!(taken.unwrap());
+        frames.iter().for_each(|frame| self.take(frame));
+    }
+
+    fn take(&mut self, frame: &[u8]) {
+        let reports = Report::of(frame);
+        self.most_in_a_frame = self.most_in_a_frame.max(reports.len());
+        self.reports.extend(reports);
     }
 
     fn status(&mut self, flags: u8) -> u32 {
@@ -227,7 +259,7 @@ impl Metered {
         let mut is_passed_on = false;
         for (port, bytes) in self.switch.receive(PORT, frame) {
             match port {
-                CPU_PORT => self.reports.push(Report::of(&bytes)),
+                CPU_PORT => self.take(&bytes),
                 NEIGHBOUR => is_passed_on = bytes == frame,
                 other => panic!("a frame leaves by port {other}"),
             }
@@ -273,7 +305,8 @@ fn frames(path: &Path) -> Vec<(u64, Vec<u8>)> {
 
 /// The reports of these frames by every way. They are the same.
 fn by_every_way(frames: &[(u64, Vec<u8>)], slots: u32) -> Metered {
-    let [lane, tap, inline] = [Way::Lane, Way::Tap, Way::Inline].map(|way| {
+    let ways = [Way::Lane, Way::Tap, Way::Inline, Way::Batch];
+    let [lane, tap, inline, mut batch] = ways.map(|way| {
         let mut metered = Metered::new(way, slots);
         for (now_us, frame) in frames {
             metered.meter(*now_us, frame);
@@ -284,6 +317,11 @@ fn by_every_way(frames: &[(u64, Vec<u8>)], slots: u32) -> Metered {
     });
     assert!(lane.reports == tap.reports);
     assert!(tap.reports == inline.reports);
+    // Frames that are handed up, and answers, overtake records that wait. Answers have the number
+    // that they would have had.
+    batch.reports.sort_by_key(|report| report.sequence);
+    assert!(batch.reports == tap.reports);
+    assert!(tap.most_in_a_frame == 1 && batch.most_in_a_frame <= 10);
     lane
 }
 
@@ -371,6 +409,15 @@ fn frames_that_are_cut_are_metered_as_with_a_lane() {
         .filter(|report| report.cause == CAUSE_PUNTED);
     let punted: Vec<_> = punted.map(|report| report.body.clone()).collect();
     assert_eq!(punted, [whole[2].1.clone(), whole[5].1.clone()]);
+}
+
+#[test]
+fn ten_records_leave_in_one_frame() {
+    let mut metered = Metered::new(Way::Batch, 1);
+    for (now_us, frame) in frames(&sample("office.pcap")) {
+        metered.meter(now_us, &frame);
+    }
+    assert_eq!(metered.most_in_a_frame, 10);
 }
 
 /// Nobody would take what they are metered for.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What packets met in the queue is in the records of the program that meters behind it.
 
-use crate::QUEUE;
 use crate::switch::{CPU_PORT, Switch};
+use crate::{PAPER_EIGHT, QUEUE};
 
 const SESSION: u128 = 101;
 const PORT: u16 = 6;
@@ -19,9 +19,9 @@ fn sweep() -> Vec<u8> {
 }
 
 /// A switch that meters.
-fn switch() -> Switch {
+fn switch(program: &str) -> Switch {
     const KIND_SETTINGS: u8 = 3;
-    let mut switch = Switch::new(QUEUE);
+    let mut switch = Switch::new(program);
     switch.mirror_to_cpu(SESSION);
     let mut settings = vec![0; 12];
     settings.extend([0x88, 0xb6, KIND_SETTINGS]);
@@ -48,7 +48,7 @@ fn word(report: &[u8], at: usize) -> u64 {
 
 #[test]
 fn a_record_has_the_longest_queue_and_the_longest_wait() {
-    let mut switch = switch();
+    let mut switch = switch(QUEUE);
     let frame = frame();
     for (now_us, depth, waits_us) in [(10, 3, 100), (20, 17, 250), (30, 9, 300), (340, 0, 1)] {
         switch.now_us = now_us;
@@ -69,10 +69,30 @@ fn a_record_has_the_longest_queue_and_the_longest_wait() {
     assert_eq!((depth, latency_ns), (17, 300_000));
 }
 
+/// The paper's eight features, table 9.
+#[test]
+fn a_record_has_the_longest_time_between_packets() {
+    let mut switch = switch(PAPER_EIGHT);
+    let frame = frame();
+    for (now_us, depth) in [(10, 3), (250, 17), (300, 9), (310, 0)] {
+        switch.now_us = now_us;
+        switch.queue = (depth, 5);
+        switch.receive(PORT, &frame);
+    }
+    let swept = switch.receive(CPU_PORT, &sweep());
+    let [(CPU_PORT, report)] = swept.as_slice() else {
+        panic!("{swept:?}");
+    };
+    let [packets, length, sum_depth, max_depth, gap_ns] =
+        [5, 10, 11, 12, 13].map(|at| word(report, at));
+    assert_eq!((packets, length), (4, 28));
+    assert_eq!((sum_depth, max_depth, gap_ns), (29, 17, 240_000));
+}
+
 /// What the parser does not understand is passed on, and handed up.
 #[test]
 fn a_frame_is_handed_up_behind_the_queue() {
-    let mut switch = switch();
+    let mut switch = switch(QUEUE);
     let frame = [&[0; 12][..], &[0x88, 0x47], &[5; 40]].concat();
     let [(NEIGHBOUR, passed_on), (CPU_PORT, report)] = &switch.receive(PORT, &frame)[..] else {
         panic!("a frame and its report leave");

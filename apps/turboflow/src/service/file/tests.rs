@@ -304,7 +304,7 @@ fn refuses_invalid_old_keys_with_line_and_remedy() {
         ("[outputs]\nwrite = 1", 3, "did you mean [[output]]?"),
         ("biflow = true\nbiflow = true", 4, "duplicate key"),
         ("biflow = ", 3, "value"),
-        ("engine = \"fpga\"", 3, "software or xdp"),
+        ("engine = \"fpga\"", 3, "software, xdp or p4"),
         ("format = \"ipfix\"", 3, "a.csv, whose name says what it is"),
         (
             "rotate = \"5m\"",
@@ -347,7 +347,7 @@ fn refuses_invalid_keys_with_line_and_remedy() {
         ("[timeouts]\nidle = 1.5", 6, "`idle`: floating point"),
         ("[flow]\nbiflow = \"yes\"", 6, "true or false"),
         ("[meter]\nthreads = -1", 6, "whole number"),
-        ("[engine]\nname = \"fpga\"", 6, "software or xdp"),
+        ("[engine]\nname = \"fpga\"", 6, "software, xdp or p4"),
         (
             "[engine.xdp]\nmode = \"fast\"",
             6,
@@ -382,6 +382,15 @@ fn refuses_invalid_keys_with_line_and_remedy() {
     }
     let wrong = parse("[output]\nto = \"a.csv\"").unwrap_err();
     assert!(wrong.what.contains("write [[output]]"), "{wrong:?}");
+}
+
+#[test]
+fn takes_the_port_of_a_switch_for_interfaces() {
+    let text =
+        "[source]\ncpu-ports = \"eth1\"\n[engine]\nname = \"p4\"\n[[output]]\nto = \"a.csv\"\n";
+    let run = parse(text).unwrap().run;
+    assert_eq!(run.source.cpu_ports, ["eth1"]);
+    assert!(run.is_live());
 }
 
 #[test]
