@@ -2,6 +2,8 @@
 //! What the receiver costs: records a second on one core, ten reports a frame as a switch coalesces
 //! them. `cargo run --release --package turboflow-engine-p4 --example receiver_cost`
 
+mod busy;
+
 use std::io;
 use std::time::Instant;
 
@@ -11,69 +13,33 @@ use turboflow_merge::Layout;
 use turboflow_packet::Frame;
 use turboflow_record::Definition;
 
-const OUTER: [u8; 14] = [2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0x88, 0xb6];
-const VERSION: u8 = 0xf1;
-const COLLISION: u8 = 1;
-const STATUS: u8 = 4;
-const REPORTS_A_FRAME: u32 = 10;
+use busy::{Busy, REPORTS_A_FRAME};
+
 const FRAMES_A_TURN: u32 = 1_000;
 const TURNS: u32 = 1_000;
 
-/// A pipeline that evicts all the time.
-struct Busy {
-    tokens: Vec<[u8; 8]>,
-    program_id: u64,
-    record_bytes: usize,
-    sequence: u32,
+/// A pipeline in memory.
+struct InMemory {
+    busy: Busy,
+    answers: Vec<Vec<u8>>,
     frame: Vec<u8>,
 }
 
-impl Busy {
-    fn report(&mut self, cause: u8) {
-        self.frame.extend([VERSION, cause, 0, 0]);
-        self.frame.extend(self.sequence.to_be_bytes());
-        self.frame.extend([0; 8]);
-        self.sequence = self.sequence.wrapping_add(1);
-    }
-}
-
-impl Port for Busy {
+impl Port for InMemory {
     fn name(&self) -> &str {
         "busy"
     }
 
     fn send(&mut self, parts: &[&[u8]]) {
-        let bytes = parts.concat();
-        let token: Option<[u8; 8]> = bytes.get(30..38).and_then(|token| token.try_into().ok());
-        self.tokens.extend(token);
+        self.answers.extend(self.busy.answer(&parts.concat(), 0));
     }
 
     fn exchange(&mut self, _: bool, take: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
-        for number in 0..FRAMES_A_TURN {
-            self.frame.clear();
-            self.frame.extend(OUTER);
-            for record in 0..REPORTS_A_FRAME {
-                self.report(COLLISION);
-                let start = self.frame.len();
-                self.frame.resize(start + self.record_bytes, 0);
-                // Another flow each time: its source address, and the version of IP.
-                let flow = number * REPORTS_A_FRAME + record;
-                self.frame[start + 12..start + 16].copy_from_slice(&flow.to_be_bytes());
-                self.frame[start + 39] = 4;
-                self.frame[start + 47] = 1;
-            }
+        for _ in 0..FRAMES_A_TURN {
+            self.busy.evict(0, &mut self.frame);
             take(&self.frame);
         }
-        for token in std::mem::take(&mut self.tokens) {
-            self.frame.clear();
-            self.frame.extend(OUTER);
-            self.report(STATUS);
-            self.frame.extend(token);
-            self.frame.extend(self.program_id.to_be_bytes());
-            self.frame.extend(1024_u32.to_be_bytes());
-            self.frame.resize(OUTER.len() + 16 + 88, 0);
-            take(&self.frame);
-        }
+        self.answers.drain(..).for_each(|answer| take(&answer));
         Ok(true)
     }
 }
@@ -91,11 +57,9 @@ fn main() -> Result<(), P4Error> {
     let definition = Definition::default();
     let layout = Layout::compile(&definition, false).expect("the default definition compiles");
     let record = P4Record::new(&definition, &layout).expect("a pipeline has all of it");
-    let port = Busy {
-        tokens: Vec::new(),
-        program_id: record.id(),
-        record_bytes: 8 * record.words(),
-        sequence: 0,
+    let port = InMemory {
+        busy: Busy::new(&record, FRAMES_A_TURN * REPORTS_A_FRAME),
+        answers: Vec::new(),
         frame: Vec::new(),
     };
     let config = ReplayConfig {

@@ -50,11 +50,11 @@ pub enum P4Error {
         /// The name of the port.
         port: String,
     },
-    /// The cells of the program's clock have another length.
+    /// The cells of the program's clock are longer.
     #[error(
         "{port}: the program there cuts time into cells of {program_ns} ns, and this run into cells \
-         of {wanted_ns} ns: idle and active timeout and linger must not be shorter than the \
-         program's"
+         of {wanted_ns} ns: compile it with shorter cells (-DCELL_SHIFT), or give idle and active \
+         timeout and linger of {program_ns} ns or more"
     )]
     Cells {
         /// The name of the port.

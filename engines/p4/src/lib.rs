@@ -7,9 +7,10 @@
 //! (`report.rs`). The programs are in `p4/`; `docs/p4.md` says how to run them.
 //!
 //! ```text
-//! frames ──▶ Replay ──lane──▶ Port ──▶ pipeline (child process, bmv2, switch)
-//!              ▲                │
-//!              └── Receiver ◀───┘ reports: records, status, frames it does not understand
+//! frames ──▶ Replay ─────lane────▶ Port ──▶ pipeline (child process, bmv2)
+//!            Live   ───commands──▶  │ ────▶ pipeline with ports of its own (switch, bmv2)
+//!              ▲                    │
+//!              └──── Receiver ◀─────┘ reports: records, status, frames it does not understand
 //! ```
 
 mod abilities;

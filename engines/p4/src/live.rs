@@ -35,7 +35,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 pub struct LiveConfig {
     /// Slots of the table for IPv4, and as many for IPv6: a power of two.
     pub slots: u32,
-    /// The length of the run's cells, in nanoseconds: that of the program.
+    /// The length of the run's cells, in nanoseconds. The program's may be shorter.
     pub cell_ns: u64,
     /// The seed of the hash.
     pub seeds: [u64; 2],
@@ -52,6 +52,8 @@ pub struct Live {
     config: LiveConfig,
     link: Link,
     settings: Settings,
+    /// The length of the program's cells.
+    cell_ns: u64,
     started_ns: u64,
     /// The end of the pipeline's cell that is swept next.
     cell_end_ns: u64,
@@ -81,7 +83,7 @@ impl Live {
             0 => return Err(P4Error::OnlyReplay { port: link.name() }),
             shift => 1_u64.checked_shl(shift).unwrap_or(0),
         };
-        if program_ns != config.cell_ns {
+        if program_ns > config.cell_ns {
             return Err(P4Error::Cells {
                 port: link.name(),
                 program_ns,
@@ -94,6 +96,7 @@ impl Live {
             config: *config,
             link,
             settings,
+            cell_ns: program_ns,
             started_ns: 0,
             cell_end_ns: 0,
             is_stopped: false,
@@ -102,11 +105,13 @@ impl Live {
         live.link.receiver.begin();
         live.settings.meters = true;
         live.link.configure(&live.settings)?;
-        live.started_ns = (config.wall_ns)() / config.cell_ns * config.cell_ns;
+        let now_ns = (config.wall_ns)();
+        live.started_ns = now_ns / config.cell_ns * config.cell_ns;
         let clock = live.link.receiver.chip();
-        live.begin_cell(clock.map_or(live.started_ns + config.cell_ns, |clock| {
-            clock.cell_end_ns(config.cell_ns)
-        }));
+        live.begin_cell(match clock {
+            Some(clock) => clock.cell_end_ns(program_ns),
+            None => (now_ns / program_ns + 1) * program_ns,
+        });
         Ok(live)
     }
 
@@ -156,13 +161,13 @@ impl Live {
     /// The number that the program gives to the cell that ends at this time.
     const fn cell_before(&self, end_ns: u64) -> u32 {
         // Cells count from 1, in 31 bits.
-        (end_ns / self.config.cell_ns) as u32 & (u32::MAX >> 1)
+        (end_ns / self.cell_ns) as u32 & (u32::MAX >> 1)
     }
 
     /// The table has records of the cell that ends at this time, and of later ones.
     const fn begin_cell(&mut self, end_ns: u64) {
         self.cell_end_ns = end_ns;
-        self.link.receiver.oldest_ns = end_ns.saturating_sub(self.config.cell_ns);
+        self.link.receiver.oldest_ns = end_ns.saturating_sub(self.cell_ns);
     }
 
     /// Sweeps the cells that are over. Returns the end of the last.
@@ -183,29 +188,33 @@ impl Live {
             .sweep(list_of(cell), cell.wrapping_add(1), false)?;
         self.link.receiver.end_cell();
         let complete_ns = self.cell_end_ns;
-        self.begin_cell(complete_ns + self.config.cell_ns);
+        self.begin_cell(complete_ns + self.cell_ns);
         if self.cell_end_ns > due_ns {
             self.set_clock(MOST_DRIFT_NS)?;
         }
-        Ok(Some(complete_ns))
+        Ok(Some(self.end_of_runs_cell(complete_ns)))
     }
 
-    /// Sweeps the cells of a chip that are over. It is asked at each look, because its counters have
-    /// 32 bits. Its cells begin where its clock has them, those of the run at multiples of their
-    /// length.
+    /// Sweeps the cells of a chip that are over. It is asked at each look: its counters have 32 bits.
+    /// Its cells begin where its clock has them, those of the run at multiples of their length.
     fn sweep_chip_due(&mut self) -> Result<Option<u64>, P4Error> {
         if self.link.status(0)?.now_ns < self.cell_end_ns {
             return Ok(None);
         }
         self.set_clock(MOST_DRIFT_NS)?;
-        let cell_ns = self.config.cell_ns;
+        let cell_ns = self.cell_ns;
         let clock = self.link.receiver.chip();
         let end_ns = clock.map_or(self.cell_end_ns, |clock| clock.cell_end_ns(cell_ns));
         // Whatever is of another cell than the chip's leaves.
         self.link.sweep_slots(false)?;
         self.link.receiver.end_cell();
         self.begin_cell(end_ns);
-        Ok(Some(end_ns.saturating_sub(cell_ns) / cell_ns * cell_ns))
+        Ok(Some(self.end_of_runs_cell(end_ns.saturating_sub(cell_ns))))
+    }
+
+    /// The end of the last cell of the run that is over at this time.
+    const fn end_of_runs_cell(&self, time_ns: u64) -> u64 {
+        time_ns / self.config.cell_ns * self.config.cell_ns
     }
 
     fn take(&mut self, batch: &mut MicroflowBatch) -> Result<Collected, P4Error> {
