@@ -5,7 +5,7 @@
 As table 4 of TurboFlow's paper does for its processor, copies of one instruction are added to the program, and its
 rate is compared with that of the program as it is. Every round runs all of them, so that a slow moment meets all.
 
-  bench_swx.py TURBOFLOW CAPTURE [--rounds 5] [--copies 20]
+  bench_swx.py TURBOFLOW CAPTURE [--rounds 5] [--copies 100]
 """
 
 import argparse
@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 
 SPEC = Path(__file__).resolve().parent.parent / "engines/p4/compiled/pna/default.spec"
-# In front of this instruction of the parser, where what they write is not used yet.
-PLACE = "\tmov m.local_metadata_verdict 0x0\n"
+# In front of this instruction, the first behind the lane, where what they write is not used yet.
+PLACE = "\tvalidate h.key\n"
 PRIMITIVES = {
     "branch: jmpeq": "\tjmpeq BENCH_END h.lane.kind 0x77\n",
     "read a register: regrd": "\tregrd m.local_metadata_l2_length direction 0x5\n",
@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("turboflow")
     parser.add_argument("capture")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--copies", type=int, default=20)
+    parser.add_argument("--copies", type=int, default=100)
     args = parser.parse_args()
     spec = SPEC.read_text()
     hash_line = re.search(r"\thash crc32 .*\n", spec)[0]

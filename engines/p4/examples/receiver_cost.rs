@@ -15,14 +15,14 @@ use turboflow_record::Definition;
 
 use busy::{Busy, REPORTS_A_FRAME};
 
-const FRAMES_A_TURN: u32 = 1_000;
+const FRAMES_A_TURN: usize = 1_000;
 const TURNS: u32 = 1_000;
 
 /// A pipeline in memory.
 struct InMemory {
     busy: Busy,
     answers: Vec<Vec<u8>>,
-    frame: Vec<u8>,
+    frames: Vec<Vec<u8>>,
 }
 
 impl Port for InMemory {
@@ -35,9 +35,9 @@ impl Port for InMemory {
     }
 
     fn exchange(&mut self, _: bool, take: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
-        for _ in 0..FRAMES_A_TURN {
-            self.busy.evict(0, &mut self.frame);
-            take(&self.frame);
+        for frame in &mut self.frames {
+            self.busy.renumber(frame);
+            take(frame);
         }
         self.answers.drain(..).for_each(|answer| take(&answer));
         Ok(true)
@@ -57,10 +57,13 @@ fn main() -> Result<(), P4Error> {
     let definition = Definition::default();
     let layout = Layout::compile(&definition, false).expect("the default definition compiles");
     let record = P4Record::new(&definition, &layout).expect("a pipeline has all of it");
+    let mut busy = Busy::new(&record, FRAMES_A_TURN as u32 * REPORTS_A_FRAME);
+    let mut frames = vec![Vec::new(); FRAMES_A_TURN];
+    frames.iter_mut().for_each(|frame| busy.evict(0, frame));
     let port = InMemory {
-        busy: Busy::new(&record, FRAMES_A_TURN * REPORTS_A_FRAME),
+        busy,
         answers: Vec::new(),
-        frame: Vec::new(),
+        frames,
     };
     let config = ReplayConfig {
         slots: 1024,

@@ -195,8 +195,9 @@ impl Live {
         Ok(Some(self.end_of_runs_cell(complete_ns)))
     }
 
-    /// Sweeps the cells of a chip that are over. It is asked at each look: its counters have 32 bits.
-    /// Its cells begin where its clock has them, those of the run at multiples of their length.
+    /// Sweeps the cells of a chip that are over. It is asked at each look: its counters have 32
+    /// bits. Its cells begin where its clock has them, those of the run at multiples of their
+    /// length.
     fn sweep_chip_due(&mut self) -> Result<Option<u64>, P4Error> {
         if self.link.status(0)?.now_ns < self.cell_end_ns {
             return Ok(None);

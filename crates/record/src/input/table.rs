@@ -320,20 +320,20 @@ inputs! {
     }
     EgressInterface {
         name: "egress_interface",
-        description: "interface the packet leaves by; switch engines",
+        description: "interface the packet leaves by",
         bits: 32,
         key_place: Some(15),
         elements: &[(Value, One((14, "egressInterface", Unsigned32, Identifier, Units::None)))],
     }
     QueueDepth {
         name: "queue_depth",
-        description: "queue depth met, in the engine's unit; switch engines",
+        description: "queue depth met, in the engine's unit",
         bits: 32,
         meaning: Meaning::Amount,
     }
     HopLatency {
         name: "hop_latency",
-        description: "time spent in the hop, in ns; switch engines",
+        description: "time spent in the hop, in ns",
         bits: 64,
         meaning: Meaning::Amount,
         units: Units::Nanoseconds,

@@ -10,6 +10,7 @@ const COLLISION: u8 = 1;
 const STATUS: u8 = 4;
 const KIND_STATUS: u8 = 2;
 const KIND_SETTINGS: u8 = 3;
+const REPORT_BYTES: usize = 16;
 /// Records of the default definition: the words for packets, bytes, and times.
 const PACKETS_AT: usize = 40;
 const PACKET_BYTES: u64 = 64;
@@ -66,6 +67,17 @@ impl Busy {
             let words = [1, PACKET_BYTES, now_ns, now_ns].map(u64::to_be_bytes);
             let words = words.as_flattened();
             frame[start + PACKETS_AT..][..words.len()].copy_from_slice(words);
+            self.records += 1;
+        }
+    }
+
+    /// Gives the reports of a frame the next numbers.
+    #[allow(dead_code, reason = "not every example sends a frame again")]
+    pub(crate) fn renumber(&mut self, frame: &mut [u8]) {
+        let report_bytes = REPORT_BYTES + self.record_bytes;
+        for report in frame[OUTER.len()..].chunks_exact_mut(report_bytes) {
+            report[4..8].copy_from_slice(&self.sequence.to_be_bytes());
+            self.sequence = self.sequence.wrapping_add(1);
             self.records += 1;
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The buffer of evicted records (TurboFlow, figure 6): a record that leaves waits in registers, and
-// the frame that pushed it out ends there. The tenth goes out by its own frame, and takes the others
+// the frame that pushed it out ends there. The third goes out by its own frame, and takes the others
 // with it. So does an answer, which comes behind everything that was counted.
 
 control Batch(inout headers_t hdr, inout metadata_t md) {
@@ -68,13 +68,6 @@ control Batch(inout headers_t hdr, inout metadata_t md) {
 #define TAKE_FEATURE(at, name) waiting_##name##_reg.read(hdr.waiting_##at.name, at);
 #define TAKE_FEATURE_0(op, name, input) TAKE_FEATURE(0, name)
 #define TAKE_FEATURE_1(op, name, input) TAKE_FEATURE(1, name)
-#define TAKE_FEATURE_2(op, name, input) TAKE_FEATURE(2, name)
-#define TAKE_FEATURE_3(op, name, input) TAKE_FEATURE(3, name)
-#define TAKE_FEATURE_4(op, name, input) TAKE_FEATURE(4, name)
-#define TAKE_FEATURE_5(op, name, input) TAKE_FEATURE(5, name)
-#define TAKE_FEATURE_6(op, name, input) TAKE_FEATURE(6, name)
-#define TAKE_FEATURE_7(op, name, input) TAKE_FEATURE(7, name)
-#define TAKE_FEATURE_8(op, name, input) TAKE_FEATURE(8, name)
 
     apply {
         if (md.cause != 0 && md.cause <= CAUSE_STATUS) {

@@ -26,9 +26,9 @@ header record_t {
 }
 
 #ifdef BATCH
-// Records that wait for the tenth: batch.p4.
-#define WAITING_MOST 9
-#define FOR_ALL_WAITING(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8)
+// Records that wait for the third: batch.p4. bmv2 aborts if a frame grows by more than 512 bytes.
+#define WAITING_MOST 2
+#define FOR_ALL_WAITING(DO) DO(0) DO(1)
 #endif
 
 struct headers_t {

@@ -7,7 +7,7 @@
 // -DINLINE: every frame is passed on, and a clone becomes the report. The clone session has to be
 // set, once: `mirroring_add 100 64` in simple_switch_CLI.
 //
-// -DBATCH, of a tap: ten records leave in one frame.
+// -DBATCH, of a tap: three records leave in one frame.
 //
 // -DBEHIND_QUEUE: every frame is passed on, and a copy of what leaves by a port is metered, with
 // what the frame met in the queue. The table stays in ingress, which is one thread: ports share

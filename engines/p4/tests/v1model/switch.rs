@@ -12,6 +12,8 @@ use crate::program::{ParserOp, Pipeline, Primitive, Program, Step, Target};
 
 /// The program's `CPU_PORT`.
 pub(crate) const CPU_PORT: u16 = 64;
+/// By how much a frame may grow, before it is truncated.
+const MOST_GROWTH_BYTES: usize = 512;
 /// What `mark_to_drop` sends a frame to.
 const DROP_PORT: u128 = 511;
 /// The types of frames that do not come in by a port.
@@ -360,6 +362,7 @@ impl FrameState {
             }
         }
         out.extend(&bytes[self.parsed..]);
+        assert!(out.len() <= bytes.len() + MOST_GROWTH_BYTES, "bmv2 aborts");
         out.truncate(self.truncated.unwrap_or(usize::MAX));
         out
     }
