@@ -29,7 +29,7 @@ done
 ip netns exec "$space" taskset -c 0 "$flood" switch "$3" 10 "${4:-10000}" >"$work/flood" 2>&1 &
 pids+=($!)
 until grep -q waits "$work/flood"; do kill -0 "${pids[0]}"; done
-ip netns exec "$space" taskset -c 1 "$turboflow" record --engine p4 --cpu-port cpu -w "$work/flows.csv" \
+ip netns exec "$space" taskset -c 1 "$turboflow" record --engine p4 --cpu-port cpu --ring-size 256MiB -w "$work/flows.csv" \
     >"$work/said" 2>&1 &
 pids+=($!)
 until grep -q 'records sent' "$work/flood"; do

@@ -100,7 +100,7 @@ pub(crate) trait EngineKind: Sync {
         false
     }
 
-    /// Whether it meters traffic as it comes, as services and the live screen do.
+    /// Whether it meters traffic as it comes, as services do.
     fn meters_live(&self) -> bool {
         self.meters_interfaces() || self.has_cpu_ports()
     }
@@ -187,6 +187,11 @@ pub(crate) trait RemoteSetup: Send + Sync {
     /// Why microflow records were lost between the engine and this process, and the remedy.
     /// Completes a sentence.
     fn why_records_are_lost(&self) -> String;
+
+    /// Why frames were lost at a port, unless the kernel dropped them.
+    fn why_frames_are_lost(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Remote engines that are running.
@@ -231,6 +236,11 @@ impl Engine {
         self.remote.as_ref()?.unparsed_to()
     }
 
+    /// Why frames were lost at a port, unless the kernel dropped them.
+    pub(crate) fn why_frames_are_lost(&self) -> Option<&'static str> {
+        self.remote.as_ref()?.why_frames_are_lost()
+    }
+
     /// Why records were lost between the engine and this process, and the remedy.
     pub(crate) fn why_records_are_lost(&self) -> String {
         let remote = self.remote.as_ref();
@@ -250,10 +260,10 @@ fn values(is_shown: impl Fn(&dyn EngineKind) -> bool) -> impl Iterator<Item = Po
     })
 }
 
-/// Hides engines that do not meter live traffic, and options for captures, from the help of a
-/// command that refuses them.
+/// Hides engines that do not meter interfaces, and their options, from the help of a command that
+/// refuses them.
 pub(crate) fn hide_other_sources(command: clap::Command) -> clap::Command {
-    let shown = values(|engine| engine.meters_live());
+    let shown = values(|engine| engine.meters_interfaces());
     let command = command.mut_arg("engine", |arg| {
         arg.value_parser(PossibleValuesParser::new(shown))
     });

@@ -85,6 +85,26 @@ impl Target {
         }
     }
 
+    /// The extension of what the compiler writes; a folder for Tofino.
+    const fn artefact(self) -> &'static str {
+        match self {
+            Self::Pna => "spec",
+            Self::Tna => "tofino",
+            Self::V1model => "json",
+        }
+    }
+
+    /// What the switch needs besides the program.
+    const fn more_to_do(self, is_behind_queue: bool) -> &'static str {
+        match (self, is_behind_queue) {
+            (Self::V1model, true) => {
+                "in simple_switch_CLI, before anything is metered: mirroring_add 101 64\n"
+            }
+            (Self::Tna, _) => "what the switch's owner sets is in docs/p4.md\n",
+            _ => "",
+        }
+    }
+
     /// The words of a record, unless the program cannot have them.
     fn record(self, definition: &Definition, layout: &Layout) -> anyhow::Result<P4Record> {
         let record = match self {
@@ -127,8 +147,10 @@ fn generate(args: &GenerateP4Args) -> anyhow::Result<Outcome> {
     write(&path, &record.source(&name))?;
     print(&format!(
         "the program is in {folder}; compile it there:\n  cd {folder}/{target} && {} -I ../{records} \
-         turboflow.p4\n",
+         turboflow.p4 -o turboflow.{}\n{}",
         args.target.compiler(record.needs_queue()),
+        args.target.artefact(),
+        args.target.more_to_do(record.needs_queue()),
         folder = args.folder.display(),
     ))?;
     Ok(Outcome::Well)

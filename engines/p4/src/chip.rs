@@ -10,26 +10,46 @@ use crate::report::Record;
 /// Bits of the chip's clock.
 const CLOCK_BITS: u32 = 48;
 
+/// How long after its begin a record's times are known from 32 bits.
+const MOST_AGE_NS: i64 = 1 << 32;
+/// A clock that goes back by more was started anew.
+const MOST_BACK_NS: i64 = 1_000_000_000;
+
+/// Nanoseconds from one time of a chip to another, which is less than 39 hours away.
+const fn between(from_ns: u64, to_ns: u64) -> i64 {
+    let bits = to_ns.wrapping_sub(from_ns) << (u64::BITS - CLOCK_BITS);
+    bits.cast_signed() >> (u64::BITS - CLOCK_BITS)
+}
+
 /// The chip's clock, by a moment on both clocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct ChipClock {
     chip_ns: u64,
     wall_ns: u64,
 }
 
 impl ChipClock {
+    /// A clock that has this time, when this machine's is not known.
+    pub(crate) const fn new(chip_ns: u64) -> Self {
+        Self {
+            chip_ns,
+            wall_ns: chip_ns,
+        }
+    }
+
     /// A time of the chip on this machine's clock: less than 39 hours from the moment that was read
     /// last.
     pub(crate) const fn wall_ns(&self, chip_ns: u64) -> u64 {
-        let since_ns = chip_ns.wrapping_sub(self.chip_ns) << (u64::BITS - CLOCK_BITS);
-        let since_ns = since_ns.cast_signed() >> (u64::BITS - CLOCK_BITS);
-        self.wall_ns.wrapping_add_signed(since_ns)
+        self.wall_ns
+            .wrapping_add_signed(between(self.chip_ns, chip_ns))
     }
 
-    /// The chip's clock was read.
-    pub(crate) const fn read(&mut self, chip_ns: u64) {
+    /// The chip's clock was read. Returns whether it goes on.
+    pub(crate) const fn read(&mut self, chip_ns: u64) -> bool {
+        let goes_on = between(self.chip_ns, chip_ns) >= -MOST_BACK_NS;
         self.wall_ns = self.wall_ns(chip_ns);
         self.chip_ns = chip_ns;
+        goes_on
     }
 
     /// The chip's clock is that much further behind than was known, modulo 2^64.
@@ -37,13 +57,10 @@ impl ChipClock {
         self.wall_ns = self.wall_ns.wrapping_add(behind_ns);
     }
 
-    /// The end of the cell in which the clock was read last, on this machine's clock. Cells are
-    /// those of the chip: they begin at multiples of their length, a power of two.
-    pub(crate) const fn cell_end_ns(&self, cell_ns: u64) -> u64 {
-        let end_ns = (self.chip_ns / cell_ns)
-            .wrapping_add(1)
-            .wrapping_mul(cell_ns);
-        self.wall_ns(end_ns)
+    /// The start of the cell in which the clock was read last, on the chip's clock. Cells begin at
+    /// multiples of their length, a power of two.
+    pub(crate) const fn cell_start_ns(&self, cell_ns: u64) -> u64 {
+        self.chip_ns / cell_ns * cell_ns
     }
 
     /// A time that lies less than 2^32 ns before `now_ns`, from its lower 32 bits.
@@ -52,49 +69,70 @@ impl ChipClock {
     }
 }
 
-/// Appends the words of 64 bits of a record, for [`P4Record::append`]. Returns whether it is
-/// one of this layout.
-pub(crate) fn widen_record(
-    layout: &P4Record,
-    record: &Record<'_>,
-    clock: &ChipClock,
-    wide: &mut Vec<u8>,
-) -> bool {
-    let address_words = match record.family {
-        4 => 1,
-        6 => 4,
-        _ => return false,
-    };
-    let (words, _) = record.words.as_chunks::<4>();
-    let Some((source, rest)) = words.split_at_checked(address_words) else {
-        return false;
-    };
-    let Some((destination, rest)) = rest.split_at_checked(address_words) else {
-        return false;
-    };
-    let [ports, protocol, packets, octets, first, last, folds @ ..] = rest else {
-        return false;
-    };
-    // TCP flags, and the features.
-    if folds.len() != 1 + layout.features().len() {
-        return false;
+/// What is known of a chip.
+#[derive(Debug)]
+pub(crate) struct Chip {
+    pub(crate) clock: ChipClock,
+    /// No record in the table is older, on the chip's clock. Unknown at first.
+    pub(crate) oldest_ns: Option<u64>,
+    /// The words of one record, as words of 64 bits.
+    wide: Vec<u8>,
+}
+
+impl Chip {
+    pub(crate) const fn new(clock: ChipClock) -> Self {
+        Self {
+            clock,
+            oldest_ns: None,
+            wide: Vec::new(),
+        }
     }
-    let [s0, s1, d0, d1] = *ports;
-    for address in [source, destination] {
-        wide.resize(wide.len() + 4 * (4 - address_words), 0);
-        wide.extend(address.as_flattened());
+
+    /// Whether a record may be older than 32 bits tell, because the table was not swept in time.
+    pub(crate) fn is_outdated(&self, record: &Record<'_>) -> bool {
+        self.oldest_ns
+            .is_some_and(|oldest_ns| between(oldest_ns, record.now_ns) >= MOST_AGE_NS)
     }
-    wide.extend([0, 0, s0, s1, d0, d1, protocol[0], record.family]);
-    let number = |word: &[u8; 4]| u64::from(u32::from_be_bytes(*word));
-    let time =
-        |word: &[u8; 4]| clock.wall_ns(ChipClock::widen(record.now_ns, u32::from_be_bytes(*word)));
-    for value in [number(packets), number(octets), time(first), time(last)] {
-        wide.extend(value.to_be_bytes());
+
+    /// The words of a record as words of 64 bits, for [`P4Record::append`], if it is one of this
+    /// layout.
+    pub(crate) fn widen(&mut self, layout: &P4Record, record: &Record<'_>) -> Option<&[u8]> {
+        let address_words = match record.family {
+            4 => 1,
+            6 => 4,
+            _ => return None,
+        };
+        let (words, _) = record.words.as_chunks::<4>();
+        let (source, rest) = words.split_at_checked(address_words)?;
+        let (destination, rest) = rest.split_at_checked(address_words)?;
+        let [ports, protocol, packets, octets, first, last, folds @ ..] = rest else {
+            return None;
+        };
+        // TCP flags, and the features.
+        if folds.len() != 1 + layout.features().len() {
+            return None;
+        }
+        let wide = &mut self.wide;
+        wide.clear();
+        for address in [source, destination] {
+            wide.resize(wide.len() + 4 * (4 - address_words), 0);
+            wide.extend(address.as_flattened());
+        }
+        let [s0, s1, d0, d1] = *ports;
+        wide.extend([0, 0, s0, s1, d0, d1, protocol[0], record.family]);
+        let number = |word: &[u8; 4]| u64::from(u32::from_be_bytes(*word));
+        let time = |word: &[u8; 4]| {
+            let time_ns = ChipClock::widen(record.now_ns, u32::from_be_bytes(*word));
+            self.clock.wall_ns(time_ns)
+        };
+        for value in [number(packets), number(octets), time(first), time(last)] {
+            wide.extend(value.to_be_bytes());
+        }
+        for fold in folds {
+            wide.extend(number(fold).to_be_bytes());
+        }
+        Some(wide)
     }
-    for fold in folds {
-        wide.extend(number(fold).to_be_bytes());
-    }
-    true
 }
 
 #[cfg(test)]
@@ -104,15 +142,16 @@ mod tests {
     #[test]
     fn the_clock_runs_over_the_end_of_its_bits() {
         let end_ns = 1 << CLOCK_BITS;
-        let mut clock = ChipClock::default();
-        clock.read(end_ns - 10);
+        let mut clock = ChipClock::new(end_ns - 20);
+        assert!(clock.read(end_ns - 10));
         clock.correct(5_000_u64.wrapping_sub(clock.wall_ns(end_ns - 10)));
         assert_eq!(clock.wall_ns(end_ns - 10), 5_000);
         assert_eq!(clock.wall_ns(end_ns - 12), 4_998);
         assert_eq!(clock.wall_ns(7), 5_017);
-        clock.read(7);
+        assert!(clock.read(7));
         assert_eq!(clock.wall_ns(end_ns - 10), 5_000);
-        assert_eq!(clock.cell_end_ns(16), 5_026);
+        assert_eq!(clock.cell_start_ns(4), 4);
+        assert!(!clock.read(end_ns - 2_000_000_000));
     }
 
     #[test]

@@ -20,6 +20,15 @@ pub enum P4Error {
         /// The name of the port.
         port: String,
     },
+    /// The pipeline has been started anew.
+    #[error(
+        "{port}: the pipeline has started anew: what was in its table, and its counters, are lost; \
+         start turboflow again"
+    )]
+    Restarted {
+        /// The name of the port.
+        port: String,
+    },
     /// The pipeline does not answer.
     #[error(
         "{port}: no program answers there: is it the port to the CPU, and is the pipeline running?"
@@ -64,13 +73,25 @@ pub enum P4Error {
         /// The length of the run's cells, in nanoseconds.
         wanted_ns: u64,
     },
+    /// The cells of the program's clock are too short to be swept in time.
+    #[error(
+        "{port}: the program there cuts time into cells of {program_ns} ns; compile it with \
+         -DCELL_SHIFT=25 at least"
+    )]
+    ShortCells {
+        /// The name of the port.
+        port: String,
+        /// The length of the program's cells, in nanoseconds.
+        program_ns: u64,
+    },
     /// The frames to be metered.
     #[error(transparent)]
     Input(io::Error),
     /// The program is made for another record definition.
     #[error(
-        "{port}: the program there was compiled for another record definition (id {found:016x}, not \
-         {wanted:016x})"
+        "{port}: the program there was compiled for another record definition: its id is \
+         {found:016x}, this run's {wanted:016x}. Run with that definition, or compile the program for this one \
+         (turboflow p4 generate)"
     )]
     Definition {
         /// The name of the port.

@@ -58,7 +58,7 @@ impl Link {
                 wanted,
             });
         }
-        if !link.receiver.set_word_bits(status.word_bits) {
+        if !link.receiver.set_words() {
             return Err(P4Error::Words {
                 port: link.name(),
                 bits: status.word_bits,
@@ -90,6 +90,7 @@ impl Link {
     pub(crate) fn exchange(&mut self, wait: bool) -> Result<(), P4Error> {
         let Self { port, receiver, .. } = self;
         match port.exchange(wait, &mut |frame| receiver.take(frame)) {
+            Ok(true) if receiver.has_restarted => Err(P4Error::Restarted { port: self.name() }),
             Ok(true) => Ok(()),
             Ok(false) => Err(P4Error::Ended { port: self.name() }),
             Err(source) => Err(P4Error::Port {

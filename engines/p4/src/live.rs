@@ -2,7 +2,8 @@
 //! A pipeline that meters what passes through its ports, as an engine.
 //!
 //! The pipeline's clock is set to that of this machine, so that its cells are those of the run.
-//! When a cell is over, what no packet displaced is swept out.
+//! That of a chip cannot be set: its times are converted. When a cell is over, what no packet
+//! displaced is swept out.
 
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub const LIVE_CELL_NS: u64 = 1 << 29;
 const SLACK_NS: u64 = 10_000_000;
 /// A clock that differs by more is set again.
 const MOST_DRIFT_NS: u64 = 5_000_000;
+/// The shortest cells that are swept in time.
+const SHORTEST_CELL_NS: u64 = 1 << 25;
 /// Readings of the pipeline's clock, of which the fastest counts.
 const READINGS: usize = 8;
 /// The longest time between two looks at the port.
@@ -39,7 +42,7 @@ pub struct LiveConfig {
     pub cell_ns: u64,
     /// The seed of the hash.
     pub seeds: [u64; 2],
-    /// Commands that may be under way at once.
+    /// Commands that may be under way at once. A chip has room for more than any.
     pub window: usize,
     /// Reads the wall clock, in nanoseconds since 1970.
     pub wall_ns: fn() -> u64,
@@ -55,9 +58,13 @@ pub struct Live {
     /// The length of the program's cells.
     cell_ns: u64,
     started_ns: u64,
+    /// This machine's clock when it was looked at last.
+    looked_ns: u64,
     /// The end of the pipeline's cell that is swept next.
     cell_end_ns: u64,
     is_stopped: bool,
+    /// Why it could not be stopped.
+    failure: Option<P4Error>,
 }
 
 impl Live {
@@ -81,7 +88,7 @@ impl Live {
         let mut link = Link::open(port, receiver, &settings, Some(config.window))?;
         let program_ns = match link.status(0)?.cell_shift {
             0 => return Err(P4Error::OnlyReplay { port: link.name() }),
-            shift => 1_u64.checked_shl(shift).unwrap_or(0),
+            shift => 1_u64.checked_shl(shift).unwrap_or(u64::MAX),
         };
         if program_ns > config.cell_ns {
             return Err(P4Error::Cells {
@@ -90,6 +97,13 @@ impl Live {
                 wanted_ns: config.cell_ns,
             });
         }
+        if program_ns < SHORTEST_CELL_NS {
+            return Err(P4Error::ShortCells {
+                port: link.name(),
+                program_ns,
+            });
+        }
+        let swept_from = link.receiver.chip().map(|chip| chip.clock);
         // What an earlier run left.
         link.sweep_all()?;
         let mut live = Self {
@@ -99,19 +113,23 @@ impl Live {
             cell_ns: program_ns,
             started_ns: 0,
             cell_end_ns: 0,
+            looked_ns: 0,
             is_stopped: false,
+            failure: None,
         };
         live.set_clock(0)?;
+        if let (Some(chip), Some(clock)) = (live.link.receiver.chip_mut(), swept_from) {
+            chip.oldest_ns = Some(clock.cell_start_ns(1));
+        }
+        live.looked_ns = (config.wall_ns)();
+        live.started_ns = live.end_of_runs_cell(live.looked_ns);
+        live.link
+            .receiver
+            .hold_from(live.started_ns + config.cell_ns);
         live.link.receiver.begin();
         live.settings.meters = true;
         live.link.configure(&live.settings)?;
-        let now_ns = (config.wall_ns)();
-        live.started_ns = now_ns / config.cell_ns * config.cell_ns;
-        let clock = live.link.receiver.chip();
-        live.begin_cell(match clock {
-            Some(clock) => clock.cell_end_ns(program_ns),
-            None => (now_ns / program_ns + 1) * program_ns,
-        });
+        live.begin_cell();
         Ok(live)
     }
 
@@ -142,20 +160,20 @@ impl Live {
         Ok(best.1)
     }
 
-    /// Sets the pipeline's clock, if it differs by more.
-    fn set_clock(&mut self, most_drift_ns: u64) -> Result<(), P4Error> {
+    /// Sets the pipeline's clock, if it differs by more. Returns whether it did.
+    fn set_clock(&mut self, most_drift_ns: u64) -> Result<bool, P4Error> {
         let behind_ns = self.behind_ns()?;
         if behind_ns.cast_signed().unsigned_abs() <= most_drift_ns {
-            return Ok(());
+            return Ok(false);
         }
-        if self.link.receiver.chip().is_some() {
-            self.link.receiver.correct_clock(behind_ns);
+        if let Some(chip) = self.link.receiver.chip_mut() {
+            chip.clock.correct(behind_ns);
         } else {
             let offset_ns = &mut self.settings.time_offset_ns;
             *offset_ns = offset_ns.wrapping_add(behind_ns);
             self.link.configure(&self.settings)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The number that the program gives to the cell that ends at this time.
@@ -164,35 +182,53 @@ impl Live {
         (end_ns / self.cell_ns) as u32 & (u32::MAX >> 1)
     }
 
-    /// The table has records of the cell that ends at this time, and of later ones.
-    const fn begin_cell(&mut self, end_ns: u64) {
-        self.cell_end_ns = end_ns;
-        self.link.receiver.oldest_ns = end_ns.saturating_sub(self.cell_ns);
+    /// The cell in which the pipeline's clock was read last is swept next.
+    fn begin_cell(&mut self) {
+        let cell_ns = self.cell_ns;
+        let start_ns = match self.link.receiver.chip() {
+            Some(chip) => chip.clock.wall_ns(chip.clock.cell_start_ns(cell_ns)),
+            None => self.link.receiver.last_status().now_ns / cell_ns * cell_ns,
+        };
+        self.cell_end_ns = start_ns.saturating_add(cell_ns);
     }
 
-    /// Sweeps the cells that are over. Returns the end of the last.
+    /// Sweeps the cell that is over. Returns its end, as far as it is one of the run's.
     fn sweep_due(&mut self) -> Result<Option<u64>, P4Error> {
         if self.link.receiver.chip().is_some() {
             return self.sweep_chip_due();
         }
-        let due_ns = (self.config.wall_ns)().saturating_sub(SLACK_NS);
-        if due_ns < self.cell_end_ns {
+        let now_ns = (self.config.wall_ns)();
+        let is_set_back = now_ns < self.looked_ns;
+        self.looked_ns = now_ns;
+        if now_ns < self.cell_end_ns + SLACK_NS && !is_set_back {
             return Ok(None);
         }
         // The pipeline's clock decides: no packet of the cell comes behind an answer that is later.
         if self.link.status(0)?.now_ns < self.cell_end_ns {
+            self.follow_clock()?;
             return Ok(None);
         }
-        let cell = self.cell_before(self.cell_end_ns);
+        let complete_ns = self.cell_end_ns;
+        let cell = self.cell_before(complete_ns);
         self.link
             .sweep(list_of(cell), cell.wrapping_add(1), false)?;
         self.link.receiver.end_cell();
-        let complete_ns = self.cell_end_ns;
-        self.begin_cell(complete_ns + self.cell_ns);
-        if self.cell_end_ns > due_ns {
-            self.set_clock(MOST_DRIFT_NS)?;
+        self.cell_end_ns = complete_ns + self.cell_ns;
+        if self.cell_end_ns + SLACK_NS > now_ns {
+            self.follow_clock()?;
         }
         Ok(Some(self.end_of_runs_cell(complete_ns)))
+    }
+
+    /// Sets the pipeline's clock, if this machine's has gone another way. Its cells then have other
+    /// numbers: the table is swept as a whole.
+    fn follow_clock(&mut self) -> Result<(), P4Error> {
+        if self.set_clock(MOST_DRIFT_NS)? {
+            self.link.sweep_all()?;
+            self.link.receiver.end_cell();
+            self.begin_cell();
+        }
+        Ok(())
     }
 
     /// Sweeps the cells of a chip that are over. It is asked at each look: its counters have 32
@@ -204,13 +240,17 @@ impl Live {
         }
         self.set_clock(MOST_DRIFT_NS)?;
         let cell_ns = self.cell_ns;
-        let clock = self.link.receiver.chip();
-        let end_ns = clock.map_or(self.cell_end_ns, |clock| clock.cell_end_ns(cell_ns));
+        let chip = self.link.receiver.chip();
+        let start_ns = chip.map(|chip| chip.clock.cell_start_ns(cell_ns));
+        self.begin_cell();
         // Whatever is of another cell than the chip's leaves.
         self.link.sweep_slots(false)?;
+        if let Some(chip) = self.link.receiver.chip_mut() {
+            chip.oldest_ns = start_ns;
+        }
         self.link.receiver.end_cell();
-        self.begin_cell(end_ns);
-        Ok(Some(self.end_of_runs_cell(end_ns.saturating_sub(cell_ns))))
+        let complete_ns = self.cell_end_ns.saturating_sub(cell_ns);
+        Ok(Some(self.end_of_runs_cell(complete_ns)))
     }
 
     /// The end of the last cell of the run that is over at this time.
@@ -226,21 +266,30 @@ impl Live {
         self.link.exchange(false)?;
         let complete_ns = self.sweep_due()?;
         batch.append(&mut self.link.receiver.batch);
+        if let Some(complete_ns) = complete_ns {
+            let next_ns = complete_ns.saturating_add(self.config.cell_ns);
+            self.link.receiver.hold_from(next_ns);
+        }
         Ok(Collected {
             complete_ns,
             has_more: complete_ns.is_some(),
         })
     }
 
-    /// Stops to meter, and takes everything out of the table. What is then missing is lost.
+    /// Stops to meter, which a chip does not, and takes everything out of the table.
     fn stop(&mut self) -> Result<(), P4Error> {
         self.settings.meters = false;
         self.link.configure(&self.settings)?;
         self.link.receiver.is_flushing = true;
-        self.link.sweep_all()?;
+        self.link.sweep_all()
+    }
+
+    /// Nothing more comes: what has come is handed over, and what is missing is lost.
+    fn settle(&mut self) {
+        self.is_stopped = true;
+        self.link.receiver.hold_from(u64::MAX);
         self.link.receiver.end_cell();
         self.link.receiver.settle();
-        Ok(())
     }
 }
 
@@ -254,7 +303,15 @@ impl RemoteEngine for Live {
     }
 
     fn collect(&mut self, batch: &mut MicroflowBatch) -> Result<Collected, EngineError> {
-        self.take(batch).map_err(EngineError::new)
+        let taken = match self.failure.take() {
+            Some(error) => Err(error),
+            None => self.take(batch),
+        };
+        if taken.is_err() {
+            self.settle();
+            batch.append(&mut self.link.receiver.batch);
+        }
+        taken.map_err(EngineError::new)
     }
 
     fn longest_pause(&self) -> Duration {
@@ -284,8 +341,10 @@ impl RemoteEngine for Live {
     }
 
     fn finish(&mut self) -> Result<(), EngineError> {
-        if !std::mem::replace(&mut self.is_stopped, true) {
-            self.stop().map_err(EngineError::new)?;
+        if !self.is_stopped {
+            // The last records are collected first.
+            self.failure = self.stop().err();
+            self.settle();
         }
         Ok(())
     }

@@ -7,14 +7,11 @@ use turboflow_engine::{EngineCounters, MicroflowBatch};
 use turboflow_merge::Layout;
 use turboflow_packet::{Frame, LinkType};
 
-use crate::chip::{ChipClock, widen_record};
+use crate::chip::{Chip, ChipClock};
 use crate::punted::{PuntedFrames, PuntedRecord};
 use crate::record::{KEY_BYTES, P4Record};
 use crate::report::{Body, Cause, Punted, Record, RecordSizes, Report, Reports, Status, Strange};
 use crate::sequence::Sequence;
-
-/// How long after its begin a record's times are known from 32 bits of nanoseconds.
-const MOST_AGE_NS: u64 = 1 << 32;
 
 /// Frames from the port that are no reports, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,13 +28,14 @@ pub struct StrangeFrames {
 pub(crate) struct Receiver {
     record: P4Record,
     sizes: RecordSizes,
-    /// The clock of a chip, whose words have 32 bits; none where words have 64.
-    chip: Option<ChipClock>,
-    /// No record in the table is older, on this machine's clock.
-    pub(crate) oldest_ns: u64,
-    /// The words of one record of a chip, as words of 64 bits.
-    wide: Vec<u8>,
+    /// Where words have 32 bits.
+    chip: Option<Chip>,
     pub(crate) batch: MicroflowBatch,
+    /// Records that began at this time or later wait until what came before is handed over.
+    hold_from_ns: u64,
+    held: MicroflowBatch,
+    /// Whether the pipeline was started anew.
+    pub(crate) has_restarted: bool,
     punted: PuntedFrames,
     sequence: Sequence,
     /// Keys of which a frame was punted in this cell. Their records wait for the cell's end,
@@ -81,10 +79,11 @@ impl Receiver {
         Self {
             sizes: record.sizes(),
             chip: None,
-            oldest_ns: 0,
-            wide: Vec::new(),
             record,
             batch: MicroflowBatch::default(),
+            hold_from_ns: u64::MAX,
+            held: MicroflowBatch::default(),
+            has_restarted: false,
             punted: PuntedFrames::new(layout),
             sequence: Sequence::default(),
             keys: HashSet::new(),
@@ -111,8 +110,8 @@ impl Receiver {
         *self = Self {
             sequence: self.sequence.restart(),
             sizes: self.sizes,
-            chip: self.chip,
-            oldest_ns: self.oldest_ns,
+            chip: self.chip.take(),
+            hold_from_ns: self.hold_from_ns,
             last_status: self.last_status,
             at_begin: self.last_status,
             ..Self::new(record, self.punted.layout())
@@ -138,29 +137,34 @@ impl Receiver {
         self.record.id()
     }
 
-    /// Whether the program is that of a chip.
-    pub(crate) const fn chip(&self) -> Option<&ChipClock> {
+    /// What is known of the chip, if it is one.
+    pub(crate) const fn chip(&self) -> Option<&Chip> {
         self.chip.as_ref()
     }
 
-    /// From now on, words have so many bits. Returns whether there are such.
-    pub(crate) fn set_word_bits(&mut self, bits: u16) -> bool {
-        match bits {
-            32 => {
+    pub(crate) const fn chip_mut(&mut self) -> Option<&mut Chip> {
+        self.chip.as_mut()
+    }
+
+    /// The program has answered: its words have the size that it says. Returns whether there is
+    /// such a program.
+    pub(crate) fn set_words(&mut self) -> bool {
+        let status = &self.last_status;
+        match (status.word_bits, status.has(Status::WRAPS)) {
+            (32, true) => {
+                self.chip = Some(Chip::new(ChipClock::new(status.now_ns)));
                 self.sizes = self.record.sizes_of_chip();
-                self.chip = Some(ChipClock::default());
             }
-            64 => {}
+            (64, false) => {}
             _ => return false,
         }
         true
     }
 
-    /// The clock of a chip is that much further behind than was known.
-    pub(crate) const fn correct_clock(&mut self, behind_ns: u64) {
-        if let Some(clock) = &mut self.chip {
-            clock.correct(behind_ns);
-        }
+    /// Hands over the records that waited. Those that begin at this time or later wait from now on.
+    pub(crate) fn hold_from(&mut self, time_ns: u64) {
+        self.batch.append(&mut self.held);
+        self.hold_from_ns = time_ns;
     }
 
     pub(crate) const fn last_status(&self) -> &Status {
@@ -209,11 +213,11 @@ impl Receiver {
         self.sequence.take(report.sequence);
         match report.body {
             Body::Record(record) => self.take_record(&record),
-            Body::Status(status) => self.take_status(status),
+            Body::Status { now_ns, bytes } => self.take_status(Status::read(now_ns, bytes)),
             Body::Punted(mut punted) => {
                 self.punted_frames += 1;
                 self.punted_bytes += u64::from(punted.wire_length_bytes);
-                if let Some(clock) = &self.chip {
+                if let Some(Chip { clock, .. }) = &self.chip {
                     punted.time_ns = clock.wall_ns(punted.time_ns);
                 }
                 self.meter(&frame_of(&punted));
@@ -222,32 +226,35 @@ impl Receiver {
     }
 
     fn take_status(&mut self, mut status: Status) {
-        if let Some(clock) = &mut self.chip {
-            clock.read(status.now_ns);
-            status.now_ns = clock.wall_ns(status.now_ns);
+        if let Some(chip) = &mut self.chip {
+            self.has_restarted |= !chip.clock.read(status.now_ns);
+            status.now_ns = chip.clock.wall_ns(status.now_ns);
             status = status.continues(&self.last_status);
+        } else {
+            self.has_restarted |= status.packets < self.last_status.packets;
         }
-        self.last_status = status;
+        // What it had counted before is known still.
+        if !self.has_restarted {
+            self.last_status = status;
+        }
     }
 
     fn take_record(&mut self, record: &Record<'_>) {
-        let appended = match self.chip {
-            None => self.append(record.words),
-            Some(clock) => {
-                let mut wide = std::mem::take(&mut self.wide);
-                wide.clear();
-                let is_record = widen_record(&self.record, record, &clock, &mut wide);
-                let age_ns = clock.wall_ns(record.now_ns).saturating_sub(self.oldest_ns);
-                let appended = match is_record {
-                    true if age_ns >= MOST_AGE_NS => return self.lose(&wide),
-                    true => self.append(&wide),
-                    false => None,
-                };
-                self.wide = wide;
-                appended
-            }
+        let Some(mut chip) = self.chip.take() else {
+            return self.take_words(record.cause, record.words);
         };
-        let Some((packets, bytes)) = appended else {
+        let is_outdated = chip.is_outdated(record);
+        match chip.widen(&self.record, record) {
+            Some(words) if is_outdated => self.lose(words),
+            Some(words) => self.take_words(record.cause, words),
+            None => self.strange.malformed += 1,
+        }
+        self.chip = Some(chip);
+    }
+
+    #[inline]
+    fn take_words(&mut self, cause: Cause, words: &[u8]) {
+        let Some((packets, bytes)) = self.append(words) else {
             self.strange.malformed += 1;
             return;
         };
@@ -255,7 +262,7 @@ impl Receiver {
         self.packets_in_records = self.packets_in_records.saturating_add(packets);
         self.bytes_in_records = self.bytes_in_records.saturating_add(bytes);
         let evicted = &mut self.counters.evicted;
-        *match record.cause {
+        *match cause {
             Cause::Collision => &mut evicted.collision,
             Cause::Cut => &mut evicted.cut,
             Cause::Aged if self.is_flushing => &mut evicted.flush,
@@ -263,17 +270,16 @@ impl Receiver {
         } += 1;
     }
 
-    /// Loses a record that may be older than 32 bits tell: the table was not swept in time.
-    fn lose(&mut self, wide: &[u8]) {
-        let mut batch = MicroflowBatch::default();
-        if let Some((packets, bytes)) = self.record.append(wide, &mut batch) {
-            self.outdated.records += 1;
-            self.outdated.packets = self.outdated.packets.saturating_add(packets);
-            self.outdated.bytes = self.outdated.bytes.saturating_add(bytes);
-        }
+    /// Counts a record whose times are not known.
+    fn lose(&mut self, words: &[u8]) {
+        let [packets, bytes] = P4Record::packets_and_bytes(words);
+        self.outdated.records += 1;
+        self.outdated.packets = self.outdated.packets.saturating_add(packets);
+        self.outdated.bytes = self.outdated.bytes.saturating_add(bytes);
     }
 
     /// Appends a record of these words. Returns its packets and bytes, if it is one.
+    #[inline]
     fn append(&mut self, words: &[u8]) -> Option<(u64, u64)> {
         match words.first_chunk() {
             Some(key) if !self.keys.is_empty() && self.keys.contains(key) => {
@@ -282,6 +288,9 @@ impl Receiver {
                 let first_ns = batch.first_ns().unwrap_or_default();
                 self.waiting.push((first_ns, batch));
                 appended
+            }
+            _ if P4Record::first_ns(words) >= self.hold_from_ns => {
+                self.record.append(words, &mut self.held)
             }
             _ => self.record.append(words, &mut self.batch),
         }
@@ -300,13 +309,18 @@ impl Receiver {
         }
     }
 
-    /// All records of the cell have come: those that waited follow, in the order of time.
+    /// All records of the cell have come: those that waited follow, in the order of time. Those of
+    /// the next cell go on waiting.
     pub(crate) fn end_cell(&mut self) {
         self.waiting.sort_by_key(|(first_ns, _)| *first_ns);
-        for (_, mut batch) in self.waiting.drain(..) {
+        let is_over = |(first_ns, _): &(u64, _)| *first_ns < self.hold_from_ns;
+        let over = self.waiting.partition_point(is_over);
+        for (_, mut batch) in self.waiting.drain(..over) {
             self.batch.append(&mut batch);
         }
-        self.keys.clear();
+        if self.waiting.is_empty() {
+            self.keys.clear();
+        }
     }
 
     /// The table is empty: what the pipeline counted and did not arrive is lost.
@@ -348,19 +362,22 @@ impl Receiver {
     /// What the pipeline has metered: packets, their bytes, and the bytes of frames. A chip does
     /// not count frames, and meters before and after the run, too.
     fn metered(&self, status: &Status) -> (u64, u64, u64) {
-        if self.chip.is_none() {
-            // It has counted the bytes of what it handed up.
-            let frame_bytes = status.frame_bytes.saturating_sub(self.punted_bytes);
-            return (status.packets, status.bytes, frame_bytes);
-        }
         let packets = self.packets_in_records.saturating_add(self.lost.packets);
         let bytes = self.bytes_in_records.saturating_add(self.lost.bytes);
-        (packets, bytes, bytes)
+        if self.chip.is_some() {
+            return (packets, bytes, bytes);
+        }
+        // It has counted the bytes of what it handed up. Of a pipeline that fails, records come
+        // behind the last answer.
+        let frame_bytes = status.frame_bytes.saturating_sub(self.punted_bytes);
+        let bytes = status.bytes.max(bytes);
+        (status.packets.max(packets), bytes, frame_bytes.max(bytes))
     }
 
     /// Frames that did not reach the pipeline, or did not come back from it.
     fn frames_lost_until(&self, status: &Status) -> u64 {
-        let arrived = status.packets.saturating_add(status.punted);
+        let packets = status.packets.max(self.packets_in_records);
+        let arrived = packets.saturating_add(status.punted.max(self.punted_frames));
         let on_the_way_in = self.sent_frames.saturating_sub(arrived);
         let on_the_way_back = status.punted.saturating_sub(self.punted_frames);
         on_the_way_in.saturating_add(on_the_way_back)

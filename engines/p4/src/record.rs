@@ -311,8 +311,11 @@ impl P4Record {
         if of == Input::Gap {
             return self.gaps(op, inputs).ok_or_else(|| fold("this fold"));
         }
-        if !inputs.contains(of) || !is_of_all(of) {
+        if !inputs.contains(of) {
             return Err(Unsupported::Input(of));
+        }
+        if !is_of_all(of) {
+            return Err(fold(op.name()));
         }
         let from = match (op, of) {
             (P4Op::Sum, Input::IpLength) => 1,
@@ -340,11 +343,22 @@ impl P4Record {
         })
     }
 
+    /// The packets and bytes of a record that has all its words.
+    pub(crate) fn packets_and_bytes(words: &[u8]) -> [u64; 2] {
+        [0, 1].map(|at| word_at(words, KEY_WORDS + at))
+    }
+
+    /// The time of the first packet.
+    pub(crate) fn first_ns(words: &[u8]) -> u64 {
+        word_at(words, KEY_WORDS + 2)
+    }
+
     /// Appends the record made of these bytes: as many as [`P4Record::words`] has. Returns its
     /// packets and bytes, or nothing if its key is of neither IP version.
     #[inline]
     pub(crate) fn append(&self, bytes: &[u8], batch: &mut MicroflowBatch) -> Option<(u64, u64)> {
-        let wire_word = |at: usize| -> [u8; 8] { std::array::from_fn(|byte| bytes[8 * at + byte]) };
+        let (words, _) = bytes.as_chunks::<8>();
+        let wire_word = |at: usize| words[at];
         let word = |at: usize| u64::from_be_bytes(wire_word(KEY_WORDS + at));
         let field = |at: Option<usize>, otherwise| at.map_or(otherwise, word);
         let [_, _, s0, s1, d0, d1, protocol, version] = wire_word(4);
@@ -406,6 +420,10 @@ impl P4Record {
         debug_assert!(is_record, "rows have the shape of the layout");
         Some((base[0], base[1]))
     }
+}
+
+fn word_at(words: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(std::array::from_fn(|byte| words[8 * at + byte]))
 }
 
 /// The key of a flow in a report.

@@ -30,7 +30,11 @@ pub(crate) struct Report<'a> {
 pub(crate) enum Body<'a> {
     /// The words of a record, as they came.
     Record(Record<'a>),
-    Status(Status),
+    /// The program's time, and the other counters as they came.
+    Status {
+        now_ns: u64,
+        bytes: &'a [u8],
+    },
     Punted(Punted<'a>),
 }
 
@@ -90,8 +94,32 @@ pub(crate) struct Status {
 impl Status {
     /// The program lists the slots in use.
     pub(crate) const LISTS: u16 = 1;
+    /// Reads the counters of an answer: 88 bytes.
+    pub(crate) fn read(now_ns: u64, bytes: &[u8]) -> Self {
+        Self {
+            token: u64_at(bytes, 0),
+            program_id: u64_at(bytes, 8),
+            slots: u32_at(bytes, 16),
+            abilities: u16_at(bytes, 20),
+            word_bits: u16_at(bytes, 22),
+            listed: u32_at(bytes, 24),
+            cell_shift: u32_at(bytes, 28),
+            now_ns,
+            packets: u64_at(bytes, 32),
+            bytes: u64_at(bytes, 40),
+            too_long: u64_at(bytes, 48),
+            frame_bytes: u64_at(bytes, 56),
+            punted: u64_at(bytes, 64),
+            evicted: u64_at(bytes, 72),
+            sweeps: u64_at(bytes, 80),
+        }
+    }
+
     /// The program takes frames by the lane.
     pub(crate) const REPLAY: u16 = 2;
+    /// The program has counters of 32 bits, a clock of 48 that cannot be set, and cannot be told to
+    /// stop.
+    pub(crate) const WRAPS: u16 = 4;
 
     pub(crate) const fn has(&self, ability: u16) -> bool {
         self.abilities & ability != 0
@@ -183,27 +211,14 @@ impl<'a> Reports<'a> {
         rest: &'a [u8],
         flags: u8,
     ) -> Result<Report<'a>, Strange> {
-        let (status, rest) = rest.split_at_checked(STATUS_BYTES).ok_or(Strange::Cut)?;
+        let (bytes, rest) = rest.split_at_checked(STATUS_BYTES).ok_or(Strange::Cut)?;
         self.rest = behind(rest, flags);
         Ok(Report {
             sequence: u32_at(header, 4),
-            body: Body::Status(Status {
-                token: u64_at(status, 0),
-                program_id: u64_at(status, 8),
-                slots: u32_at(status, 16),
-                abilities: u16_at(status, 20),
-                word_bits: u16_at(status, 22),
-                listed: u32_at(status, 24),
-                cell_shift: u32_at(status, 28),
+            body: Body::Status {
                 now_ns: u64_at(header, 8),
-                packets: u64_at(status, 32),
-                bytes: u64_at(status, 40),
-                too_long: u64_at(status, 48),
-                frame_bytes: u64_at(status, 56),
-                punted: u64_at(status, 64),
-                evicted: u64_at(status, 72),
-                sweeps: u64_at(status, 80),
-            }),
+                bytes,
+            },
         })
     }
 

@@ -25,6 +25,8 @@ struct Hostile {
     /// Out of 256 answers, how many are damaged.
     damaged: u64,
     sent: u64,
+    /// Those that it says to have metered: fewer than before means a new start.
+    packets: u64,
 }
 
 impl Hostile {
@@ -41,7 +43,9 @@ impl Hostile {
         bytes.extend([0, 3, 0, 64]);
         // Nothing listed, no cells of its own.
         bytes.extend([0; 8]);
-        for _ in 0..7 {
+        self.packets += self.random.below(1 << 40);
+        bytes.extend(self.packets.to_be_bytes());
+        for _ in 0..6 {
             bytes.extend(self.random.below(u64::MAX).to_be_bytes());
         }
         bytes
@@ -59,6 +63,10 @@ impl Hostile {
         if length > 16 && self.random.below(8) > 0 {
             bytes[14] = VERSION;
             bytes[15] = self.random.below(7) as u8;
+            if bytes[15] == STATUS {
+                // A whole answer with other counters is that of a pipeline that was started anew.
+                bytes.truncate(100);
+            }
         }
         bytes
     }
@@ -137,6 +145,7 @@ fn a_run_survives_whatever_comes() {
             program_id: record.id(),
             damaged: [0, 1, 100][seed as usize % 3],
             sent: 0,
+            packets: 0,
         };
         let input = Box::new(Some1000(0));
         let Ok(mut engine) = Replay::open(Box::new(port), input, record, &layout, &config) else {
@@ -157,5 +166,69 @@ fn a_run_survives_whatever_comes() {
         );
         assert!(records > 0 && engine.reports_lost() > 0);
         assert!(engine.counters().is_ok() && engine.ports().is_ok());
+    }
+}
+
+/// Its counters begin anew, and what was in its table is gone.
+#[test]
+fn a_pipeline_that_was_started_anew_ends_the_run() {
+    let definition = Definition::default();
+    let layout = Layout::compile(&definition, false).unwrap();
+    let record = P4Record::new(&definition, &layout).unwrap();
+    let port = StartedAnew {
+        hostile: Hostile {
+            random: Random::new(1),
+            tokens: Vec::new(),
+            program_id: record.id(),
+            damaged: 0,
+            sent: 0,
+            packets: 1 << 40,
+        },
+        answers: 0,
+    };
+    let config = ReplayConfig {
+        slots: 64,
+        cell_ns: 1_000_000_000,
+        tolerance_ns: u64::MAX,
+        cuts_at_ends: false,
+        seeds: [1, 2],
+        window: None,
+    };
+    let input = Box::new(Some1000(0));
+    let mut engine = Replay::open(Box::new(port), input, record, &layout, &config).unwrap();
+    let mut batch = MicroflowBatch::default();
+    let error = loop {
+        assert!(!engine.has_ended());
+        if let Err(error) = engine.collect(&mut batch) {
+            break error;
+        }
+    };
+    assert!(error.to_string().contains("started anew"), "{error}");
+}
+
+/// After some answers it begins anew.
+struct StartedAnew {
+    hostile: Hostile,
+    answers: u64,
+}
+
+impl Port for StartedAnew {
+    fn name(&self) -> &str {
+        "started anew"
+    }
+
+    fn send(&mut self, parts: &[&[u8]]) {
+        self.hostile.send(parts);
+    }
+
+    fn exchange(&mut self, _: bool, take: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+        for token in std::mem::take(&mut self.hostile.tokens) {
+            self.answers += 1;
+            if self.answers == 20 {
+                self.hostile.packets = 0;
+            }
+            take(&self.hostile.answer(token));
+        }
+        Ok(true)
     }
 }

@@ -140,6 +140,10 @@ impl RemoteSetup for P4Options {
     }
 
     fn why_records_are_lost(&self) -> String {
-        "they were lost on their way from the pipeline".to_owned()
+        "they were lost on their way from the pipeline, or it ended".to_owned()
+    }
+
+    fn why_frames_are_lost(&self) -> Option<&'static str> {
+        Some("were lost on their way to the pipeline or from it, or when it ended")
     }
 }

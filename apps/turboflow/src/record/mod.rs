@@ -166,7 +166,12 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     if let (Some(filter), false) = (&run.source.filter, run.service.quiet) {
         report.say_tagged(filter);
     }
-    report.say_losses(&settings.config, &settings.engine.why_records_are_lost());
+    let engine = &settings.engine;
+    report.say_losses(
+        &settings.config,
+        &engine.why_records_are_lost(),
+        engine.why_frames_are_lost(),
+    );
     Ok(report.outcome())
 }
 

@@ -236,7 +236,14 @@ impl Report {
     /// Reports on standard error what was damaged or lost, and the remedy.
     ///
     /// `why_records_are_lost`: the reason for losses between engine and process, and the remedy.
-    pub(super) fn say_losses(&self, config: &PipelineConfig, why_records_are_lost: &str) {
+    ///
+    /// `why_frames_are_lost`: the same at a port, unless the kernel dropped them.
+    pub(super) fn say_losses(
+        &self,
+        config: &PipelineConfig,
+        why_records_are_lost: &str,
+        why_frames_are_lost: Option<&str>,
+    ) {
         for error in &self.passed_over {
             say!(Error CapturePassedOver; "passed over: {error}");
         }
@@ -245,7 +252,7 @@ impl Report {
         }
         let ledger = &self.ledger;
         if let Some(live) = &self.live {
-            live.say_losses(ledger.source_unread);
+            live.say_losses(ledger.source_unread, why_frames_are_lost);
         }
         self.say_dropped_on_shared_path(why_records_are_lost);
         if ledger.packets_unknown_link_type > 0 {
@@ -385,19 +392,26 @@ impl Live {
         dropped || ended_early || self.failure.is_some()
     }
 
-    fn say_losses(&self, unread: u64) {
+    fn say_losses(&self, unread: u64, why_frames_are_lost: Option<&str>) {
         for seen in &self.interfaces {
             let name = &seen.name;
             if seen.packets_dropped > 0 {
                 let share = seen.packets_dropped as f64 * 100.0 / seen.packets_seen.max(1) as f64;
-                say!(Error PacketsDropped, interface = name.as_str(), packets = seen.packets_dropped;
-                    "{name}: the kernel dropped {} of {} ({share:.2} %), for the ring \
-                     was full; raise {} or {}, or leave packets out by a filter",
+                let (lost, of) = (
                     grouped(seen.packets_dropped),
                     counted(seen.packets_seen, "packet"),
-                    Key::RingSize,
-                    Key::Threads,
                 );
+                let what = match why_frames_are_lost {
+                    Some(why) => format!("{lost} of {of} ({share:.2} %) {why}"),
+                    None => format!(
+                        "the kernel dropped {lost} of {of} ({share:.2} %), for the ring was full; \
+                         raise {} or {}, or leave packets out by a filter",
+                        Key::RingSize,
+                        Key::Threads,
+                    ),
+                };
+                say!(Error PacketsDropped, interface = name.as_str(), packets = seen.packets_dropped;
+                    "{name}: {what}");
             }
             if seen.packets_merged > 0 {
                 say!(Warning PacketsMerged, interface = name.as_str(), packets = seen.packets_merged;

@@ -38,7 +38,7 @@ impl Watched {
         let sizes = settings.sizes();
         memory::check_start(&settings.config, &sizes)?;
         let kind = engines::kind_of(run)?;
-        if !kind.meters_live() {
+        if !kind.meters_interfaces() {
             let name = kind.abilities().name;
             bail!(
                 "engine `{name}` is for `turboflow record`: leave out {}",
@@ -115,7 +115,7 @@ impl FinishedRun {
     /// Reports what was damaged or lost.
     pub(crate) fn say_losses(&self) -> Outcome {
         self.report
-            .say_losses(&self.config, &self.why_records_are_lost);
+            .say_losses(&self.config, &self.why_records_are_lost, None);
         self.report.outcome()
     }
 }

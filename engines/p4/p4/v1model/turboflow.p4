@@ -164,6 +164,9 @@ control Report(inout headers_t hdr, inout metadata_t md, inout standard_metadata
 #define COUNT_WORD(op, name, input) + 8
 #define RECORD_BYTES (10 * 8 RECORD_FEATURES(COUNT_WORD))
 #ifdef BATCH
+#if OUTER_BYTES + (WAITING_MOST + 1) * (REPORT_BYTES + RECORD_BYTES) > 512
+#error "bmv2 aborts if a frame grows by more than 512 bytes: no -DBATCH with so many features"
+#endif
 #define BYTES_BEFORE (OUTER_BYTES + md.waiting * (REPORT_BYTES + RECORD_BYTES))
 #else
 #define BYTES_BEFORE OUTER_BYTES

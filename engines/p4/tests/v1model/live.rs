@@ -22,6 +22,7 @@ use crate::{BATCH, PAPER_EIGHT, TAP};
 
 const PORT: u16 = 6;
 const COPY_SESSION: u128 = 101;
+const KIND_SETTINGS: u8 = 3;
 const CAUSE_STATUS: u8 = 4;
 /// How far time goes on between two looks at the port.
 const STEP_NS: u64 = 200_000_000;
@@ -73,6 +74,10 @@ struct Faults {
     loses_one_in: u64,
     /// How long the port is left alone when nothing comes.
     looks_away_ns: u64,
+    /// By how much this machine's clock is set, once, half way.
+    clock_step_ns: i64,
+    /// Whether the switch is gone, half way.
+    is_killed: bool,
 }
 
 /// A switch, and the frames that come to its ports in time.
@@ -82,6 +87,12 @@ struct InTime {
     faults: Faults,
     frames: VecDeque<Arrival>,
     first_ns: u64,
+    /// The time, whatever this machine's clock says.
+    now_ns: u64,
+    /// Half of the frames.
+    half: usize,
+    /// Whether ports are metered.
+    is_open: bool,
     out: VecDeque<Vec<u8>>,
     sent: u64,
     stop: Arc<Stop>,
@@ -89,7 +100,11 @@ struct InTime {
 
 impl InTime {
     fn set_time(&mut self, now_ns: u64) {
-        WALL_NS.store(now_ns, Ordering::Relaxed);
+        self.now_ns = now_ns;
+        let is_set = self.frames.len() < self.half;
+        let step_ns = if is_set { self.faults.clock_step_ns } else { 0 };
+        let wall_ns = now_ns.saturating_add_signed(step_ns);
+        WALL_NS.store(wall_ns, Ordering::Relaxed);
         let chip_ns = match self.machine {
             Machine::Switch | Machine::Batch | Machine::Queue => 5_000_000,
             Machine::Chip { first_ns } => first_ns,
@@ -98,6 +113,9 @@ impl InTime {
     }
 
     fn take_in(&mut self, port: u16, bytes: &[u8]) {
+        if self.faults.is_killed && self.frames.len() < self.half {
+            return;
+        }
         for (to, mut report) in self.switch.receive(port, bytes) {
             if to != CPU_PORT {
                 // It goes on.
@@ -121,15 +139,15 @@ impl InTime {
     /// Time goes on. Frames come until it reaches the next look.
     fn go_on(&mut self) {
         let Some(next) = self.frames.front() else {
-            self.set_time(wall_ns() + STEP_NS);
+            self.set_time(self.now_ns + STEP_NS);
             return self.stop.ask();
         };
-        let is_silent = next.time_ns > wall_ns() + 4 * STEP_NS;
+        let is_silent = next.time_ns > self.now_ns + 4 * STEP_NS;
         let step_ns = match is_silent {
             true => (4 * STEP_NS).max(self.faults.looks_away_ns),
             false => STEP_NS,
         };
-        let until_ns = wall_ns() + step_ns;
+        let until_ns = self.now_ns + step_ns;
         while let Some(frame) = self.frames.front()
             && frame.time_ns <= until_ns
             && let Some(frame) = self.frames.pop_front()
@@ -149,9 +167,20 @@ impl Port for InTime {
 
     fn send(&mut self, parts: &[&[u8]]) {
         let mut command = parts.concat();
+        let opens = command[14] == KIND_SETTINGS && command.ends_with(&[1]);
         let is_chip = matches!(self.machine, Machine::Chip { .. });
         if !is_chip || adapt_command(&mut command, &self.switch) {
             self.take_in(CPU_PORT, &command);
+        }
+        self.is_open |= opens;
+        // Once it is metered, packets come at any time.
+        if self.is_open
+            && let Some(frame) = self.frames.front()
+            && frame.time_ns <= self.now_ns
+            && let Some(frame) = self.frames.pop_front()
+        {
+            self.switch.queue = (frame.queued, 0);
+            self.take_in(PORT, &frame.bytes);
         }
     }
 
@@ -216,7 +245,10 @@ fn live(config: &PipelineConfig, frames: Vec<Arrival>, machine: Machine, faults:
         machine,
         faults,
         first_ns: frames[0].time_ns,
+        half: frames.len() / 2,
         frames: frames.into(),
+        now_ns: 0,
+        is_open: false,
         out: VecDeque::new(),
         sent: 0,
         stop: stop.clone(),
@@ -301,6 +333,42 @@ fn what_a_chip_loses_is_counted() {
             dropped > 0 && recorded > 0,
             "{faults:?}: {dropped} {recorded}"
         );
+    }
+}
+
+/// No packet is lost when this machine's clock is set, and none is in no counter when a switch is
+/// killed.
+#[test]
+fn packets_are_counted_whatever_clock_and_switch_do() {
+    if is_missing(&[Need::Captures, Need::Cases]) {
+        return;
+    }
+    let chip = Machine::Chip {
+        first_ns: UNALIGNED_NS,
+    };
+    for machine in [Machine::Switch, chip] {
+        for clock_step_ns in [-7_000_000_000, -20_000_000, 20_000_000, 7_000_000_000] {
+            let faults = Faults {
+                clock_step_ns,
+                ..Faults::default()
+            };
+            for (path, frames) in some_captures() {
+                let packets = in_software(&path).ledger.packets_recorded;
+                let Run { ledger, .. } = live(&config(), frames, machine, faults);
+                let name = format!("{machine:?} {faults:?} {}", path.display());
+                assert_eq!(ledger.imbalances_at_the_end(), [], "{name}");
+                assert_eq!(ledger.packets_recorded, packets, "{name}");
+            }
+        }
+        let faults = Faults {
+            is_killed: true,
+            ..Faults::default()
+        };
+        for (path, frames) in some_captures() {
+            let Run { ledger, .. } = live(&config(), frames, machine, faults);
+            let name = format!("{machine:?} {faults:?} {}", path.display());
+            assert_eq!(ledger.imbalances_at_the_end(), [], "{name}");
+        }
     }
 }
 

@@ -141,7 +141,7 @@ pub(super) fn open(
                 .with_context(|| format!("cannot start {}", runner.display()))?;
             (Box::new(port), None)
         }
-        None => (cpu_port(&run.source.cpu_ports[0])?, Some(WINDOW)),
+        None => (cpu_port(&run.source.cpu_ports[0], run)?, Some(WINDOW)),
     };
     let replay_config = ReplayConfig {
         slots: plan.slots,
@@ -178,7 +178,7 @@ fn live(
             wall_ns,
             interface_index: interfaces::index(name),
         };
-        let port = cpu_port(name)?;
+        let port = cpu_port(name, run)?;
         let engine = Live::open(port, plan.record.clone(), layout, &live_config)?;
         engines.push(Box::new(engine));
         if !run.service.quiet {
@@ -195,12 +195,13 @@ fn live(
 }
 
 #[cfg(target_os = "linux")]
-fn cpu_port(name: &str) -> anyhow::Result<Box<dyn Port>> {
-    Ok(Box::new(super::port::PacketPort::open(name)?))
+fn cpu_port(name: &str, run: &RunConfig) -> anyhow::Result<Box<dyn Port>> {
+    let port = super::port::PacketPort::open(name, run.source.ring_size.0)?;
+    Ok(Box::new(port))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn cpu_port(name: &str) -> anyhow::Result<Box<dyn Port>> {
+fn cpu_port(name: &str, _: &RunConfig) -> anyhow::Result<Box<dyn Port>> {
     bail!("{name}: CPU ports are supported on Linux only")
 }
 

@@ -3,14 +3,16 @@
 //! a packet socket.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use turboflow_capture::live::{Interface, InterfaceConfig, Sender, State, wait};
+use turboflow_capture::live::{Interface, InterfaceConfig, RingSize, Sender, State, wait};
 use turboflow_engine_p4::Port;
 use turboflow_packet::{Frame, LinkType};
 
 /// How long an answer is waited for before it is asked for again.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// How long an interface may take no frame.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// The shortest frame of Ethernet, without its checksum.
 const SHORTEST_FRAME_BYTES: usize = 60;
 
@@ -28,8 +30,10 @@ pub(super) struct PacketPort {
 }
 
 impl PacketPort {
-    pub(super) fn open(name: &str) -> anyhow::Result<Self> {
+    /// Opens an interface, with a ring of so many bytes for what it receives.
+    pub(super) fn open(name: &str, ring_bytes: u64) -> anyhow::Result<Self> {
         let config = InterfaceConfig {
+            ring: RingSize::new(ring_bytes)?,
             // Not what is sent to the pipeline.
             only_incoming: true,
             // Commands are answered one after the other.
@@ -58,10 +62,16 @@ impl PacketPort {
                 link_type: LinkType::Ethernet,
             })
             .collect();
-        let mut rest = &frames[..];
+        let (mut rest, mut since) = (&frames[..], now());
         while !rest.is_empty() {
             let sent = self.sender.send(rest).map_err(io::Error::other)?;
             rest = &rest[sent..];
+            if sent > 0 {
+                since = now();
+            } else if since.elapsed() > LONGEST_WAIT {
+                let what = "the interface takes no frames: is the other end up?";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+            }
         }
         self.queued.clear();
         self.ends.clear();
@@ -105,4 +115,12 @@ impl Port for PacketPort {
         }
         Ok(self.interface[0].state() != State::Gone)
     }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "an interface without carrier never says that it will take no frame"
+)]
+fn now() -> Instant {
+    Instant::now()
 }
