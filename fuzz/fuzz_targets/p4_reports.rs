@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Any bytes from the port of a P4 pipeline: a run ends, and its counters can be read.
 //!
-//! Input: a byte, whose lowest bit makes the pipeline a chip with words of 32 bits; then frames,
-//! each preceded by its length in a byte.
+//! Input: a byte, whose lowest bit makes the pipeline a chip with words of 32 bits, the others the
+//! length of its cells; then frames, each preceded by its length in a byte.
 
 #![no_main]
 
@@ -28,6 +28,7 @@ struct Fuzzed {
     tokens: Vec<[u8; 8]>,
     program_id: u64,
     is_chip: bool,
+    cell_shift: u8,
 }
 
 impl Port for Fuzzed {
@@ -53,7 +54,7 @@ impl Port for Fuzzed {
             let (abilities, word_bits) = if self.is_chip { (4_u16, 32_u16) } else { (3, 64) };
             answer.extend(abilities.to_be_bytes());
             answer.extend(word_bits.to_be_bytes());
-            answer.extend([0, 0, 0, 0, 0, 0, 0, 29]);
+            answer.extend([0, 0, 0, 0, 0, 0, 0, self.cell_shift]);
             answer.resize(OUTER.len() + ANSWER.len() + 88, 0);
             take(&answer);
         }
@@ -71,7 +72,7 @@ impl Frames for Silent {
 
 fuzz_target!(|input: &[u8]| {
     let Some((kind, mut rest)) = input.split_first() else { return };
-    let is_chip = kind & 1 != 0;
+    let (is_chip, cell_shift) = (kind & 1 != 0, kind >> 1);
     let mut frames = Vec::new();
     while let Some((length, behind)) = rest.split_first() {
         let (frame, behind) = behind.split_at(behind.len().min(usize::from(*length)));
@@ -81,7 +82,7 @@ fuzz_target!(|input: &[u8]| {
     let definition = Definition::default();
     let layout = Layout::compile(&definition, false).expect("the default definition compiles");
     let record = P4Record::new(&definition, &layout).expect("a pipeline has all of it");
-    let port = Box::new(Fuzzed { frames, tokens: Vec::new(), program_id: record.id(), is_chip });
+    let port = Box::new(Fuzzed { frames, tokens: Vec::new(), program_id: record.id(), is_chip, cell_shift });
     if is_chip { live(port, record, &layout) } else { replay(port, record, &layout) }
 });
 
