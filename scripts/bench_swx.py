@@ -43,7 +43,10 @@ def seconds(command: list[str]) -> float:
 
 def packets(turboflow: str, capture: str) -> int:
     said = subprocess.run(
-        [turboflow, "record", "-r", capture, "-w", "/dev/null", "--format", "csv"], check=True, capture_output=True, text=True
+        [turboflow, "record", "-r", capture, "-w", "/dev/null", "--format", "csv"],
+        check=True,
+        capture_output=True,
+        text=True,
     ).stderr
     return int(re.search(r"([\d,]+) packets", said)[1].replace(",", ""))
 

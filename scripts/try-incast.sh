@@ -19,6 +19,7 @@ leave() {
     rm -rf "$work"
 }
 trap leave EXIT
+# Not for what runs beside this script: a signal would reach the function's shell and not the program.
 inside() { ip netns exec "$space" "$@"; }
 
 ip netns add "$space"

@@ -15,6 +15,8 @@ use turboflow_record::Definition;
 
 use busy::{Busy, REPORTS_A_FRAME};
 
+/// An Ethernet header, in front of the reports.
+const OUTER_BYTES: usize = 14;
 const FRAMES_A_TURN: usize = 1_000;
 const TURNS: u32 = 1_000;
 
@@ -36,11 +38,21 @@ impl Port for InMemory {
 
     fn exchange(&mut self, _: bool, take: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
         for frame in &mut self.frames {
-            self.busy.renumber(frame);
+            renumber(frame, &mut self.busy.sequence);
             take(frame);
         }
         self.answers.drain(..).for_each(|answer| take(&answer));
         Ok(true)
+    }
+}
+
+/// Gives the reports of a frame the next numbers.
+fn renumber(frame: &mut [u8], next: &mut u32) {
+    let reports = &mut frame[OUTER_BYTES..];
+    let report_bytes = reports.len() / REPORTS_A_FRAME as usize;
+    for report in reports.chunks_exact_mut(report_bytes) {
+        report[4..8].copy_from_slice(&next.to_be_bytes());
+        *next = next.wrapping_add(1);
     }
 }
 

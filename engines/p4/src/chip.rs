@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reports of a chip that computes in words of 32 bits: a Tofino.
 //!
-//! Its clock has 48 bits, and cannot be set. A record has the lower 32 of them; the report has all
-//! of the moment when the record left, which was less than 2^32 ns later.
+//! Its clock has 48 bits, and cannot be set. Times in a record are the lower 32 of them. The report
+//! has all 48 bits of the moment when the record left, which was less than 2^32 ns later.
 
 use crate::record::P4Record;
 use crate::report::Record;
@@ -55,6 +55,11 @@ impl ChipClock {
     /// The chip's clock is that much further behind than was known, modulo 2^64.
     pub(crate) const fn correct(&mut self, behind_ns: u64) {
         self.wall_ns = self.wall_ns.wrapping_add(behind_ns);
+    }
+
+    /// When the clock was read last, on the chip's clock.
+    pub(crate) const fn now_ns(&self) -> u64 {
+        self.chip_ns
     }
 
     /// The start of the cell in which the clock was read last, on the chip's clock. Cells begin at

@@ -11,7 +11,7 @@ use crate::{P4Error, Port};
 /// Commands between two looks for what the pipeline has sent, where the port says itself when it is
 /// full.
 const COMMANDS_A_TURN: usize = 256;
-/// Commands that may be under way to a chip: a queue of its has room for many more.
+/// Commands that may be under way to a chip: its queues have room for more.
 const WINDOW_OF_CHIP: usize = 1024;
 /// A chip's slots have numbers of 16 bits.
 const PLACES_OF_CHIP: u32 = 1 << 16;
@@ -171,7 +171,7 @@ impl Link {
         let slots = 0..self.slots.saturating_mul(2).min(PLACES_OF_CHIP);
         self.sweep_places(slots.clone(), flags, 0)?;
         if all {
-            // Such a program does not count commands, so that one that was lost is not known.
+            // For commands that were lost, which is not known.
             self.sweep_places(slots, flags, 0)?;
         }
         Ok(())
@@ -213,10 +213,9 @@ impl Link {
             }
             // Commands may be lost, too. To sweep a slot twice does no harm.
             let now = self.status(0)?.sweeps;
-            if self.receiver.chip().is_some() {
-                return Ok(());
-            }
-            if now.wrapping_sub(before) >= places.len() as u64 {
+            let have_come = now.wrapping_sub(before) >= places.len() as u64;
+            // A chip does not count them.
+            if have_come || self.receiver.chip().is_some() {
                 return Ok(());
             }
             before = now;

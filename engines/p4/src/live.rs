@@ -42,7 +42,7 @@ pub struct LiveConfig {
     pub cell_ns: u64,
     /// The seed of the hash.
     pub seeds: [u64; 2],
-    /// Commands that may be under way at once. A chip has room for more than any.
+    /// Commands that may be under way at once, unless the pipeline is a chip, which takes more.
     pub window: usize,
     /// Reads the wall clock, in nanoseconds since 1970.
     pub wall_ns: fn() -> u64,
@@ -103,7 +103,7 @@ impl Live {
                 program_ns,
             });
         }
-        let swept_from = link.receiver.chip().map(|chip| chip.clock);
+        let swept_from_ns = link.receiver.chip().map(|chip| chip.clock.now_ns());
         // What an earlier run left.
         link.sweep_all()?;
         let mut live = Self {
@@ -118,8 +118,8 @@ impl Live {
             failure: None,
         };
         live.set_clock(0)?;
-        if let (Some(chip), Some(clock)) = (live.link.receiver.chip_mut(), swept_from) {
-            chip.oldest_ns = Some(clock.cell_start_ns(1));
+        if let Some(chip) = live.link.receiver.chip_mut() {
+            chip.oldest_ns = swept_from_ns;
         }
         live.looked_ns = (config.wall_ns)();
         live.started_ns = live.end_of_runs_cell(live.looked_ns);
@@ -182,7 +182,7 @@ impl Live {
         (end_ns / self.cell_ns) as u32 & (u32::MAX >> 1)
     }
 
-    /// The cell in which the pipeline's clock was read last is swept next.
+    /// The cell that is swept next is that in which the pipeline's clock was read last.
     fn begin_cell(&mut self) {
         let cell_ns = self.cell_ns;
         let start_ns = match self.link.receiver.chip() {

@@ -357,9 +357,8 @@ impl P4Record {
     /// packets and bytes, or nothing if its key is of neither IP version.
     #[inline]
     pub(crate) fn append(&self, bytes: &[u8], batch: &mut MicroflowBatch) -> Option<(u64, u64)> {
-        let (words, _) = bytes.as_chunks::<8>();
-        let wire_word = |at: usize| words[at];
-        let word = |at: usize| u64::from_be_bytes(wire_word(KEY_WORDS + at));
+        let wire_word = |at| wire_word(bytes, at);
+        let word = |at| word_at(bytes, KEY_WORDS + at);
         let field = |at: Option<usize>, otherwise| at.map_or(otherwise, word);
         let [_, _, s0, s1, d0, d1, protocol, version] = wire_word(4);
         let family = match version {
@@ -422,8 +421,13 @@ impl P4Record {
     }
 }
 
+/// A word of a record, as it came.
+fn wire_word(words: &[u8], at: usize) -> [u8; 8] {
+    words.as_chunks().0[at]
+}
+
 fn word_at(words: &[u8], at: usize) -> u64 {
-    u64::from_be_bytes(std::array::from_fn(|byte| words[8 * at + byte]))
+    u64::from_be_bytes(wire_word(words, at))
 }
 
 /// The key of a flow in a report.

@@ -94,6 +94,12 @@ pub(crate) struct Status {
 impl Status {
     /// The program lists the slots in use.
     pub(crate) const LISTS: u16 = 1;
+    /// The program takes frames by the lane.
+    pub(crate) const REPLAY: u16 = 2;
+    /// The program has counters of 32 bits, a clock of 48 that cannot be set, and cannot be told to
+    /// stop.
+    pub(crate) const WRAPS: u16 = 4;
+
     /// Reads the counters of an answer: 88 bytes.
     pub(crate) fn read(now_ns: u64, bytes: &[u8]) -> Self {
         Self {
@@ -114,12 +120,6 @@ impl Status {
             sweeps: u64_at(bytes, 80),
         }
     }
-
-    /// The program takes frames by the lane.
-    pub(crate) const REPLAY: u16 = 2;
-    /// The program has counters of 32 bits, a clock of 48 that cannot be set, and cannot be told to
-    /// stop.
-    pub(crate) const WRAPS: u16 = 4;
 
     pub(crate) const fn has(&self, ability: u16) -> bool {
         self.abilities & ability != 0

@@ -16,6 +16,15 @@ const VERSION: u8 = 0xf1;
 const STATUS: u8 = 4;
 const KIND_STATUS: u8 = 2;
 
+const CONFIG: ReplayConfig = ReplayConfig {
+    slots: 64,
+    cell_ns: 1_000_000_000,
+    tolerance_ns: u64::MAX,
+    cuts_at_ends: false,
+    seeds: [1, 2],
+    window: None,
+};
+
 /// A pipeline that answers, and that sends anything else besides.
 struct Hostile {
     random: Random,
@@ -129,14 +138,6 @@ impl Frames for Some1000 {
 fn a_run_survives_whatever_comes() {
     let definition = Definition::default();
     let layout = Layout::compile(&definition, false).unwrap();
-    let config = ReplayConfig {
-        slots: 64,
-        cell_ns: 1_000_000_000,
-        tolerance_ns: u64::MAX,
-        cuts_at_ends: false,
-        seeds: [1, 2],
-        window: None,
-    };
     for seed in 0..20 {
         let record = P4Record::new(&definition, &layout).unwrap();
         let port = Hostile {
@@ -148,7 +149,7 @@ fn a_run_survives_whatever_comes() {
             packets: 0,
         };
         let input = Box::new(Some1000(0));
-        let Ok(mut engine) = Replay::open(Box::new(port), input, record, &layout, &config) else {
+        let Ok(mut engine) = Replay::open(Box::new(port), input, record, &layout, &CONFIG) else {
             assert!(seed % 3 != 0, "a pipeline that answers is opened");
             continue;
         };
@@ -167,43 +168,6 @@ fn a_run_survives_whatever_comes() {
         assert!(records > 0 && engine.reports_lost() > 0);
         assert!(engine.counters().is_ok() && engine.ports().is_ok());
     }
-}
-
-/// Its counters begin anew, and what was in its table is gone.
-#[test]
-fn a_pipeline_that_was_started_anew_ends_the_run() {
-    let definition = Definition::default();
-    let layout = Layout::compile(&definition, false).unwrap();
-    let record = P4Record::new(&definition, &layout).unwrap();
-    let port = StartedAnew {
-        hostile: Hostile {
-            random: Random::new(1),
-            tokens: Vec::new(),
-            program_id: record.id(),
-            damaged: 0,
-            sent: 0,
-            packets: 1 << 40,
-        },
-        answers: 0,
-    };
-    let config = ReplayConfig {
-        slots: 64,
-        cell_ns: 1_000_000_000,
-        tolerance_ns: u64::MAX,
-        cuts_at_ends: false,
-        seeds: [1, 2],
-        window: None,
-    };
-    let input = Box::new(Some1000(0));
-    let mut engine = Replay::open(Box::new(port), input, record, &layout, &config).unwrap();
-    let mut batch = MicroflowBatch::default();
-    let error = loop {
-        assert!(!engine.has_ended());
-        if let Err(error) = engine.collect(&mut batch) {
-            break error;
-        }
-    };
-    assert!(error.to_string().contains("started anew"), "{error}");
 }
 
 /// After some answers it begins anew.
@@ -231,4 +195,33 @@ impl Port for StartedAnew {
         }
         Ok(true)
     }
+}
+
+/// Its counters begin anew, and what was in its table is gone.
+#[test]
+fn a_pipeline_that_was_started_anew_ends_the_run() {
+    let definition = Definition::default();
+    let layout = Layout::compile(&definition, false).unwrap();
+    let record = P4Record::new(&definition, &layout).unwrap();
+    let port = StartedAnew {
+        hostile: Hostile {
+            random: Random::new(1),
+            tokens: Vec::new(),
+            program_id: record.id(),
+            damaged: 0,
+            sent: 0,
+            packets: 1 << 40,
+        },
+        answers: 0,
+    };
+    let input = Box::new(Some1000(0));
+    let mut engine = Replay::open(Box::new(port), input, record, &layout, &CONFIG).unwrap();
+    let mut batch = MicroflowBatch::default();
+    let error = loop {
+        assert!(!engine.has_ended());
+        if let Err(error) = engine.collect(&mut batch) {
+            break error;
+        }
+    };
+    assert!(error.to_string().contains("started anew"), "{error}");
 }

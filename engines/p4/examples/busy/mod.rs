@@ -10,7 +10,6 @@ const COLLISION: u8 = 1;
 const STATUS: u8 = 4;
 const KIND_STATUS: u8 = 2;
 const KIND_SETTINGS: u8 = 3;
-const REPORT_BYTES: usize = 16;
 /// Records of the default definition: the words for packets, bytes, and times.
 const PACKETS_AT: usize = 40;
 const PACKET_BYTES: u64 = 64;
@@ -21,7 +20,8 @@ pub(crate) const REPORTS_A_FRAME: u32 = 10;
 pub(crate) struct Busy {
     program_id: u64,
     record_bytes: usize,
-    sequence: u32,
+    /// The number of the next report.
+    pub(crate) sequence: u32,
     /// Records so far, each of one packet.
     pub(crate) records: u64,
     /// Flows, whose records come one after the other.
@@ -67,17 +67,6 @@ impl Busy {
             let words = [1, PACKET_BYTES, now_ns, now_ns].map(u64::to_be_bytes);
             let words = words.as_flattened();
             frame[start + PACKETS_AT..][..words.len()].copy_from_slice(words);
-            self.records += 1;
-        }
-    }
-
-    /// Gives the reports of a frame the next numbers.
-    #[allow(dead_code, reason = "not every example sends a frame again")]
-    pub(crate) fn renumber(&mut self, frame: &mut [u8]) {
-        let report_bytes = REPORT_BYTES + self.record_bytes;
-        for report in frame[OUTER.len()..].chunks_exact_mut(report_bytes) {
-            report[4..8].copy_from_slice(&self.sequence.to_be_bytes());
-            self.sequence = self.sequence.wrapping_add(1);
             self.records += 1;
         }
     }

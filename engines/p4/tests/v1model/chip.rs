@@ -2,19 +2,16 @@
 //! What `tna/` sends and takes, made of what `v1model/` does: words of 32 bits, no list of slots, a
 //! clock of 48 bits that cannot be set, and counters that begin anew.
 
+use crate::lane::{
+    CAUSE_PUNTED, CAUSE_STATUS, FLAG_SLOT, KIND_SETTINGS, KIND_SWEEP, LANE_BYTES, OUTER_BYTES,
+    REPORT_BYTES,
+};
 use crate::switch::Switch;
 
-const OUTER_BYTES: usize = 14;
 const REPORT_AT: usize = OUTER_BYTES;
-const BODY_AT: usize = OUTER_BYTES + 16;
+const BODY_AT: usize = REPORT_AT + REPORT_BYTES;
 const LANE_AT: usize = OUTER_BYTES;
-const SETTINGS_AT: usize = LANE_AT + 24;
-
-const KIND_SWEEP: u8 = 1;
-const KIND_SETTINGS: u8 = 3;
-const FLAG_SLOT: u8 = 2;
-const CAUSE_STATUS: u8 = 4;
-const CAUSE_PUNTED: u8 = 5;
+const SETTINGS_AT: usize = LANE_AT + LANE_BYTES;
 const ABILITY_WRAPS: u8 = 4;
 
 /// Slots of each table.
@@ -82,7 +79,6 @@ pub(crate) fn adapt_report(mut bytes: Vec<u8>) -> Vec<u8> {
             for word in folds.chunks_exact(8) {
                 bytes.extend(&word[4..]);
             }
-            // The copy of a frame is longer than its report.
             bytes
         }
     }

@@ -16,14 +16,14 @@ use turboflow_run::{PipelineConfig, Source, Stop};
 use turboflow_testing::{Need, is_missing};
 
 use crate::chip::{self, adapt_command, adapt_report};
+use crate::lane::{CAUSE_STATUS, KIND_SETTINGS, OUTER_BYTES};
+use crate::queue::udp;
 use crate::support::{OfFile, Run, captures, run};
 use crate::switch::{CPU_PORT, Switch};
 use crate::{BATCH, PAPER_EIGHT, TAP};
 
 const PORT: u16 = 6;
 const COPY_SESSION: u128 = 101;
-const KIND_SETTINGS: u8 = 3;
-const CAUSE_STATUS: u8 = 4;
 /// How far time goes on between two looks at the port.
 const STEP_NS: u64 = 200_000_000;
 
@@ -125,7 +125,7 @@ impl InTime {
                 report = adapt_report(report);
             }
             // Answers are asked for again.
-            if report[15] != CAUSE_STATUS {
+            if report[OUTER_BYTES + 1] != CAUSE_STATUS {
                 self.sent += 1;
                 let every = self.faults.loses_one_in;
                 if every > 0 && self.sent.is_multiple_of(every) {
@@ -148,15 +148,23 @@ impl InTime {
             false => STEP_NS,
         };
         let until_ns = self.now_ns + step_ns;
-        while let Some(frame) = self.frames.front()
-            && frame.time_ns <= until_ns
-            && let Some(frame) = self.frames.pop_front()
-        {
-            self.set_time(frame.time_ns);
-            self.switch.queue = (frame.queued, 0);
-            self.take_in(PORT, &frame.bytes);
-        }
+        while self.next_comes(until_ns) {}
         self.set_time(until_ns);
+    }
+
+    /// The next frame comes, if its time is not after this. Returns whether it did.
+    fn next_comes(&mut self, until_ns: u64) -> bool {
+        let is_due = |next: &Arrival| next.time_ns <= until_ns;
+        if !self.frames.front().is_some_and(is_due) {
+            return false;
+        }
+        let frame = self.frames.pop_front().unwrap();
+        if frame.time_ns > self.now_ns {
+            self.set_time(frame.time_ns);
+        }
+        self.switch.queue = (frame.queued, 0);
+        self.take_in(PORT, &frame.bytes);
+        true
     }
 }
 
@@ -167,20 +175,15 @@ impl Port for InTime {
 
     fn send(&mut self, parts: &[&[u8]]) {
         let mut command = parts.concat();
-        let opens = command[14] == KIND_SETTINGS && command.ends_with(&[1]);
+        let opens = command[OUTER_BYTES] == KIND_SETTINGS && command.ends_with(&[1]);
         let is_chip = matches!(self.machine, Machine::Chip { .. });
         if !is_chip || adapt_command(&mut command, &self.switch) {
             self.take_in(CPU_PORT, &command);
         }
         self.is_open |= opens;
         // Once it is metered, packets come at any time.
-        if self.is_open
-            && let Some(frame) = self.frames.front()
-            && frame.time_ns <= self.now_ns
-            && let Some(frame) = self.frames.pop_front()
-        {
-            self.switch.queue = (frame.queued, 0);
-            self.take_in(PORT, &frame.bytes);
+        if self.is_open {
+            self.next_comes(self.now_ns);
         }
     }
 
@@ -370,20 +373,6 @@ fn packets_are_counted_whatever_clock_and_switch_do() {
             assert_eq!(ledger.imbalances_at_the_end(), [], "{name}");
         }
     }
-}
-
-/// A UDP packet from a port, of 28 bytes.
-fn udp(source: u16) -> Vec<u8> {
-    let ip = [0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0];
-    let ports = [source, 53, 8, 0].map(u16::to_be_bytes);
-    [
-        &[0; 12][..],
-        &[8, 0],
-        &ip,
-        &[1, 1, 1, 1, 2, 2, 2, 2],
-        ports.as_flattened(),
-    ]
-    .concat()
 }
 
 /// Many senders at once fill a queue (table 1): the flow records say who, and who had to wait.

@@ -4,6 +4,7 @@
 
 mod chip;
 mod expression;
+mod lane;
 mod live;
 mod ports;
 mod program;

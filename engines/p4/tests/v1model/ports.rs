@@ -8,31 +8,15 @@ use turboflow_engine_p4::{Came, Frames, Port};
 use turboflow_packet::LinkType;
 use turboflow_testing::{Need, is_missing};
 
+use crate::lane::{
+    CAUSE_AGED, CAUSE_COLLISION, CAUSE_CUT, CAUSE_PUNTED, CAUSE_STATUS, FLAG_ALL, FLAG_CUT_AT_ENDS,
+    FLAG_HAS_LANE, FLAG_ODD, FLAG_RESET, FLAG_SLOT, KIND_REPLAY, KIND_SETTINGS, KIND_STATUS,
+    KIND_SWEEP, LANE_BYTES, OUTER_BYTES, REPORT_BYTES,
+};
 use crate::support::{OfFile, captures};
 use crate::switch::{CPU_PORT, Switch};
 use crate::{BATCH, INLINE, TAP};
 
-const KIND_REPLAY: u8 = 0;
-const KIND_SWEEP: u8 = 1;
-const KIND_STATUS: u8 = 2;
-const KIND_SETTINGS: u8 = 3;
-const FLAG_CUT_AT_ENDS: u8 = 2;
-const FLAG_ALL: u8 = 1;
-const FLAG_SLOT: u8 = 2;
-const FLAG_ODD: u8 = 4;
-const FLAG_RESET: u8 = 8;
-
-const CAUSE_COLLISION: u8 = 1;
-const CAUSE_CUT: u8 = 2;
-const CAUSE_AGED: u8 = 3;
-const CAUSE_STATUS: u8 = 4;
-const CAUSE_PUNTED: u8 = 5;
-
-const FLAG_HAS_LANE: u8 = 2;
-
-const OUTER_BYTES: usize = 14;
-const LANE_BYTES: usize = 24;
-const REPORT_BYTES: usize = 16;
 /// Of the default definition.
 const RECORD_BYTES: usize = 15 * 8;
 /// `packets` in a record, behind the key.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What packets met in the queue is in the records of the program that meters behind it.
 
+use crate::lane::{
+    FLAG_ALL, FLAG_ODD, KIND_SETTINGS, KIND_SWEEP, LANE_BYTES, OUTER_BYTES, REPORT_BYTES,
+};
 use crate::switch::{CPU_PORT, Switch};
 use crate::{PAPER_EIGHT, QUEUE};
 
@@ -10,22 +13,19 @@ const NEIGHBOUR: u16 = 7;
 
 /// A sweep of a slot that is listed in the cell of the frames below, whatever the cell.
 fn sweep() -> Vec<u8> {
-    const KIND_SWEEP: u8 = 1;
-    const FLAGS: u8 = 1 | 4;
     let mut bytes = vec![0; 12];
-    bytes.extend([0x88, 0xb6, KIND_SWEEP, FLAGS]);
-    bytes.extend([0; 22]);
+    bytes.extend([0x88, 0xb6, KIND_SWEEP, FLAG_ALL | FLAG_ODD]);
+    bytes.resize(OUTER_BYTES + LANE_BYTES, 0);
     bytes
 }
 
 /// A switch that meters.
 fn switch(program: &str) -> Switch {
-    const KIND_SETTINGS: u8 = 3;
     let mut switch = Switch::new(program);
     switch.mirror_to_cpu(SESSION);
     let mut settings = vec![0; 12];
     settings.extend([0x88, 0xb6, KIND_SETTINGS]);
-    settings.resize(14 + 24 + 31, 0);
+    settings.resize(OUTER_BYTES + LANE_BYTES + 31, 0);
     settings.push(1);
     let [(CPU_PORT, _)] = switch.receive(CPU_PORT, &settings)[..] else {
         panic!("settings are answered");
@@ -33,23 +33,24 @@ fn switch(program: &str) -> Switch {
     switch
 }
 
-/// A UDP packet.
-fn frame() -> Vec<u8> {
+/// A UDP packet from a port, of 28 bytes.
+pub(crate) fn udp(source_port: u16) -> Vec<u8> {
     let ip = [0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0];
-    let (addresses, ports) = ([1, 1, 1, 1, 2, 2, 2, 2], [0, 1, 0, 2, 0, 8, 0, 0]);
-    [&[0; 12][..], &[8, 0], &ip, &addresses, &ports].concat()
+    let addresses = [1, 1, 1, 1, 2, 2, 2, 2];
+    let ports = [source_port, 2, 8, 0].map(u16::to_be_bytes);
+    [&[0; 12][..], &[8, 0], &ip, &addresses, ports.as_flattened()].concat()
 }
 
 /// The word of a record.
 fn word(report: &[u8], at: usize) -> u64 {
-    let words = &report[14 + 16..];
+    let words = &report[OUTER_BYTES + REPORT_BYTES..];
     u64::from_be_bytes(words[8 * at..8 * at + 8].try_into().unwrap())
 }
 
 #[test]
 fn a_record_has_the_longest_queue_and_the_longest_wait() {
     let mut switch = switch(QUEUE);
-    let frame = frame();
+    let frame = udp(1);
     for (now_us, depth, waits_us) in [(10, 3, 100), (20, 17, 250), (30, 9, 300), (340, 0, 1)] {
         switch.now_us = now_us;
         switch.queue = (depth, waits_us);
@@ -73,7 +74,7 @@ fn a_record_has_the_longest_queue_and_the_longest_wait() {
 #[test]
 fn a_record_has_the_longest_time_between_packets() {
     let mut switch = switch(PAPER_EIGHT);
-    let frame = frame();
+    let frame = udp(1);
     for (now_us, depth) in [(10, 3), (250, 17), (300, 9), (310, 0)] {
         switch.now_us = now_us;
         switch.queue = (depth, 5);
