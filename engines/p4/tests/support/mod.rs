@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Runs captures through a pipeline and through the software engine.
 
+pub(crate) mod conformance;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};

@@ -47,3 +47,20 @@ fn captures_with_1024_slots() {
 fn captures_with_65536_slots() {
     all_captures_with(65_536);
 }
+
+/// As it is, and with several reports in a frame.
+const TAPS: [&str; 2] = [TAP, BATCH];
+
+#[test]
+fn keeps_the_laws_on_sequences_made_by_hand() {
+    for program in TAPS {
+        support::conformance::keeps_the_laws_on_sequences_made_by_hand(Switch::new(program));
+    }
+}
+
+#[test]
+fn keeps_the_laws_on_random_sequences() {
+    for program in TAPS {
+        support::conformance::keeps_the_laws_on_random_sequences(Switch::new(program));
+    }
+}

@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod captures;
-mod conformance;
 mod loss;
 #[path = "../../../tests/support/mod.rs"]
 mod support;
@@ -12,7 +11,7 @@ mod support;
 use std::path::Path;
 
 use turboflow_engine_p4::{PROGRAMS, SwxPort};
-use turboflow_testing::Need;
+use turboflow_testing::{Need, is_missing};
 
 const SWX: Need<'static> = Need::Engine("swx", cfg!(feature = "dpdk"));
 
@@ -22,4 +21,18 @@ fn port(definition: &str) -> SwxPort {
     let mut programs = PROGRAMS.iter();
     let program = programs.find(|program| program.definition == definition);
     SwxPort::start(runner, program.unwrap().spec).unwrap()
+}
+
+#[test]
+fn keeps_the_laws_on_sequences_made_by_hand() {
+    if !is_missing(&[SWX]) {
+        support::conformance::keeps_the_laws_on_sequences_made_by_hand(port("default"));
+    }
+}
+
+#[test]
+fn keeps_the_laws_on_random_sequences() {
+    if !is_missing(&[SWX]) {
+        support::conformance::keeps_the_laws_on_random_sequences(port("default"));
+    }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs the conformance suite with the software engine as golden model, over the P4 program on
-//! DPDK's pipeline. [`LEFT_OUT`] lists the checks that do not apply.
+//! Runs the conformance suite with the software engine as golden model, over a P4 program.
+//! [`LEFT_OUT`] lists the checks that do not apply.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,18 +10,16 @@ use turboflow_engine::conformance::{
     Subject, Suite, TABLES, hand_made, plain,
 };
 use turboflow_engine::{Abilities, EngineError};
-use turboflow_engine_p4::{ABILITIES, Came, Frames, P4Record, Replay, ReplayConfig};
+use turboflow_engine_p4::{ABILITIES, Came, Frames, P4Record, Port, Replay, ReplayConfig};
 use turboflow_engine_software::{Sizing, SoftwareEngines};
 use turboflow_merge::Layout;
 use turboflow_packet::{Frame, LinkType, Parser, ParserConfig};
 use turboflow_record::{Definition, InputValues};
-use turboflow_testing::is_missing;
 use turboflow_workload::frames::frame_of;
 use turboflow_workload::reference::difference_of_flows;
 use turboflow_workload::sequences::{SequenceShape, random_packets};
 
-use crate::support::Shared;
-use crate::{SWX, port};
+use super::Shared;
 
 /// Checks of the suite that do not apply to this engine.
 const LEFT_OUT: [LeftOut; 1] = [LeftOut {
@@ -117,10 +115,6 @@ fn framed(sequence: &Sequence) -> Sequence {
     }
 }
 
-fn subject() -> Elsewhere<Pipeline> {
-    Elsewhere(Pipeline(Shared::new(port("default"))))
-}
-
 fn trial(subject: &mut dyn Subject, setup: &Setup, sequence: &Sequence) -> Report {
     let mut golden = InProcess::new(plain().abilities(), |slots| SoftwareEngines {
         sizing: Sizing::Fixed(slots),
@@ -146,17 +140,10 @@ fn hold(subject: &mut dyn Subject, setup: &Setup, sequence: &Sequence, held: &mu
     }
 }
 
-fn is_left_out() -> bool {
-    is_missing(&[SWX])
-}
-
-#[test]
-fn keeps_the_laws_on_sequences_made_by_hand() {
-    if is_left_out() {
-        return;
-    }
+pub(crate) fn keeps_the_laws_on_sequences_made_by_hand(port: impl Port + 'static) {
     const IDLE_NS: u64 = 5_000;
-    let (mut subject, mut held) = (subject(), BTreeSet::new());
+    let mut subject = Elsewhere(Pipeline(Shared::new(port)));
+    let mut held = BTreeSet::new();
     for cell_ns in [1, 1_000, 1_000_000_000] {
         for sequence in hand_made(cell_ns, IDLE_NS) {
             for ends_cut in [false, true] {
@@ -173,12 +160,9 @@ fn keeps_the_laws_on_sequences_made_by_hand() {
     assert!(held.len() > 4, "{held:?}");
 }
 
-#[test]
-fn keeps_the_laws_on_random_sequences() {
-    if is_left_out() {
-        return;
-    }
-    let (mut subject, mut held) = (subject(), BTreeSet::new());
+pub(crate) fn keeps_the_laws_on_random_sequences(port: impl Port + 'static) {
+    let mut subject = Elsewhere(Pipeline(Shared::new(port)));
+    let mut held = BTreeSet::new();
     let few = (0..60).map(|seed| SequenceShape::random(seed, 10 + 2 * seed as usize));
     let many = (0..2).map(|seed| SequenceShape {
         keys: 2_500,
