@@ -64,6 +64,7 @@ events! {
     ConfigurationChecked "configuration_checked"
     CouldNotRun "could_not_run"
     EngineDisplaced "engine_displaced"
+    EngineFailed "engine_failed"
     FileCompleted "file_completed"
     FileNotRead "file_not_read"
     FileNotRemoved "file_not_removed"

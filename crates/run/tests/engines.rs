@@ -15,7 +15,8 @@ use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
 use turboflow_merge::{Base, MicroflowRecord};
 use turboflow_record::{FlowBatch, Value, WORDS_V4};
 use turboflow_run::{
-    Controls, Limits, Output, PipelineConfig, RunOutputs, RunReport, Snapshots, Source, Stop,
+    Controls, Limits, Output, PipelineConfig, RunEvent, RunOutputs, RunReport, Snapshots, Source,
+    Stop,
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -143,6 +144,15 @@ impl FlowWriter for Kept {
 
 /// Runs these engines. Returns the report, and the packets of each flow record, sorted.
 fn ran(engines: Vec<Scripted>, stop: &Stop) -> (RunReport, Vec<u64>) {
+    observed(engines, stop, |_| ())
+}
+
+/// The same, with an observer of the run.
+fn observed(
+    engines: Vec<Scripted>,
+    stop: &Stop,
+    observe: impl FnMut(RunEvent<'_>),
+) -> (RunReport, Vec<u64>) {
     let engines = engines.into_iter().map(|engine| Box::new(engine) as _);
     let (sender, receiver) = channel();
     let output = Output {
@@ -158,7 +168,7 @@ fn ran(engines: Vec<Scripted>, stop: &Stop) -> (RunReport, Vec<u64>) {
     let config = PipelineConfig::default();
     let source = Source::Engines(engines.collect());
     let outputs = RunOutputs::fixed(vec![output]);
-    let report = turboflow_run::run(&config, source, outputs, controls, |_| ()).unwrap();
+    let report = turboflow_run::run(&config, source, outputs, controls, observe).unwrap();
     let schema = config.compile().unwrap();
     let packets = schema
         .schema()
@@ -194,10 +204,26 @@ fn an_engine_that_fails_does_not_end_the_others() {
     let mut short = Scripted::new("short", &[(0, true)]);
     short.fails = true;
     let long = Scripted::new("long", &[(0, true), (1, true), (2, true), (100, true)]);
-    let (report, records) = ran(vec![short, long], &Stop::new());
+    let mut said = Vec::new();
+    let (report, records) = observed(vec![short, long], &Stop::new(), |event| {
+        if let RunEvent::Failed(error) = event {
+            said.push(error.to_string());
+        }
+    });
     assert_eq!(records, [1, 4]);
+    // At once, and at the end.
+    assert_eq!(said, ["unplugged"]);
     assert!(report.failure.unwrap().to_string().contains("unplugged"));
     assert_eq!(report.ledger.imbalances_at_the_end(), []);
+}
+
+#[test]
+fn why_the_last_engine_fails_is_said_at_the_end_alone() {
+    let mut only = Scripted::new("only", &[(0, true)]);
+    only.fails = true;
+    let observe = |event: RunEvent<'_>| assert!(!matches!(event, RunEvent::Failed(_)));
+    let (report, _) = observed(vec![only], &Stop::new(), observe);
+    assert!(report.failure.is_some());
 }
 
 #[test]

@@ -48,6 +48,10 @@ impl<'a> Observer<'a> {
                 self.bar.clear();
                 say_change(name, state);
             }
+            RunEvent::Failed(error) => {
+                self.bar.clear();
+                say!(Error EngineFailed; "{error}; the run goes on without it");
+            }
             RunEvent::Unparsed(frame) => {
                 if let Some(file) = &mut self.unparsed {
                     file.write(&frame);

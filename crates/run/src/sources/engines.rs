@@ -228,8 +228,10 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         let collected = match collected {
             Ok(collected) => collected,
             Err(error) => {
-                let failure = io::Error::other(error);
-                source.failure.get_or_insert(failure);
+                if source.failure.is_none() {
+                    source.failure = Some(io::Error::other(error));
+                    self.say_failure(place);
+                }
                 return Ok(false);
             }
         };
@@ -247,6 +249,16 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
             return Ok(true);
         }
         Ok(collected.has_more)
+    }
+
+    /// Reports at once why an engine hands over nothing more. Of the last one, the run's end says it.
+    fn say_failure(&mut self, place: usize) {
+        let goes_on = |source: &Source| source.failure.is_none() && !source.engine.has_ended();
+        if self.sources.iter().any(goes_on)
+            && let Some(failure) = &self.sources[place].failure
+        {
+            (self.observe)(RunEvent::Failed(failure));
+        }
     }
 
     /// Advances the clock to the slowest engine that it waits for.

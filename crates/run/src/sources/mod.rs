@@ -128,6 +128,8 @@ pub struct LiveProgress {
 pub enum RunEvent<'a> {
     /// The state of a port has changed.
     Changed(&'a str, PortState),
+    /// An engine failed, and others go on without it.
+    Failed(&'a io::Error),
     /// Progress: at intervals in a live run, every few thousand packets in a file.
     Progress(Progress),
     /// A frame that an engine could not parse, if it was asked for these.
