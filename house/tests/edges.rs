@@ -120,7 +120,7 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 11] = [
     (WORKLOAD, &[]),
     (MERGE, &[]),
     (TESTING, &[]),
-    (SOFTWARE, &[XDP, ENGINE, SWX]),
+    (SOFTWARE, &[XDP, ENGINE, P4, SWX]),
     (CAPTURE, &[XDP, P4, SWX]),
     (P4, &[SWX]),
     (RECORD, &[SWX]),

@@ -251,7 +251,8 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         Ok(collected.has_more)
     }
 
-    /// Reports at once why an engine hands over nothing more. Of the last one, the run's end says it.
+    /// Reports at once why an engine hands over nothing more. Of the last one, the end of the run
+    /// says it.
     fn say_failure(&mut self, place: usize) {
         let goes_on = |source: &Source| source.failure.is_none() && !source.engine.has_ended();
         if self.sources.iter().any(goes_on)
