@@ -10,6 +10,8 @@ use crate::flow_table::{FlowTable, Found, Spot};
 use crate::message::InspectionId;
 use crate::{Confidence, FlowKey, Progress};
 
+/// The part of all inspections that leaves where there are too many.
+const DROPPED_PART: usize = 64;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
@@ -56,6 +58,17 @@ pub(crate) struct Ends {
     pub(crate) decided: u64,
     pub(crate) gave_up: u64,
     pub(crate) dropped: u64,
+}
+
+/// What is to be done with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// Nothing.
+    No,
+    /// It is to be looked at.
+    Yes(Wanted),
+    /// It begins an inspection for which another one has to leave.
+    Pressed,
 }
 
 /// A packet that is to be looked at.
@@ -105,55 +118,81 @@ impl Admissions {
     }
 
     /// The packet's place in an inspection, if it is to be looked at. `has_content` is asked only
-    /// then: a later fragment has nothing to look at.
+    /// then: a later fragment has nothing to look at. Unless `may_press`, no inspection leaves for
+    /// this one.
     #[inline]
     pub(crate) fn want(
         &mut self,
         packet: &Packet,
+        may_press: bool,
         has_content: impl FnOnce() -> bool,
-    ) -> Option<Wanted> {
+    ) -> Want {
         let (key, is_reversed) = FlowKey::of(&packet.tuple);
         let now_ns = packet.timestamp_ns;
-        let is_end = packet.tcp_flags & (TCP_FIN | TCP_RST) != 0;
-        if let Some(spot) = self.table.find(&key) {
-            let silent_ns = now_ns.saturating_sub(self.table.seen_ns(spot));
-            self.table.touch(spot, now_ns);
-            let admission = self.table.get_mut(spot);
-            if !begins_anew(admission, packet, silent_ns > self.idle_ns) {
-                admission.has_ended |= is_end;
-                if admission.phase != Phase::Open || !has_content() {
-                    return None;
-                }
-                return Some(self.count(spot, is_reversed));
-            }
-            if !has_content() {
-                return None;
-            }
-            self.leave(spot);
-            // A silence alone does not make another flow.
-            if packet.tuple.protocol() == TCP {
-                self.to_forget.push(key);
-            }
-            self.open(spot, now_ns, is_end);
-            return Some(self.count(spot, is_reversed));
+        let Some(spot) = self.table.find(&key) else {
+            return match has_content() {
+                true => self.begin(&key, packet, is_reversed, may_press),
+                false => Want::No,
+            };
+        };
+        let silent_ns = now_ns.saturating_sub(self.table.seen_ns(spot));
+        let admission = self.table.get_mut(spot);
+        if begins_anew(admission, packet, silent_ns > self.idle_ns) {
+            return match has_content() {
+                true => self.begin_anew(spot, packet, is_reversed),
+                false => Want::No,
+            };
         }
-        if !has_content() {
-            return None;
+        admission.has_ended |= is_end(packet);
+        let is_wanted = admission.phase == Phase::Open && has_content();
+        self.table.touch(spot, now_ns);
+        match is_wanted {
+            true => Want::Yes(self.count(spot, is_reversed)),
+            false => Want::No,
         }
-        let Found::New(spot, left) = self.table.find_or_insert(&key, now_ns, EMPTY) else {
-            return None;
+    }
+
+    /// The first packet of a flow.
+    fn begin(
+        &mut self,
+        key: &FlowKey,
+        packet: &Packet,
+        is_reversed: bool,
+        may_press: bool,
+    ) -> Want {
+        let now_ns = packet.timestamp_ns;
+        let leaves = self.table.leaves_for(key);
+        let presses = leaves.is_some_and(|value| value.phase != Phase::Done);
+        if !may_press && (presses || self.open >= self.max_open) {
+            return Want::Pressed;
+        }
+        let Found::New(spot, left) = self.table.find_or_insert(key, now_ns, EMPTY) else {
+            return Want::No;
         };
         if let Some(left) = left {
+            let number = left.number;
             self.end_of(
                 &left,
                 InspectionId {
                     spot: spot.0,
-                    number: left.number,
+                    number,
                 },
             );
         }
-        self.open(spot, now_ns, is_end);
-        Some(self.count(spot, is_reversed))
+        self.open(spot, now_ns, is_end(packet));
+        Want::Yes(self.count(spot, is_reversed))
+    }
+
+    /// The first packet of a flow whose key another one had.
+    fn begin_anew(&mut self, spot: Spot, packet: &Packet, is_reversed: bool) -> Want {
+        self.leave(spot);
+        // A silence alone does not make another flow.
+        if packet.tuple.protocol() == TCP {
+            self.to_forget.push(*self.table.key(spot));
+        }
+        self.table.touch(spot, packet.timestamp_ns);
+        self.open(spot, packet.timestamp_ns, is_end(packet));
+        Want::Yes(self.count(spot, is_reversed))
     }
 
     /// Counts a packet that is looked at.
@@ -195,7 +234,11 @@ impl Admissions {
             spot: spot.0,
             number,
         });
-        while self.open > self.max_open && self.drop_oldest() {}
+        if self.open > self.max_open {
+            // Some more than one, so that a flood does not have to catch up for each flow.
+            let kept = self.max_open - self.max_open / DROPPED_PART;
+            while self.open > kept && self.drop_oldest() {}
+        }
         // Those that are over leave the order when they are the oldest. They must not pile up
         // behind one that stays open.
         if self.order.len() > 2 * self.max_open {
@@ -238,16 +281,10 @@ impl Admissions {
     }
 
     /// The flow of an answer, if it is of the inspection that the flow has now.
-    pub(crate) fn flow_of(&self, id: InspectionId) -> Option<(&FlowKey, u64, u64)> {
+    pub(crate) fn flow_of(&self, id: InspectionId) -> Option<(&FlowKey, u64)> {
         let spot = self.table.spot(id.spot)?;
         let admission = self.table.get(spot);
-        (admission.number == id.number).then(|| {
-            (
-                self.table.key(spot),
-                admission.since_ns,
-                self.table.seen_ns(spot),
-            )
-        })
+        (admission.number == id.number).then(|| (self.table.key(spot), admission.since_ns))
     }
 
     /// The process said this much about an inspection.
@@ -316,12 +353,15 @@ fn is_open(table: &FlowTable<Admission>, id: InspectionId) -> bool {
     })
 }
 
-/// Whether a packet begins another flow with the same key: a SYN behind the end of a connection, or
-/// behind an inspection that is over; without connections, a packet behind a silence.
+fn is_end(packet: &Packet) -> bool {
+    packet.tcp_flags & (TCP_FIN | TCP_RST) != 0
+}
+
+/// Whether a packet begins another flow with the same key: a SYN behind the end of a connection or
+/// behind a silence; without connections, any packet behind a silence.
 fn begins_anew(admission: &Admission, packet: &Packet, was_silent: bool) -> bool {
     if packet.tuple.protocol() != TCP {
         return was_silent;
     }
-    packet.tcp_flags & (TCP_SYN | TCP_ACK) == TCP_SYN
-        && (admission.has_ended || admission.phase == Phase::Done)
+    packet.tcp_flags & (TCP_SYN | TCP_ACK) == TCP_SYN && (admission.has_ended || was_silent)
 }

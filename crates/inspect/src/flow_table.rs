@@ -87,12 +87,7 @@ impl<V: Copy> FlowTable<V> {
             self.touch(spot, now_ns);
             return Found::Known(spot);
         }
-        let empty = (0..WAYS).find(|way| self.tags[set][*way] == 0);
-        let silent = || {
-            let ways = 0..WAYS;
-            ways.min_by_key(|way| self.entries[set * WAYS + way].seen_ns)
-        };
-        let way = empty.or_else(silent).unwrap_or(0);
+        let way = self.way_for(set);
         let at = set * WAYS + way;
         let left = (self.tags[set][way] != 0).then(|| self.entries[at].value);
         self.tags[set][way] = tag;
@@ -102,6 +97,20 @@ impl<V: Copy> FlowTable<V> {
             value,
         };
         Found::New(Spot(at as u32), left)
+    }
+
+    /// The way of a set that a new flow gets.
+    fn way_for(&self, set: usize) -> usize {
+        let empty = (0..WAYS).find(|way| self.tags[set][*way] == 0);
+        let silent = || (0..WAYS).min_by_key(|way| self.entries[set * WAYS + way].seen_ns);
+        empty.or_else(silent).unwrap_or(0)
+    }
+
+    /// The value that would leave for a new flow of that key, if one would.
+    pub(crate) fn leaves_for(&self, key: &FlowKey) -> Option<&V> {
+        let (set, _) = self.place(key);
+        let way = self.way_for(set);
+        (self.tags[set][way] != 0).then(|| &self.entries[set * WAYS + way].value)
     }
 
     /// Says that the flow was seen then. Times of a capture may run backwards.

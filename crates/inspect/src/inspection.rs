@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use turboflow_record::{ApplicationNames, Packet};
 
-use crate::admission::Admissions;
+use crate::admission::{Admissions, Want};
 use crate::message::{Answer, InspectionId, Order, WorkerLimits};
 use crate::process::{Child, Received};
 use crate::{
@@ -151,11 +151,17 @@ impl<T: TextSink> Inspection<T> {
     #[inline]
     pub fn offer<'a>(&mut self, packet: &Packet, datagram: impl FnOnce() -> Option<&'a [u8]>) {
         let mut found: Option<&'a [u8]> = None;
-        let wanted = self.admissions.want(packet, || {
+        let may_press = !self.config.is_lossless;
+        let mut want = self.admissions.want(packet, may_press, || {
             found = datagram();
             found.is_some()
         });
-        if let (Some(wanted), Some(bytes)) = (wanted, found) {
+        if want == Want::Pressed {
+            // Which inspection leaves must not depend on when answers come.
+            self.wait_until_caught_up(packet.timestamp_ns);
+            want = self.admissions.want(packet, true, || true);
+        }
+        if let (Want::Yes(wanted), Some(bytes)) = (want, found) {
             let datagram = &bytes[..bytes.len().min(MAX_DATAGRAM_BYTES)];
             let order = Order::Tap {
                 id: wanted.id,
@@ -406,7 +412,7 @@ impl<T: TextSink> Inspection<T> {
             verdicts.forget(&key);
         }
         for (id, _, facts) in self.fresh.drain(..) {
-            let Some((key, since_ns, seen_ns)) = self.admissions.flow_of(id) else {
+            let Some((key, since_ns)) = self.admissions.flow_of(id) else {
                 continue;
             };
             let mut verdict = Verdict {
@@ -423,7 +429,7 @@ impl<T: TextSink> Inspection<T> {
                     verdict.set_text(text, self.texts.intern(&readable(bytes)));
                 }
             }
-            verdicts.keep(key, seen_ns, verdict);
+            verdicts.keep(key, since_ns, verdict);
         }
     }
 

@@ -129,3 +129,96 @@ fn hexadecimal(bytes: &[u8]) -> String {
         text
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(list: &str, radix: u32) -> Vec<u16> {
+        let list = list.split([',', '-']).filter(|number| !number.is_empty());
+        list.map(|number| u16::from_str_radix(number, radix).unwrap())
+            .collect()
+    }
+
+    /// The examples of JA3's README.
+    #[test]
+    fn published_values_of_ja3_are_met() {
+        for (text, fingerprint) in [
+            (
+                "769,47-53-5-10-49161-49162-49171-49172-50-56-19-4,0-10-11,23-24-25,0",
+                "ada70206e40642a3e4461f35503241d5",
+            ),
+            (
+                "769,4-5-10-9-100-98-3-6-19-18-99,,,",
+                "de350869b8c85de67a350c8d186f11e6",
+            ),
+        ] {
+            let parts: Vec<&str> = text.split(',').collect();
+            let hello = ClientHello {
+                legacy_version: parts[0].parse().unwrap(),
+                ciphers: numbers(parts[1], 10),
+                extensions: numbers(parts[2], 10),
+                groups: numbers(parts[3], 10),
+                point_formats: numbers(parts[4], 10).iter().map(|it| *it as u8).collect(),
+                ..ClientHello::default()
+            };
+            assert_eq!(ja3_text(&hello), text);
+            assert_eq!(ja3(&hello), fingerprint);
+        }
+    }
+
+    /// The example of JA4.md: Chrome, with GREASE.
+    fn chrome() -> ClientHello {
+        ClientHello {
+            legacy_version: 0x0303,
+            ciphers: numbers(
+                "8a8a,1301,1302,1303,c02b,c02f,c02c,c030,cca9,cca8,c013,c014,009c,009d,002f,0035",
+                16,
+            ),
+            extensions: numbers(
+                "dada,001b,0000,0033,0010,4469,0017,002d,000d,0005,0023,0012,002b,ff01,000b,000a,\
+                 0015",
+                16,
+            ),
+            signature_algorithms: numbers("0403,0804,0401,0503,0805,0501,0806,0601", 16),
+            versions: numbers("7a7a,0304,0303", 16),
+            alpn: Some(b"h2".to_vec()),
+            server_name: Some(b"example.org".to_vec()),
+            ..ClientHello::default()
+        }
+    }
+
+    #[test]
+    fn published_values_of_ja4_are_met() {
+        assert_eq!(ja4(&chrome()), "t13d1516h2_8daaf6152771_e5627efa2ab1");
+    }
+
+    #[test]
+    fn lists_without_values_have_a_fixed_hash() {
+        let hello = ClientHello {
+            legacy_version: 0x0300,
+            ..ClientHello::default()
+        };
+        assert_eq!(
+            ja4(&hello),
+            "tsi000000_000000000000_000000000000".replacen("tsi", "ts3i", 1)
+        );
+        assert_eq!(ja3_text(&hello), "768,,,,");
+    }
+
+    #[test]
+    fn protocols_that_are_no_text_are_shown_by_their_digits() {
+        let ends = |alpn: &[u8]| {
+            let hello = ClientHello {
+                alpn: Some(alpn.to_vec()),
+                ..chrome()
+            };
+            ja4(&hello)[8..10].to_owned()
+        };
+        assert_eq!(ends(b"http/1.1"), "h1");
+        assert_eq!(ends(b"h"), "hh");
+        assert_eq!(ends(&[0xab]), "ab");
+        assert_eq!(ends(&[b'0', 0xcd]), "3d");
+        assert_eq!(ends(&[]), "00");
+    }
+}

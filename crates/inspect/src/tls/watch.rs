@@ -37,9 +37,16 @@ impl HelloWatch {
         if matches!(self.state, State::Done) {
             return None;
         }
-        let segment = Segment::of(datagram)?;
+        let mut segment = Segment::of(datagram)?;
         if segment.payload.is_empty() {
             return None;
+        }
+        // "Change cipher spec" means nothing in TLS 1.3 (RFC 8446, appendix D.4). A client that is
+        // asked to try again sends it before its second hello.
+        if let [20, 3, _, 0, 1, 1, rest @ ..] = segment.payload {
+            let skipped = (segment.payload.len() - rest.len()) as u32;
+            segment.sequence = segment.sequence.wrapping_add(skipped);
+            segment.payload = rest;
         }
         let next_sequence = segment.sequence.wrapping_add(segment.payload.len() as u32);
         match &mut self.state {

@@ -70,13 +70,26 @@ pub(crate) fn each_packet(
     config: ParserConfig,
     mut take: impl FnMut(&Packet, &Frame<'_>, Option<&[u8]>),
 ) {
+    each_frame(path, config, |_, packet, frame, datagram| {
+        take(packet, frame, datagram)
+    });
+}
+
+/// Like [`each_packet`], with the number of the frame in the file, from 1 on.
+pub(crate) fn each_frame(
+    path: &Path,
+    config: ParserConfig,
+    mut take: impl FnMut(u64, &Packet, &Frame<'_>, Option<&[u8]>),
+) {
     let mut file = CaptureFile::open(path).unwrap();
     let mut parser = Parser::new(config);
+    let mut number = 0;
     // The last record of some captures is cut.
     while let Ok(Some(batch)) = file.next_batch(256) {
         for frame in batch.frames() {
+            number += 1;
             if let Ok(packet) = parser.parse(frame) {
-                take(&packet, frame, parser.ip_datagram(frame));
+                take(number, &packet, frame, parser.ip_datagram(frame));
             }
         }
     }
@@ -98,13 +111,22 @@ pub(crate) struct Inspected {
     pub(crate) packets: u64,
 }
 
-/// Inspects a whole capture, then asks for every flow.
-pub(crate) fn inspect(path: &Path, config: InspectConfig, texts: &Texts) -> Inspected {
+/// Inspects the packets of a capture that `takes` says yes to, then asks for every flow.
+pub(crate) fn inspect(
+    path: &Path,
+    parser: ParserConfig,
+    config: InspectConfig,
+    texts: &Texts,
+    takes: impl Fn(&Packet, Option<&[u8]>) -> bool,
+) -> Inspected {
     let mut inspection = Inspection::start(config, texts).unwrap();
     let mut order = Vec::new();
     let mut flows: HashMap<FlowKey, (FiveTuple, Totals)> = HashMap::new();
     let (mut packets, mut last_ns) = (0, 0);
-    each_packet(path, ParserConfig::default(), |packet, frame, datagram| {
+    each_packet(path, parser, |packet, frame, datagram| {
+        if !takes(packet, datagram) {
+            return;
+        }
         let (key, _) = FlowKey::of(&packet.tuple);
         let (_, totals) = flows.entry(key).or_insert_with(|| {
             order.push(key);
