@@ -23,6 +23,7 @@ mod ndpi;
 mod process;
 pub mod tls;
 mod verdict;
+#[cfg(any(feature = "dpi", test))]
 mod worker;
 
 pub use config::{InspectConfig, InspectCounters, InspectError, PacketLimits};

@@ -7,6 +7,5 @@ mod support;
 
 mod process;
 mod reader;
-mod second_oracle;
 mod shares;
 mod tls;

@@ -67,8 +67,7 @@ fn library_version() -> String {
         .args(["--modversion", "libndpi"])
         .output()
         .unwrap();
-    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    version
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 #[test]

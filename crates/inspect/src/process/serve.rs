@@ -5,7 +5,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-use crate::message::{Answer, MAX_ORDER_BYTES, Order, WorkerLimits, split};
+use crate::message::reply::MAX_ORDER_BYTES;
+use crate::message::{Answer, Order, WorkerLimits, split};
 use crate::ndpi::NdpiInspector;
 use crate::worker::Worker;
 use crate::{Inspector, NOT_THIS_LIBRARY};

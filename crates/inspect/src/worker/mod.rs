@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The inspections of a process: takes the meter's orders, gives answers.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hasher};
 
-use crate::message::{Answer, InspectionId, Order, WorkerLimits, write_facts, write_verdict};
+use crate::message::reply::{write_facts, write_verdict};
+use crate::message::{Answer, InspectionId, Order, WorkerLimits};
 use crate::tls::{ClientHello, HelloWatch, ja3, ja4};
 use crate::{Facts, Inspector, Progress, Sight, Text};
 
@@ -182,7 +186,7 @@ impl<I: Inspector> Worker<I> {
             inspected.is_unsettled = true;
             self.unsettled.push(id.number);
         }
-        if self.inspected % TAPS_BETWEEN_LOOKS == 0 {
+        if self.inspected.is_multiple_of(TAPS_BETWEEN_LOOKS) {
             self.keep_within_memory(out);
         }
     }

@@ -7,12 +7,15 @@
 //!
 //! The meter trusts nothing that comes back: the process reads hostile packets.
 
+#[cfg(any(feature = "dpi", test))]
+pub(crate) mod reply;
+#[cfg(test)]
+mod tests;
+
 use turboflow_record::ApplicationNames;
 
-use crate::{Confidence, Facts, MAX_TEXT_BYTES, Progress, Text};
+use crate::{Confidence, Facts, Progress, Text};
 
-/// The most bytes of a message to the process: a datagram and what stands before it.
-pub(crate) const MAX_ORDER_BYTES: usize = u16::MAX as usize + 64;
 /// The most bytes of a message from the process: all names.
 pub(crate) const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Bytes of the length.
@@ -137,85 +140,7 @@ impl Order<'_> {
     }
 }
 
-impl<'a> Order<'a> {
-    /// Reads a message without its length.
-    pub(crate) fn read(message: &'a [u8]) -> Option<Self> {
-        let mut content = Content(message);
-        match content.u8()? {
-            BEGIN => Some(Self::Begin(WorkerLimits {
-                max_flows: content.u64()?,
-                memory_bytes: content.u64()?,
-                resume_below: content.u64()?,
-            })),
-            TAP => {
-                let id = content.id()?;
-                let flags = content.u8()?;
-                let time_ns = content.u64()?;
-                Some(Self::Tap {
-                    id,
-                    is_reversed: flags & 1 != 0,
-                    is_last: flags & 2 != 0,
-                    time_ns,
-                    datagram: content.0,
-                })
-            }
-            CLOSE => Some(Self::Close { id: content.id()? }),
-            SETTLE => Some(Self::Settle {
-                number: content.u64()?,
-            }),
-            _ => None,
-        }
-    }
-}
-
-/// Appends a verdict, without making an [`Answer`] first.
-pub(crate) fn write_verdict(
-    out: &mut Vec<u8>,
-    id: InspectionId,
-    progress: Progress,
-    facts: &Facts,
-) {
-    framed(out, VERDICT, |out| {
-        id.write(out);
-        write_facts(out, progress, facts);
-    });
-}
-
-/// What of a verdict may change.
-pub(crate) fn write_facts(out: &mut Vec<u8>, progress: Progress, facts: &Facts) {
-    out.push(progress as u8);
-    out.extend_from_slice(&facts.application.to_le_bytes());
-    out.push(facts.category);
-    out.push(facts.confidence as u8);
-    out.extend_from_slice(&facts.risk.to_le_bytes());
-    for text in Text::ALL {
-        let bytes = facts.text(text);
-        out.push(bytes.len() as u8);
-        out.extend_from_slice(bytes);
-    }
-}
-
 impl Answer {
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Ready(names) => framed(out, READY, |out| write_names(out, names)),
-            Self::Failed(why) => framed(out, FAILED, |out| out.extend_from_slice(why.as_bytes())),
-            Self::Verdict {
-                id,
-                progress,
-                facts,
-            } => write_verdict(out, *id, *progress, facts),
-            Self::Progress { inspected, late } => framed(out, PROGRESS, |out| {
-                out.extend_from_slice(&inspected.to_le_bytes());
-                out.extend_from_slice(&late.to_le_bytes());
-            }),
-            Self::Dropped { id } => framed(out, DROPPED, |out| id.write(out)),
-            Self::Settled { number } => framed(out, SETTLED, |out| {
-                out.extend_from_slice(&number.to_le_bytes());
-            }),
-        }
-    }
-
     /// Reads a message without its length; `None` if it is none of these.
     pub(crate) fn read(message: &[u8]) -> Option<Self> {
         let mut content = Content(message);
@@ -242,29 +167,6 @@ impl Answer {
                 number: content.u64()?,
             }),
             _ => None,
-        }
-    }
-}
-
-fn write_name(out: &mut Vec<u8>, name: &str) {
-    let length = name.len().min(MAX_TEXT_BYTES);
-    out.push(length as u8);
-    out.extend_from_slice(&name.as_bytes()[..length]);
-}
-
-fn write_names(out: &mut Vec<u8>, names: &ApplicationNames) {
-    write_name(out, &names.library);
-    out.extend_from_slice(&(names.applications.len() as u32).to_le_bytes());
-    for (number, name, category) in &names.applications {
-        out.extend_from_slice(&number.to_le_bytes());
-        out.push(*category);
-        write_name(out, name);
-    }
-    for list in [&names.categories, &names.confidences, &names.risks] {
-        out.extend_from_slice(&(list.len() as u32).to_le_bytes());
-        for (number, name) in list {
-            out.push(*number);
-            write_name(out, name);
         }
     }
 }
@@ -356,11 +258,14 @@ impl<'a> Content<'a> {
     }
 }
 
+/// A message, and what follows it.
+pub(crate) type Split<'a> = Option<(&'a [u8], &'a [u8])>;
+
 /// The first message in `bytes` and what follows it; `Ok(None)` if it is not whole yet.
 ///
 /// # Errors
 /// It says that it is empty or longer than `limit`.
-pub(crate) fn split(bytes: &[u8], limit: usize) -> Result<Option<(&[u8], &[u8])>, ()> {
+pub(crate) fn split(bytes: &[u8], limit: usize) -> Result<Split<'_>, ()> {
     let Some((length, rest)) = bytes.split_first_chunk::<LENGTH_BYTES>() else {
         return Ok(None);
     };
@@ -369,98 +274,4 @@ pub(crate) fn split(bytes: &[u8], limit: usize) -> Result<Option<(&[u8], &[u8])>
         return Err(());
     }
     Ok(rest.split_at_checked(length))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn facts() -> Facts {
-        let mut facts = Facts {
-            application: 91 << 16 | 133,
-            category: 17,
-            confidence: Confidence::Payload,
-            risk: 1 << 63 | 5,
-            ..Facts::default()
-        };
-        facts.set_text(Text::ServerName, b"example.org");
-        facts.set_text(Text::HttpHost, &[0xff; 300]);
-        facts
-    }
-
-    #[test]
-    fn messages_are_read_as_they_were_written() {
-        let id = InspectionId {
-            spot: 7,
-            number: 1 << 40,
-        };
-        let orders = [
-            Order::Begin(WorkerLimits {
-                max_flows: 1,
-                memory_bytes: 2,
-                resume_below: 3,
-            }),
-            Order::Tap {
-                id,
-                is_reversed: true,
-                is_last: false,
-                time_ns: 5,
-                datagram: b"datagram",
-            },
-            Order::Close { id },
-            Order::Settle { number: 3 },
-        ];
-        let names = ApplicationNames {
-            library: "nDPI 4.2.0".to_owned(),
-            applications: vec![(5, "DNS".to_owned(), 14)],
-            categories: vec![(14, "Network".to_owned())],
-            confidences: vec![(6, "DPI".to_owned())],
-            risks: vec![(3, "Weak".to_owned())],
-        };
-        let answers = [
-            Answer::Ready(names),
-            Answer::Failed("why".to_owned()),
-            Answer::Verdict {
-                id,
-                progress: Progress::Known,
-                facts: facts(),
-            },
-            Answer::Progress {
-                inspected: 5,
-                late: 6,
-            },
-            Answer::Dropped { id },
-            Answer::Settled { number: 9 },
-        ];
-        let (mut to, mut from) = (Vec::new(), Vec::new());
-        orders.iter().for_each(|order| order.write(&mut to));
-        answers.iter().for_each(|answer| answer.write(&mut from));
-        let (mut to, mut from) = (&to[..], &from[..]);
-        for order in &orders {
-            let (message, rest) = split(to, MAX_ORDER_BYTES).unwrap().unwrap();
-            assert_eq!(Order::read(message).as_ref(), Some(order));
-            to = rest;
-        }
-        for answer in &answers {
-            let (message, rest) = split(from, MAX_ANSWER_BYTES).unwrap().unwrap();
-            assert_eq!(Answer::read(message).as_ref(), Some(answer));
-            assert_eq!(split(&from[..3], 9), Ok(None));
-            from = rest;
-        }
-        assert!(to.is_empty() && from.is_empty());
-        assert_eq!(facts().text(Text::HttpHost).len(), MAX_TEXT_BYTES);
-    }
-
-    proptest! {
-        #[test]
-        fn nothing_that_comes_back_can_do_harm(bytes: Vec<u8>) {
-            let _ = Answer::read(&bytes);
-            let _ = Order::read(&bytes);
-            if let Ok(Some((message, rest))) = split(&bytes, 64) {
-                prop_assert!((1..=64).contains(&message.len()));
-                prop_assert_eq!(message.len() + rest.len() + LENGTH_BYTES, bytes.len());
-            }
-        }
-    }
 }
