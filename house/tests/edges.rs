@@ -43,6 +43,7 @@ const SWX: &str = "turboflow-swx";
 const AGGREGATE: &str = "turboflow-aggregate";
 const FORMATS: &str = "turboflow-formats";
 const TRANSPORT: &str = "turboflow-transport";
+const INSPECT: &str = "turboflow-inspect";
 const RUN: &str = "turboflow-run";
 const QUERY: &str = "turboflow-query";
 const TOP: &str = "turboflow-top";
@@ -58,7 +59,7 @@ const PROGRAM: &str = "turboflow";
 
 /// The table. Rooms below `lab/` serve tests and measurements. The product may depend on the
 /// traffic generator alone, and the meter on none of them.
-const ROOMS: [Room; 24] = [
+const ROOMS: [Room; 25] = [
     room(RECORD, &[]).with_external(&["thiserror", "toml"]),
     room(MERGE, &[RECORD]).with_external(&[]),
     room(ENGINE, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
@@ -75,6 +76,16 @@ const ROOMS: [Room; 24] = [
     room(SWX, &[]).with_external(&["anyhow", "cc", "pkg-config"]),
     room(AGGREGATE, &[RECORD, MERGE]).with_external(&["memmap2"]),
     room(CAPTURE, &[PACKET]),
+    room(INSPECT, &[RECORD, PACKET]).with_external(&[
+        "cc",
+        "libc",
+        "md-5",
+        "pkg-config",
+        "rustix",
+        "seccompiler",
+        "sha2",
+        "thiserror",
+    ]),
     room(FORMATS, &[RECORD, MERGE]),
     room(TRANSPORT, &[RECORD, FORMATS]),
     room(
@@ -121,7 +132,7 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 11] = [
     (MERGE, &[]),
     (TESTING, &[]),
     (SOFTWARE, &[XDP, ENGINE, P4, SWX]),
-    (CAPTURE, &[XDP, P4, SWX]),
+    (CAPTURE, &[XDP, P4, SWX, INSPECT]),
     (P4, &[SWX]),
     (RECORD, &[SWX]),
     (PACKET, &[SWX]),
@@ -141,12 +152,12 @@ const LEAVES: [(&str, &[&str]); 14] = [
     ("hashbrown", &[BENCH]),
     ("libbpf-rs", &[XDP]),
     ("libbpf-sys", &[XDP]),
-    ("libc", &[CAPTURE, TRANSPORT]),
+    ("libc", &[CAPTURE, TRANSPORT, INSPECT]),
     ("libloading", &[CAPTURE]),
     ("memmap2", &[AGGREGATE, CAPTURE, XDP, BENCH]),
     ("parquet", &[FORMATS]),
     ("ratatui", &[TOP, PROGRAM]),
-    ("rustix", &[XDP, P4, PROGRAM, CAPTURE]),
+    ("rustix", &[XDP, P4, PROGRAM, CAPTURE, INSPECT]),
     ("signal-hook", &[PROGRAM]),
     ("zstd", &[CAPTURE, FORMATS]),
 ];

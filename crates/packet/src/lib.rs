@@ -11,6 +11,7 @@
 //! No clock, no I/O, no logging, no allocation after [`Parser::new`], and no panic on any input.
 
 mod bytes;
+mod datagram;
 mod fast;
 mod fragments;
 mod frame;

@@ -154,6 +154,14 @@ impl Parser {
         &self.unread
     }
 
+    pub(crate) const fn has_udp_tunnels(&self) -> bool {
+        self.udp_tunnels
+    }
+
+    pub(crate) const fn decapsulated(&self) -> TunnelSet {
+        self.config.decapsulate
+    }
+
     fn walk(&mut self, frame: &Frame<'_>) -> Result<Walk, Rejected> {
         let mut link = LinkFields::default();
         let walk = Walk::new(frame, self.config.decapsulate, &mut link);

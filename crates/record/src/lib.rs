@@ -4,6 +4,7 @@
 //!
 //! No I/O, no clock, no thread: a record is a value.
 
+mod application_names;
 mod check;
 mod columns;
 mod definition;
@@ -17,6 +18,7 @@ mod rejected;
 mod text;
 mod vocabulary;
 
+pub use application_names::ApplicationNames;
 pub use check::{END_REASON, REVERSE};
 pub use columns::{Column, ColumnKind, FlowBatch, Schema, Value, ValueData, Values};
 pub use definition::{Definition, Feature, KeyField, Op};

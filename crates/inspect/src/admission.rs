@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which packets are looked at: the meter's side of the limits.
+
+use std::collections::VecDeque;
+
+use turboflow_record::{Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+
+use crate::config::{InspectConfig, PacketLimits};
+use crate::flow_table::{FlowTable, Found, Spot};
+use crate::message::InspectionId;
+use crate::{Confidence, FlowKey, Progress};
+
+/// The part of all inspections that leaves where there are too many.
+const DROPPED_PART: usize = 64;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// What the meter knows of a flow's inspection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Admission {
+    number: u64,
+    since_ns: u64,
+    packets: u8,
+    phase: Phase,
+    is_named: bool,
+    /// Whether FIN or RST was seen.
+    has_ended: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Packets are wanted.
+    Open,
+    /// The last packet was sent, and the answer is to come.
+    Closing,
+    /// Nothing more is wanted.
+    Done,
+}
+
+const EMPTY: Admission = Admission {
+    number: 0,
+    since_ns: 0,
+    packets: 0,
+    phase: Phase::Done,
+    is_named: false,
+    has_ended: false,
+};
+
+/// Bytes of the table of that many flows.
+pub(crate) fn memory_bytes(places: usize) -> usize {
+    FlowTable::<Admission>::memory_bytes(places)
+}
+
+/// How inspections ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ends {
+    pub(crate) opened: u64,
+    pub(crate) decided: u64,
+    pub(crate) gave_up: u64,
+    pub(crate) dropped: u64,
+}
+
+/// What is to be done with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// Nothing.
+    No,
+    /// It is to be looked at.
+    Yes(Wanted),
+    /// It begins an inspection for which another one has to leave.
+    Pressed,
+}
+
+/// A packet that is to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) id: InspectionId,
+    pub(crate) is_reversed: bool,
+    pub(crate) is_last: bool,
+}
+
+/// The flows that are looked at or were.
+pub(crate) struct Admissions {
+    table: FlowTable<Admission>,
+    limits: PacketLimits,
+    idle_ns: u64,
+    max_open: usize,
+    /// Inspections in the order in which they began. Some are over.
+    order: VecDeque<InspectionId>,
+    open: usize,
+    next_number: u64,
+    /// Inspections that the process is to end.
+    pub(crate) to_close: Vec<InspectionId>,
+    /// Flows whose verdict is of another flow with the same key.
+    pub(crate) to_forget: Vec<FlowKey>,
+    pub(crate) ends: Ends,
+}
+
+impl Admissions {
+    pub(crate) fn new(config: &InspectConfig) -> Self {
+        Self {
+            table: FlowTable::new(config.remembered_flows(), config.seed, EMPTY),
+            limits: config.packets,
+            idle_ns: config.idle_ns,
+            max_open: config.max_flows.max(1),
+            order: VecDeque::new(),
+            open: 0,
+            next_number: 1,
+            to_close: Vec::new(),
+            to_forget: Vec::new(),
+            ends: Ends::default(),
+        }
+    }
+
+    /// The number of the next inspection.
+    pub(crate) const fn next_number(&self) -> u64 {
+        self.next_number
+    }
+
+    /// The packet's place in an inspection, if it is to be looked at. `has_content` is asked only
+    /// then: a later fragment has nothing to look at. Unless `may_press`, no inspection leaves for
+    /// this one.
+    #[inline]
+    pub(crate) fn want(
+        &mut self,
+        packet: &Packet,
+        may_press: bool,
+        has_content: impl FnOnce() -> bool,
+    ) -> Want {
+        let (key, is_reversed) = FlowKey::of(&packet.tuple);
+        let now_ns = packet.timestamp_ns;
+        let Some(spot) = self.table.find(&key) else {
+            return match has_content() {
+                true => self.begin(&key, packet, is_reversed, may_press),
+                false => Want::No,
+            };
+        };
+        let silent_ns = now_ns.saturating_sub(self.table.seen_ns(spot));
+        let admission = self.table.get_mut(spot);
+        if begins_anew(admission, packet, silent_ns > self.idle_ns) {
+            return match has_content() {
+                true => self.begin_anew(spot, packet, is_reversed),
+                false => Want::No,
+            };
+        }
+        admission.has_ended |= is_end(packet);
+        let is_wanted = admission.phase == Phase::Open && has_content();
+        self.table.touch(spot, now_ns);
+        match is_wanted {
+            true => Want::Yes(self.count(spot, is_reversed)),
+            false => Want::No,
+        }
+    }
+
+    /// The first packet of a flow.
+    fn begin(
+        &mut self,
+        key: &FlowKey,
+        packet: &Packet,
+        is_reversed: bool,
+        may_press: bool,
+    ) -> Want {
+        let now_ns = packet.timestamp_ns;
+        let leaves = self.table.leaves_for(key);
+        let presses = leaves.is_some_and(|value| value.phase != Phase::Done);
+        if !may_press && (presses || self.open >= self.max_open) {
+            return Want::Pressed;
+        }
+        let Found::New(spot, left) = self.table.find_or_insert(key, now_ns, EMPTY) else {
+            return Want::No;
+        };
+        if let Some(left) = left {
+            let number = left.number;
+            self.end_of(
+                &left,
+                InspectionId {
+                    spot: spot.0,
+                    number,
+                },
+            );
+        }
+        self.open(spot, now_ns, is_end(packet));
+        Want::Yes(self.count(spot, is_reversed))
+    }
+
+    /// The first packet of a flow whose key another one had.
+    fn begin_anew(&mut self, spot: Spot, packet: &Packet, is_reversed: bool) -> Want {
+        self.leave(spot);
+        // A silence alone does not make another flow.
+        if packet.tuple.protocol() == TCP {
+            self.to_forget.push(*self.table.key(spot));
+        }
+        self.table.touch(spot, packet.timestamp_ns);
+        self.open(spot, packet.timestamp_ns, is_end(packet));
+        Want::Yes(self.count(spot, is_reversed))
+    }
+
+    /// Counts a packet that is looked at.
+    fn count(&mut self, spot: Spot, is_reversed: bool) -> Wanted {
+        let limit = match self.table.key(spot).protocol() {
+            TCP => self.limits.tcp,
+            UDP => self.limits.udp,
+            _ => self.limits.other,
+        };
+        let admission = self.table.get_mut(spot);
+        admission.packets = admission.packets.saturating_add(1);
+        let is_last = admission.packets >= limit;
+        if is_last {
+            admission.phase = Phase::Closing;
+        }
+        Wanted {
+            id: InspectionId {
+                spot: spot.0,
+                number: admission.number,
+            },
+            is_reversed,
+            is_last,
+        }
+    }
+
+    fn open(&mut self, spot: Spot, since_ns: u64, has_ended: bool) {
+        let number = self.next_number;
+        self.next_number += 1;
+        *self.table.get_mut(spot) = Admission {
+            number,
+            since_ns,
+            phase: Phase::Open,
+            has_ended,
+            ..EMPTY
+        };
+        self.ends.opened += 1;
+        self.open += 1;
+        self.order.push_back(InspectionId {
+            spot: spot.0,
+            number,
+        });
+        if self.open > self.max_open {
+            // Some more than one, so that a flood does not have to catch up for each flow.
+            let kept = self.max_open - self.max_open / DROPPED_PART;
+            while self.open > kept && self.drop_oldest() {}
+        }
+        // Those that are over leave the order when they are the oldest. They must not pile up
+        // behind one that stays open.
+        if self.order.len() > 2 * self.max_open {
+            let table = &self.table;
+            self.order.retain(|id| is_open(table, *id));
+        }
+    }
+
+    /// The oldest open inspection leaves. False if there is none.
+    fn drop_oldest(&mut self) -> bool {
+        while let Some(id) = self.order.pop_front() {
+            if is_open(&self.table, id) {
+                self.leave(Spot(id.spot));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The inspection of a place is dropped if it goes on.
+    fn leave(&mut self, spot: Spot) {
+        let admission = *self.table.get(spot);
+        self.table.get_mut(spot).phase = Phase::Done;
+        let number = admission.number;
+        self.end_of(
+            &admission,
+            InspectionId {
+                spot: spot.0,
+                number,
+            },
+        );
+    }
+
+    fn end_of(&mut self, admission: &Admission, id: InspectionId) {
+        if admission.phase != Phase::Done {
+            self.open -= 1;
+            self.ends.dropped += 1;
+            self.to_close.push(id);
+        }
+    }
+
+    /// The flow of an answer, if it is of the inspection that the flow has now.
+    pub(crate) fn flow_of(&self, id: InspectionId) -> Option<(&FlowKey, u64)> {
+        let spot = self.table.spot(id.spot)?;
+        let admission = self.table.get(spot);
+        (admission.number == id.number).then(|| (self.table.key(spot), admission.since_ns))
+    }
+
+    /// The process said this much about an inspection.
+    pub(crate) fn told(&mut self, id: InspectionId, progress: Progress, confidence: Confidence) {
+        let Some(spot) = self.table.spot(id.spot) else {
+            return;
+        };
+        let admission = self.table.get_mut(spot);
+        if admission.number != id.number || admission.phase == Phase::Done {
+            return;
+        }
+        admission.is_named |= confidence > Confidence::Address;
+        if progress == Progress::Complete {
+            self.finish(spot);
+        }
+    }
+
+    fn finish(&mut self, spot: Spot) {
+        let admission = self.table.get_mut(spot);
+        admission.phase = Phase::Done;
+        self.open -= 1;
+        match admission.is_named {
+            true => self.ends.decided += 1,
+            false => self.ends.gave_up += 1,
+        }
+    }
+
+    /// The process dropped an inspection by itself.
+    pub(crate) fn dropped(&mut self, id: InspectionId) {
+        if is_open(&self.table, id) {
+            self.table.get_mut(Spot(id.spot)).phase = Phase::Done;
+            self.open -= 1;
+            self.ends.dropped += 1;
+        }
+    }
+
+    /// Ends all inspections; with `closing_alone` those whose last packet was sent, because the
+    /// process that had it is gone.
+    pub(crate) fn end_all(&mut self, closing_alone: bool) {
+        let order = std::mem::take(&mut self.order);
+        for id in order {
+            if !is_open(&self.table, id) {
+                continue;
+            }
+            let spot = Spot(id.spot);
+            if closing_alone && self.table.get(spot).phase != Phase::Closing {
+                self.order.push_back(id);
+            } else {
+                self.finish(spot);
+            }
+        }
+    }
+
+    /// Inspections that go on, oldest first.
+    pub(crate) fn open_ids(&self) -> impl Iterator<Item = InspectionId> + use<'_> {
+        let table = &self.table;
+        self.order.iter().copied().filter(|id| is_open(table, *id))
+    }
+}
+
+/// Whether an inspection goes on.
+fn is_open(table: &FlowTable<Admission>, id: InspectionId) -> bool {
+    table.spot(id.spot).is_some_and(|spot| {
+        let admission = table.get(spot);
+        admission.number == id.number && admission.phase != Phase::Done
+    })
+}
+
+fn is_end(packet: &Packet) -> bool {
+    packet.tcp_flags & (TCP_FIN | TCP_RST) != 0
+}
+
+/// Whether a packet begins another flow with the same key: a SYN behind the end of a connection or
+/// behind a silence; without connections, any packet behind a silence.
+fn begins_anew(admission: &Admission, packet: &Packet, was_silent: bool) -> bool {
+    if packet.tuple.protocol() != TCP {
+        return was_silent;
+    }
+    packet.tcp_flags & (TCP_SYN | TCP_ACK) == TCP_SYN && (admission.has_ended || was_silent)
+}

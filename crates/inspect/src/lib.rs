@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which application a flow is: deep packet inspection of the first packets of flows.
+//!
+//! ```text
+//! meter                                            process without rights
+//! Inspection: which packets ── taps, a batch ──▶ Worker: flows ─▶ Inspector (nDPI), client hellos
+//! Verdicts ◀── what is known ─────────────────────┘
+//! ```
+//!
+//! The meter never waits for the process at an interface, and the process can do nothing but answer.
+//! One that is slow, full or dead costs names, never packets or counts. `docs/applications.md` has
+//! the limits and what they cost.
+
+mod admission;
+mod config;
+mod flow_key;
+mod flow_table;
+mod inspection;
+mod inspector;
+mod message;
+#[cfg(feature = "dpi")]
+mod ndpi;
+mod process;
+pub mod tls;
+mod verdict;
+#[cfg(any(feature = "dpi", test))]
+mod worker;
+
+pub use config::{InspectConfig, InspectCounters, InspectError, PacketLimits};
+pub use flow_key::FlowKey;
+pub use inspection::{Inspection, TextSink};
+pub use inspector::{Confidence, Facts, Inspector, MAX_TEXT_BYTES, Progress, Sight, Text};
+#[cfg(feature = "dpi")]
+pub use ndpi::{NdpiFlow, NdpiInspector};
+pub use process::{child_main, is_child};
+pub use verdict::{LockedVerdicts, Verdict, Verdicts};
+
+/// What a program says that was built without an inspector.
+pub const NOT_BUILT: &str = "this program was built without inspection of applications: \
+    install libndpi-dev and build with the feature `dpi`";
+
+#[cfg(feature = "dpi")]
+const NOT_THIS_LIBRARY: &str = "the library nDPI is of another version than the one that the \
+    program was built with: build it again";

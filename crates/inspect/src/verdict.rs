@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is known about flows, for the threads that write it into records.
+
+use std::num::NonZeroU64;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use turboflow_record::FiveTuple;
+
+use crate::flow_table::{FlowTable, Found};
+use crate::{Confidence, FlowKey, Text};
+
+/// What is known about a flow. Texts are handles of the run's table of texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// The time of the first packet that was inspected. Records that end earlier are of another
+    /// flow with this key.
+    pub since_ns: u64,
+    /// `master << 16 | application` in the library's numbers; 0 is unknown.
+    pub application: u32,
+    /// The library's number of the category.
+    pub category: u8,
+    /// How it was recognised.
+    pub confidence: Confidence,
+    /// The library's set of risks.
+    pub risk: u64,
+    pub(crate) texts: [Option<NonZeroU64>; Text::ALL.len()],
+}
+
+impl Verdict {
+    /// The handle of a text, if it is known.
+    #[must_use]
+    pub fn text(&self, text: Text) -> Option<u64> {
+        self.texts[text as usize].map(NonZeroU64::get)
+    }
+
+    /// Sets the handle of a text; 0 is none.
+    pub fn set_text(&mut self, text: Text, handle: u64) {
+        self.texts[text as usize] = NonZeroU64::new(handle);
+    }
+}
+
+/// The verdicts of one inspection, shared between threads. A lock is held for a batch of records or
+/// of verdicts, never for one.
+pub struct Verdicts {
+    table: Mutex<FlowTable<Verdict>>,
+}
+
+/// The verdicts, locked.
+pub struct LockedVerdicts<'a> {
+    table: MutexGuard<'a, FlowTable<Verdict>>,
+}
+
+impl Verdicts {
+    pub(crate) fn new(places: usize, seed: u64) -> Self {
+        Self {
+            table: Mutex::new(FlowTable::new(places, seed, Verdict::default())),
+        }
+    }
+
+    pub(crate) fn memory_bytes(places: usize) -> usize {
+        FlowTable::<Verdict>::memory_bytes(places)
+    }
+
+    /// Locks them for a batch.
+    #[must_use]
+    pub fn lock(&self) -> LockedVerdicts<'_> {
+        LockedVerdicts {
+            // Every state of the table is a valid one.
+            table: self.table.lock().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+}
+
+impl LockedVerdicts<'_> {
+    /// What is known about the flow of a record whose last packet was then.
+    pub fn get(&mut self, tuple: &FiveTuple, last_ns: u64) -> Option<&Verdict> {
+        let (key, _) = FlowKey::of(tuple);
+        let spot = self.table.find(&key)?;
+        self.table.touch(spot, last_ns);
+        let verdict = self.table.get(spot);
+        (verdict.since_ns <= last_ns).then_some(verdict)
+    }
+
+    /// Keeps a verdict. A guess does not replace what the payload said about an earlier part of the
+    /// flow.
+    pub(crate) fn keep(&mut self, key: &FlowKey, now_ns: u64, verdict: Verdict) {
+        if let Found::Known(spot) = self.table.find_or_insert(key, now_ns, verdict) {
+            let kept = self.table.get_mut(spot);
+            let is_guess = verdict.confidence <= Confidence::Address;
+            if !is_guess || kept.confidence <= Confidence::Address {
+                *kept = verdict;
+            }
+        }
+    }
+
+    /// Forgets a flow, because another one has its key now.
+    pub(crate) fn forget(&mut self, key: &FlowKey) {
+        if let Some(spot) = self.table.find(key) {
+            // Later than any packet.
+            let since_ns = u64::MAX;
+            *self.table.get_mut(spot) = Verdict {
+                since_ns,
+                ..Verdict::default()
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+
+    fn verdict(application: u32, confidence: Confidence) -> Verdict {
+        Verdict {
+            since_ns: 10,
+            application,
+            confidence,
+            ..Verdict::default()
+        }
+    }
+
+    #[test]
+    fn a_guess_does_not_replace_what_the_payload_said() {
+        let verdicts = Verdicts::new(64, 3);
+        let [a, b] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(IpAddr::from);
+        let tuple = FiveTuple::new(a, b, 1000, 443, 6);
+        let (key, _) = FlowKey::of(&tuple);
+        let mut locked = verdicts.lock();
+        assert_eq!(locked.get(&tuple, 50), None);
+        for (given, expected) in [
+            (verdict(7, Confidence::Port), 7),
+            (verdict(8, Confidence::Address), 8),
+            (verdict(91, Confidence::Payload), 91),
+            (verdict(7, Confidence::Port), 91),
+            (verdict(92, Confidence::Payload), 92),
+        ] {
+            locked.keep(&key, 20, given);
+            let answer = FiveTuple::new(b, a, 443, 1000, 6);
+            assert_eq!(locked.get(&answer, 50).unwrap().application, expected);
+        }
+        // A record that ended before the inspection began is of an earlier flow.
+        assert_eq!(locked.get(&tuple, 9), None);
+        locked.forget(&key);
+        assert_eq!(locked.get(&tuple, 50), None);
+        locked.keep(&key, 60, verdict(5, Confidence::Port));
+        assert_eq!(locked.get(&tuple, 60).unwrap().application, 5);
+    }
+
+    #[test]
+    fn texts_are_handles() {
+        let mut verdict = Verdict::default();
+        verdict.set_text(Text::Ja4, 12);
+        assert_eq!(verdict.text(Text::Ja4), Some(12));
+        assert_eq!(verdict.text(Text::Ja3), None);
+    }
+}

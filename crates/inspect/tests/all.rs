@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Inspections by the real library, in its process, of real captures.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+mod process;
+mod reader;
+mod shares;
+mod tls;
