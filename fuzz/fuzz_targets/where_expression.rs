@@ -24,6 +24,7 @@ fn schema() -> Vec<Column> {
         column("mean_length", ColumnKind::Float),
         column("sizes", ColumnKind::List),
         column("source_mac", ColumnKind::Mac),
+        column("application", ColumnKind::Text),
     ]
 }
 
@@ -46,6 +47,7 @@ fuzz_target!(|text: &str| {
         Value::Float(f64::NAN),
         Value::List(&[0, u64::MAX]),
         number(0xffff_ffff_ffff),
+        Value::Text("TLS.NetFlix"),
     ]);
     batch.push_row(&vec![Value::Absent; schema.len()]);
     let _ = Filter::parse(text, &schema).map(|filter| filter.apply(&batch, &schema));

@@ -74,7 +74,7 @@ fuzz_target!(|input: &[u8]| {
         .iter()
         .map(|unit| match unit {
             Unit::Data(data) => u64::from(data.flows),
-            Unit::Template(_) => 0,
+            Unit::Template(_) | Unit::Name(_) => 0,
         })
         .sum();
     assert_eq!(flows + encoder.unexportable().total(), rows);
@@ -115,6 +115,7 @@ fn push(batch: &mut FlowBatch, schema: &[Column], first: u64, next: &mut impl Fn
             ColumnKind::Mac => Value::Unsigned(number >> 16),
             ColumnKind::Float => Value::Float(number as f64),
             ColumnKind::List => Value::List(list),
+            ColumnKind::Text => Value::Text(["TLS.NetFlix", "DNS", "a"][number as usize % 3]),
         }
     });
     batch.push_row(&row.collect::<Vec<_>>());

@@ -24,6 +24,8 @@ pub enum Cell {
     Float(f64),
     /// A list.
     List(Vec<u64>),
+    /// A text.
+    Text(Box<str>),
 }
 
 /// Name and representation of a column of an answer.
@@ -125,6 +127,7 @@ impl From<Value<'_>> for Cell {
             Value::Unsigned(number) => Self::Unsigned(number),
             Value::Float(float) => Self::Float(float),
             Value::List(list) => Self::List(list.to_vec()),
+            Value::Text(text) => Self::Text(text.into()),
         }
     }
 }
@@ -138,6 +141,7 @@ impl Ord for Cell {
             (Self::Unsigned(left), Self::Unsigned(right)) => left.cmp(right),
             (Self::Float(left), Self::Float(right)) => left.total_cmp(right),
             (Self::List(left), Self::List(right)) => left.cmp(right),
+            (Self::Text(left), Self::Text(right)) => left.cmp(right),
             _ => self.rank().cmp(&other.rank()),
         }
     }
@@ -152,6 +156,7 @@ impl Cell {
             Self::Unsigned(_) => 3,
             Self::Float(_) => 4,
             Self::List(_) => 5,
+            Self::Text(_) => 6,
         }
     }
 }
@@ -180,6 +185,7 @@ impl Hash for Cell {
             Self::Unsigned(number) => number.hash(state),
             Self::Float(float) => float.to_bits().hash(state),
             Self::List(list) => list.hash(state),
+            Self::Text(text) => text.hash(state),
         }
     }
 }

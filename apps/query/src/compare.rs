@@ -57,6 +57,10 @@ pub(crate) enum Test {
     Bits(u64),
     /// The list contains this number.
     Contains(u64),
+    /// The text is this one, or is not.
+    Text(Operator, Box<str>),
+    /// The text contains this one, in letters of any case.
+    Holds(Box<str>),
     Absent,
 }
 
@@ -75,6 +79,8 @@ impl Test {
             (Self::In(net), Value::Address(address)) => net.contains(address),
             (Self::Bits(bits), Value::Unsigned(value)) => value & bits == *bits,
             (Self::Contains(number), Value::List(list)) => list.contains(number),
+            (Self::Text(operator, right), Value::Text(left)) => operator.holds(left.cmp(right)),
+            (Self::Holds(part), Value::Text(text)) => text.to_lowercase().contains(&**part),
             (Self::Absent, Value::Absent) => true,
             _ => false,
         }
@@ -174,6 +180,10 @@ pub(crate) fn compare(
             None => Err(format!("{text:?} is not a number")),
         },
         ColumnKind::List => Err("a list cannot be compared: write \"has NUMBER\"".to_owned()),
+        ColumnKind::Text => match operator {
+            Operator::Equal | Operator::NotEqual => Ok(Test::Text(operator, text.into())),
+            _ => Err("a text is neither less nor more: write ==, !=, in or has".to_owned()),
+        },
         ColumnKind::Unsigned { bits } => {
             let number = number(text, show)?;
             let most = u64::MAX >> 64u32.saturating_sub(bits.into());
@@ -193,7 +203,8 @@ pub(crate) fn has(text: &str, kind: ColumnKind, show: Show) -> Result<Test, Stri
     match kind {
         ColumnKind::List => Ok(Test::Contains(number(text, Show::Number)?)),
         ColumnKind::Unsigned { .. } => Ok(Test::Bits(number(text, show)?)),
-        _ => Err("only flags, numbers and lists can be asked for what they have".to_owned()),
+        ColumnKind::Text => Ok(Test::Holds(text.to_lowercase().into())),
+        _ => Err("only flags, numbers, lists and texts can be asked for what they have".to_owned()),
     }
 }
 

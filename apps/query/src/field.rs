@@ -100,6 +100,8 @@ pub enum Show {
     Percent,
     /// A list of numbers.
     List,
+    /// A text.
+    Text,
 }
 
 impl Field {
@@ -281,6 +283,7 @@ impl Field {
             (ColumnKind::Mac, _) => Show::Mac,
             (ColumnKind::Float, _) => Show::Float,
             (ColumnKind::List, _) => Show::List,
+            (ColumnKind::Text, _) => Show::Text,
             (ColumnKind::Unsigned { .. }, "protocol") => Show::Protocol,
             (ColumnKind::Unsigned { .. }, "tcp_flags") => Show::Flags,
             (ColumnKind::Unsigned { .. }, "end_reason") => Show::EndReason,

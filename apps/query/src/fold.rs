@@ -41,6 +41,7 @@ impl Fold {
             Op::First | Op::Last | Op::Nth { .. } | Op::List { .. } | Op::Histogram { .. } => {
                 Err(NoFold::Never)
             }
+            Op::CommunityId => Err(NoFold::Never),
             Op::Mean | Op::Variance | Op::GapMean | Op::GapVariance | Op::Rate => {
                 Err(NoFold::Never)
             }

@@ -290,5 +290,6 @@ const fn holds(kind: ColumnKind) -> &'static str {
         ColumnKind::Mac => "MAC addresses",
         ColumnKind::Float => "numbers with fractions",
         ColumnKind::List => "lists",
+        ColumnKind::Text => "texts",
     }
 }

@@ -50,7 +50,7 @@ impl Answer {
     pub fn to_table(&self, style: TableStyle) -> TableText {
         let align = |show: Show| match show {
             Show::Address | Show::Time | Show::Flags | Show::Protocol => Align::Left,
-            Show::EndReason | Show::Mac | Show::List => Align::Left,
+            Show::EndReason | Show::Mac | Show::List | Show::Text => Align::Left,
             _ => Align::Right,
         };
         // The table shows times and durations in other units than nanoseconds.
@@ -163,13 +163,15 @@ pub fn column_rank(name: &str) -> usize {
 }
 
 /// The columns that narrow tables keep, the most important first.
-const IMPORTANCE: [&str; 19] = [
+const IMPORTANCE: [&str; 21] = [
     "src_addr",
     "dst_addr",
     "total_bytes",
     "bytes",
     "dst_port",
     "protocol",
+    "application",
+    "server_name",
     "reverse_bytes",
     "share",
     "records",
@@ -294,7 +296,10 @@ impl Answer {
             let cells: Vec<String> = row
                 .iter()
                 .zip(shows)
-                .map(|(c, s)| style.text(c, s).unwrap_or_else(|| plain(c, s, ";")))
+                .map(|(c, s)| match c {
+                    Cell::Text(text) => csv_field(text),
+                    c => style.text(c, s).unwrap_or_else(|| plain(c, s, ";")),
+                })
                 .collect();
             writeln!(output, "{}", cells.join(","))?;
         }
@@ -323,6 +328,7 @@ impl Answer {
                     let value = plain(cell, column.show, ",");
                     match (cell, column.show) {
                         (Cell::Absent, _) => format!("{name}:null"),
+                        (Cell::Text(text), _) => format!("{name}:{}", json_string(text)),
                         (Cell::Float(float), _) if !float.is_finite() => format!("{name}:null"),
                         (Cell::Address(_) | Cell::Network(..), _) | (_, Show::Mac) => {
                             format!("{name}:\"{value}\"")
@@ -437,5 +443,6 @@ fn plain(cell: &Cell, show: Show, separator: &str) -> String {
             let numbers: Vec<String> = list.iter().map(u64::to_string).collect();
             format!("[{}]", numbers.join(separator))
         }
+        (Cell::Text(text), _) => text.to_string(),
     }
 }

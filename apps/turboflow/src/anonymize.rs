@@ -24,14 +24,13 @@ pub(crate) fn writer(
     schema: &Schema,
     key: CryptoPan,
 ) -> anyhow::Result<Box<dyn FlowWriter>> {
-    anonymize(inner, schema, key).map_err(|column| no_pseudonym(&column))
+    anonymize(inner, schema, key).map_err(|more| no_pseudonym(&more))
 }
 
-/// The error for a column of MAC addresses.
-pub(crate) fn no_pseudonym(column: &str) -> anyhow::Error {
+/// The error for a column and what it holds.
+pub(crate) fn no_pseudonym(more: &str) -> anyhow::Error {
     anyhow!(
-        "{} replaces IP addresses, but {column} holds MAC addresses, which would stay: leave the \
-         column out",
+        "{} replaces IP addresses, but {more}, which would stay: leave the column out",
         Key::Anonymize
     )
 }

@@ -149,6 +149,7 @@ fn types(kind: ColumnKind) -> (&'static str, String) {
         ColumnKind::Mac => ("MAC address as text", "string".to_owned()),
         ColumnKind::Float => ("real number", "double".to_owned()),
         ColumnKind::List => ("list of numbers", "list of uint64".to_owned()),
+        ColumnKind::Text => ("text", "string".to_owned()),
     }
 }
 

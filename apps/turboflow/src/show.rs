@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use turboflow_formats::table;
+use turboflow_formats::{table, tells_more};
 use turboflow_query::{
     Answer, Input, PlainStyle, Query, Question, Show, TableStyle, TableText, TimeForm, flow_files,
     time_text,
@@ -211,12 +211,17 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
         .map(|its| its as &dyn Fn(IpAddr) -> IpAddr);
     let answer = turboflow_query::run_with(&query, &mut input, pseudonym)?;
     if key.is_some() {
-        let with_mac = answer
-            .columns
-            .iter()
-            .find(|column| column.show == Show::Mac);
-        if let Some(column) = with_mac {
-            return Err(anonymize::no_pseudonym(&column.name));
+        let more = answer.columns.iter().find_map(|column| {
+            let kind = match column.show {
+                Show::Mac => ColumnKind::Mac,
+                Show::Text => ColumnKind::Text,
+                _ => return None,
+            };
+            let what = tells_more(&column.name, kind)?;
+            Some(format!("{} holds {what}", column.name))
+        });
+        if let Some(more) = more {
+            return Err(anonymize::no_pseudonym(&more));
         }
     }
     if let Some(note) = args.note_of_times(&answer) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use aes::Aes128;
 use aes::cipher::{BlockEncrypt, KeyInit};
-use turboflow_record::{Column, ColumnKind, FlowBatch};
+use turboflow_record::{Column, ColumnKind, FlowBatch, Input};
 
 use crate::{ExportError, FlowWriter, SendGauge, WriteProgress, WriteSummary};
 
@@ -107,16 +107,42 @@ impl CryptoPan {
 /// addresses.
 ///
 /// # Errors
-/// The first column of MAC addresses, for which there are no pseudonyms.
+/// The first column that would tell more than its pseudonyms: see [`tells_more`].
 pub fn anonymize(
     inner: Box<dyn FlowWriter>,
     schema: &[Column],
     key: CryptoPan,
 ) -> Result<Box<dyn FlowWriter>, String> {
-    if let Some(column) = schema.iter().find(|column| column.kind == ColumnKind::Mac) {
-        return Err(column.name.clone());
+    let more = schema.iter().find_map(|column| {
+        let what = tells_more(&column.name, column.kind)?;
+        Some(format!("{} holds {what}", column.name))
+    });
+    match more {
+        Some(more) => Err(more),
+        None => Ok(Box::new(Anonymizer { inner, key })),
     }
-    Ok(Box::new(Anonymizer { inner, key }))
+}
+
+/// Texts of inspection that no end of a flow can be told by.
+const OF_NO_END: [Input; 6] = [
+    Input::Application,
+    Input::ApplicationCategory,
+    Input::ApplicationConfidence,
+    Input::Risk,
+    Input::Ja3,
+    Input::Ja4,
+];
+
+/// What a column holds, if that tells the addresses of which it has no pseudonyms: MAC addresses,
+/// names of hosts, and Community IDs, whose addresses can be found by trying.
+#[must_use]
+pub fn tells_more(name: &str, kind: ColumnKind) -> Option<&'static str> {
+    match kind {
+        ColumnKind::Mac => Some("MAC addresses"),
+        ColumnKind::Text if OF_NO_END.iter().any(|input| input.name() == name) => None,
+        ColumnKind::Text => Some("texts that can tell addresses"),
+        _ => None,
+    }
 }
 
 struct Anonymizer {
@@ -232,6 +258,15 @@ mod tests {
             assert!(message.contains("32 bytes"), "{message}");
         }
         assert_eq!(format!("{:?}", CryptoPan::new(&KEY)), "CryptoPan");
+    }
+
+    #[test]
+    fn columns_that_tell_more_are_refused() {
+        let refused = |name, kind| tells_more(name, kind).is_some();
+        assert!(refused("any", ColumnKind::Mac));
+        assert!(refused("community_id", ColumnKind::Text) && refused("site", ColumnKind::Text));
+        assert!(!refused("application", ColumnKind::Text) && !refused("ja4", ColumnKind::Text));
+        assert!(!refused("src_addr", ColumnKind::Address));
     }
 
     proptest! {

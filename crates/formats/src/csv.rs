@@ -2,8 +2,9 @@
 //! CSV: a header line, then one line a record.
 //!
 //! Addresses are text (IPv6 as in RFC 5952), numbers decimal, times and names as asked for, MAC
-//! addresses `aa:bb:cc:dd:ee:ff`, lists `[1;2;3]`, absent values empty. No value needs quotes. A
-//! column name does if it contains a comma or a quote, or begins or ends with a space (RFC 4180).
+//! addresses `aa:bb:cc:dd:ee:ff`, lists `[1;2;3]`, absent values empty. Texts and
+//! column names are in quotes if they contain a comma or a quote, or begin or end with a space (RFC
+//! 4180).
 
 use turboflow_record::{Column, FlowBatch, ValueData};
 
@@ -65,6 +66,10 @@ impl Row for CsvRow {
                     ValueData::List { ends, elements } => {
                         let start = if row == 0 { 0 } else { ends[row - 1] };
                         text.list(&elements[start..ends[row]], b';');
+                    }
+                    ValueData::Text { ends, texts } => {
+                        let start = if row == 0 { 0 } else { ends[row - 1] };
+                        text.csv_text(&texts[start..ends[row]]);
                     }
                 }
             }

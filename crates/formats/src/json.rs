@@ -2,7 +2,7 @@
 //! JSON lines: one object a record, keys in the order of the columns.
 //!
 //! Numbers are JSON numbers. 64-bit ones are written exactly; readers that parse them as floats
-//! lose digits. Times are nanoseconds since 1970, addresses and MAC addresses strings, lists
+//! lose digits. Times are nanoseconds since 1970, addresses, MAC addresses and texts strings, lists
 //! arrays, absent values `null`, so that every line has every key. JSON has no infinity: such
 //! floats are `null` too.
 
@@ -96,6 +96,10 @@ impl Row for JsonRow {
                 ValueData::List { ends, elements } => {
                     let start = if row == 0 { 0 } else { ends[row - 1] };
                     text.list(&elements[start..ends[row]], b',');
+                }
+                ValueData::Text { ends, texts } => {
+                    let start = if row == 0 { 0 } else { ends[row - 1] };
+                    text.json_text(&texts[start..ends[row]]);
                 }
             }
         }

@@ -28,7 +28,7 @@ mod unfinished;
 pub mod wire;
 mod writer;
 
-pub use anonymize::{CryptoPan, anonymize};
+pub use anonymize::{CryptoPan, anonymize, tells_more};
 pub use create::{create, to_writer};
 pub use csv::quoted as csv_field;
 pub use error::{ExportError, Unexportable};

@@ -12,6 +12,7 @@ use crate::format::Packing;
 use crate::output::{Keep, Output};
 use crate::text::{
     ADDRESS_BYTES, FLOAT_BYTES, MAC_BYTES, NAME_BYTES, TIME_BYTES, Text, UNSIGNED_BYTES,
+    quoted_bytes,
 };
 use crate::{ExportError, FlowWriter, WriteProgress, WriteSummary};
 
@@ -25,7 +26,7 @@ const GZIP_LEVEL: Compression = Compression::new(4);
 
 /// Writes a row as a line of one format.
 pub(crate) trait Row: Send {
-    /// Upper bound on the bytes of a row, without its lists and its values.
+    /// Upper bound on the bytes of a row, without its values.
     fn frame_bytes(&self) -> usize;
     /// Writes one line, newline included.
     fn write(&self, batch: &FlowBatch, row: usize, text: &mut Text);
@@ -117,19 +118,20 @@ impl<R: Row + 'static> FlowWriter for LineWriter<R> {
         if self.output.is_none() {
             return Ok(());
         }
-        let lists: Vec<&Values> = batch
+        let of_any_length: Vec<&Values> = batch
             .columns()
             .iter()
-            .filter(|values| matches!(values.data, ValueData::List { .. }))
+            .filter(|values| matches!(values.data, ValueData::List { .. } | ValueData::Text { .. }))
             .collect();
         let chunk_bytes = match self.packing {
             Packing::None => CHUNK_BYTES,
             Packing::Gzip | Packing::Zstd => FRAME_BYTES,
         };
         for row in 0..batch.rows() {
-            let elements: usize = lists.iter().map(|values| list_length(values, row)).sum();
-            self.text
-                .reserve(self.row_bytes + elements * (UNSIGNED_BYTES + 1));
+            let more = of_any_length
+                .iter()
+                .map(|values| further_bytes(values, row));
+            self.text.reserve(self.row_bytes + more.sum::<usize>());
             self.row.write(batch, row, &mut self.text);
             self.buffered_records += 1;
             if self.text.len() >= chunk_bytes {
@@ -192,9 +194,12 @@ fn failed(output: &Output, source: io::Error) -> ExportError {
     }
 }
 
-fn list_length(values: &Values, row: usize) -> usize {
+/// Most bytes of a list's elements, or of a text.
+fn further_bytes(values: &Values, row: usize) -> usize {
+    let length = |ends: &[usize]| ends[row] - if row == 0 { 0 } else { ends[row - 1] };
     match &values.data {
-        ValueData::List { ends, .. } => ends[row] - if row == 0 { 0 } else { ends[row - 1] },
+        ValueData::List { ends, .. } => length(ends) * (UNSIGNED_BYTES + 1),
+        ValueData::Text { ends, .. } => quoted_bytes(length(ends)),
         _ => 0,
     }
 }
@@ -207,6 +212,7 @@ const fn value_bytes(kind: ColumnKind) -> usize {
         ColumnKind::TimestampNs => TIME_BYTES,
         ColumnKind::Mac => MAC_BYTES,
         ColumnKind::Float => FLOAT_BYTES,
-        ColumnKind::List => 2,
+        // Without what they hold.
+        ColumnKind::List | ColumnKind::Text => 2,
     }
 }

@@ -3,6 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::csv::quoted as quoted_csv;
+use crate::json::quoted as quoted_json;
 use crate::names::{end_reason_name, protocol_name};
 use crate::text_options::Written;
 use crate::time::civil;
@@ -21,6 +23,11 @@ pub(crate) const TIME_BYTES: usize = 30;
 pub(crate) const NAME_BYTES: usize = 20;
 /// Longest text of a float.
 pub(crate) const FLOAT_BYTES: usize = 24;
+
+/// Most bytes that a text of so many bytes takes in CSV or JSON: six for every one, and two quotes.
+pub(crate) const fn quoted_bytes(length: usize) -> usize {
+    6 * length + 2
+}
 
 /// A text buffer that grows only in [`Text::reserve`], so that values are written without a
 /// capacity check for each.
@@ -153,6 +160,22 @@ impl Text {
             number /= 10;
         }
         self.raw(&digits);
+    }
+
+    /// Writes a text as a CSV field. Needs [`quoted_bytes`] of it.
+    pub(crate) fn csv_text(&mut self, text: &str) {
+        self.raw(quoted_csv(text).as_bytes());
+    }
+
+    /// Writes a text as a JSON string. Needs [`quoted_bytes`] of it.
+    pub(crate) fn json_text(&mut self, text: &str) {
+        let is_plain = |byte: &u8| !matches!(byte, b'"' | b'\\' | 0..b' ');
+        if text.as_bytes().iter().all(is_plain) {
+            self.byte(b'"');
+            self.raw(text.as_bytes());
+            return self.byte(b'"');
+        }
+        self.raw(quoted_json(text).as_bytes());
     }
 
     /// Writes a number in the form of its column.

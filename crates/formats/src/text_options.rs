@@ -56,7 +56,7 @@ impl fmt::Display for TimeForm {
 /// How the values of a column are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// Addresses, floats, lists.
+    /// Addresses, floats, lists, texts.
     AsItIs,
     Number,
     Mac,
@@ -78,7 +78,8 @@ impl Written {
                 _ => Self::Number,
             },
             (ColumnKind::Unsigned { .. } | ColumnKind::TimestampNs, _) => Self::Number,
-            (ColumnKind::Address | ColumnKind::Float | ColumnKind::List, _) => Self::AsItIs,
+            (ColumnKind::Address | ColumnKind::Float, _) => Self::AsItIs,
+            (ColumnKind::List | ColumnKind::Text, _) => Self::AsItIs,
         }
     }
 

@@ -11,5 +11,6 @@ mod packed;
 mod round_trip;
 mod sets;
 mod support;
+mod texts;
 #[path = "wire/main.rs"]
 mod wire;

@@ -132,7 +132,12 @@ fn numbers_below_zero_and_plain_octets_are_left_out_by_name() {
         (columns.join(" "), found.join(" ")),
         ("bytes delay".into(), "3 5".into())
     );
-    for (data_type, own) in [(7, &[0xff, 0xfe][..]), (0, &[0, 5]), (13, b"eth0")] {
+    let (columns, found, _) = of(13, b"eth0\x1b");
+    assert_eq!(
+        (columns.join(" "), found.join(" ")),
+        ("bytes delay".into(), "3 Text(\"eth0\\\\x1b\")".into())
+    );
+    for (data_type, own) in [(7, &[0xff, 0xfe][..]), (0, &[0, 5])] {
         let (columns, found, left_out) = of(data_type, own);
         assert_eq!(
             (columns.join(" "), found.join(" ")),

@@ -48,6 +48,7 @@ fn rows(schema: &Schema, count: u64) -> Rows {
         ColumnKind::Mac => Owned::Unsigned(0x0242_ac11_0000 + row),
         ColumnKind::Float => Owned::Float(row as f64 / 8.0),
         ColumnKind::List => Owned::List((0..row % 4).map(|part| part * 1_000 + index).collect()),
+        ColumnKind::Text => Owned::Text(format!("text {row} of {index}")),
     };
     let row = |row: u64| {
         let columns = schema.iter().enumerate();

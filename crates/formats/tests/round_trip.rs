@@ -33,6 +33,7 @@ fn telling_row(schema: &Schema) -> Vec<Owned> {
         ColumnKind::Address => Owned::Address("2001:db8::7".parse().unwrap()),
         ColumnKind::Float => Owned::Float(1.5),
         ColumnKind::List => Owned::List(vec![1, 2]),
+        ColumnKind::Text => Owned::Text("no number, no address".to_owned()),
         _ => Owned::Unsigned(7),
     };
     schema.iter().map(|column| value(column.kind)).collect()
@@ -54,6 +55,8 @@ proptest! {
 
     #[test]
     fn text_gives_back_records((schema, mut rows) in table(0..40)) {
+        // Texts alone, under names that say nothing, are taken for another kind of file.
+        prop_assume!(schema.iter().any(|column| column.kind != ColumnKind::Text));
         rows.insert(0, telling_row(&schema));
         let directory = tempfile::tempdir().unwrap();
         let written = batch(&schema, &rows);

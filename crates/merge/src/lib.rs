@@ -17,8 +17,8 @@ pub use fnv::fnv_1a;
 pub use hash::{KeyHash, KeyHasher};
 pub use lane_hash::{LaneHash, LaneHasher};
 pub use layout::{
-    Initiator, KeySlot, KeySteps, KeyWidths, Layout, MOST_STATE_WORDS, Plan, STATE_WORDS,
-    StateContent, StateStep, Steps, TWO_WAY_WORDS, WORDS_WIDE,
+    Annotation, Initiator, InspectedValues, KeySlot, KeySteps, KeyWidths, Layout, MOST_STATE_WORDS,
+    Plan, STATE_WORDS, StateContent, StateStep, Steps, TWO_WAY_WORDS, WORDS_WIDE,
 };
 pub use microflow::{Base, Complement, Marks, MicroflowRecord};
 pub use pairs::PendingStates;

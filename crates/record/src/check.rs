@@ -32,6 +32,7 @@ impl Definition {
         for (index, feature) in self.features.iter().enumerate() {
             self.check_name(index)
                 .and_then(|()| check_of(feature))
+                .and_then(|()| check_tuple(&self.key, feature))
                 .and_then(|()| check_numbers(&feature.op))
                 .map_err(|(at, fault)| invalid(Place::Feature(index, at), fault))?;
         }
@@ -45,10 +46,17 @@ impl Definition {
     /// The first field or feature that needs an input the engine cannot see.
     pub fn check_inputs(&self, available: InputSet, engine: &str) -> Result<(), InvalidDefinition> {
         let unseen = |place, input: Input| {
-            let fault = Fault::Unseen {
-                engine: engine.to_owned(),
-                input: input.name(),
-                seen: available.names(),
+            let engine = engine.to_owned();
+            let fault = match input.is_inspected() {
+                true => Fault::NotInspected {
+                    engine,
+                    input: input.name(),
+                },
+                false => Fault::Unseen {
+                    engine,
+                    input: input.name(),
+                    seen: available.names(),
+                },
             };
             InvalidDefinition::new(place, &self.features, fault)
         };
@@ -107,6 +115,10 @@ impl Definition {
 impl Feature {
     /// The inputs that an engine must see to fill this feature.
     fn inputs(&self) -> InputSet {
+        if self.op == Op::CommunityId {
+            // For the ICMP type, which takes the place of ports.
+            return InputSet::of(&[Input::IcmpType, Input::IcmpCode]);
+        }
         let timed = self.op.over_gaps().is_some() || matches!(self.op, Op::Duration | Op::Rate);
         let time = if timed { Some(Input::Timestamp) } else { None };
         let of = match self.of {
@@ -143,6 +155,15 @@ fn check_of(feature: &Feature) -> Result<(), (&'static str, Fault)> {
             },
         )),
         _ => Ok(()),
+    }
+}
+
+/// A Community ID is that of addresses, ports and protocol, so they have to be in the key.
+fn check_tuple(key: &[KeyField], feature: &Feature) -> Result<(), (&'static str, Fault)> {
+    let mut needed = KeyField::FIVE_TUPLE.into_iter();
+    match needed.find(|field| feature.op == Op::CommunityId && !key.contains(field)) {
+        Some(lacks) => Err(("op", Fault::NoTuple(lacks.name()))),
+        None => Ok(()),
     }
 }
 

@@ -22,6 +22,8 @@ pub enum ColumnKind {
     Float,
     /// A list of unsigned 64-bit numbers.
     List,
+    /// UTF-8 without control characters, never empty.
+    Text,
 }
 
 /// Name and kind of one column.
@@ -66,6 +68,13 @@ pub enum ValueData {
         /// All lists, concatenated.
         elements: Vec<u64>,
     },
+    /// Values of [`ColumnKind::Text`].
+    Text {
+        /// End of each row's text in `texts`.
+        ends: Vec<usize>,
+        /// All texts, concatenated.
+        texts: String,
+    },
 }
 
 /// One value of one record.
@@ -81,6 +90,8 @@ pub enum Value<'a> {
     Float(f64),
     /// A list.
     List(&'a [u64]),
+    /// A text.
+    Text(&'a str),
 }
 
 /// A batch of flow records in columns.
@@ -174,12 +185,13 @@ impl FlowBatch {
         replaced
     }
 
-    /// Lets `fill` append `rows` values to every column, in schema order.
-    pub fn extend(&mut self, rows: usize, mut fill: impl FnMut(usize, &mut Values)) {
-        self.columns
-            .iter_mut()
-            .enumerate()
-            .for_each(|(index, column)| fill(index, column));
+    /// Lets `fill` append `rows` values to every column, in schema order. It also gets the columns
+    /// before that one, which are filled already.
+    pub fn extend(&mut self, rows: usize, mut fill: impl FnMut(&[Values], &mut Values)) {
+        for index in 0..self.columns.len() {
+            let (filled, rest) = self.columns.split_at_mut(index);
+            fill(filled, &mut rest[0]);
+        }
         self.rows += rows;
         debug_assert!(
             self.columns
@@ -197,6 +209,10 @@ impl Values {
             ColumnKind::List => ValueData::List {
                 ends: Vec::with_capacity(rows),
                 elements: Vec::new(),
+            },
+            ColumnKind::Text => ValueData::Text {
+                ends: Vec::with_capacity(rows),
+                texts: String::new(),
             },
             _ => ValueData::Unsigned(Vec::with_capacity(rows)),
         };
@@ -222,6 +238,10 @@ impl Values {
             ValueData::List { ends, elements } => {
                 let start = if row == 0 { 0 } else { ends[row - 1] };
                 Value::List(&elements[start..ends[row]])
+            }
+            ValueData::Text { ends, texts } => {
+                let start = if row == 0 { 0 } else { ends[row - 1] };
+                Value::Text(&texts[start..ends[row]])
             }
         }
     }
@@ -249,6 +269,11 @@ impl Values {
                 ends.push(elements.len());
             }
             (ValueData::List { ends, elements }, Value::Absent) => ends.push(elements.len()),
+            (ValueData::Text { ends, texts }, Value::Text(value)) => {
+                texts.push_str(value);
+                ends.push(texts.len());
+            }
+            (ValueData::Text { ends, texts }, Value::Absent) => ends.push(texts.len()),
             (_, value) => panic!("{value:?} does not fit its column"),
         }
     }
@@ -289,6 +314,12 @@ impl Values {
         self.push(Value::List(value));
     }
 
+    /// Appends a text, or an absent value.
+    #[inline]
+    pub fn push_text(&mut self, value: Option<&str>) {
+        self.push(value.map_or(Value::Absent, Value::Text));
+    }
+
     /// Appends a number, or an absent value.
     #[inline]
     pub fn push_number(&mut self, value: Option<u64>) {
@@ -305,6 +336,10 @@ impl Values {
                 ends.clear();
                 elements.clear();
             }
+            ValueData::Text { ends, texts } => {
+                ends.clear();
+                texts.clear();
+            }
         }
     }
 }
@@ -317,7 +352,7 @@ impl ValueData {
             Self::Address(values) => values.len(),
             Self::Unsigned(values) => values.len(),
             Self::Float(values) => values.len(),
-            Self::List { ends, .. } => ends.len(),
+            Self::List { ends, .. } | Self::Text { ends, .. } => ends.len(),
         }
     }
 
@@ -342,11 +377,14 @@ mod tests {
         let schema = [
             column(ColumnKind::Unsigned { bits: 64 }),
             column(ColumnKind::List),
+            column(ColumnKind::Text),
         ];
         let mut batch = FlowBatch::new(&schema);
-        batch.push_row(&[Value::Unsigned(7), Value::List(&[1, 2])]);
-        batch.push_row(&[Value::Absent, Value::List(&[])]);
-        batch.push_row(&[Value::Unsigned(9), Value::List(&[3])]);
+        batch.push_row(&[Value::Unsigned(7), Value::List(&[1, 2]), Value::Text("a")]);
+        batch.push_row(&[Value::Absent, Value::List(&[]), Value::Absent]);
+        batch.push_row(&[Value::Unsigned(9), Value::List(&[3]), Value::Text("bc")]);
+        let texts = [0, 1, 2].map(|row| batch.value(row, 2));
+        assert_eq!(texts, [Value::Text("a"), Value::Absent, Value::Text("bc")]);
         assert_eq!(batch.rows(), 3);
         assert_eq!(batch.value(1, 0), Value::Absent);
         assert_eq!(batch.value(2, 0), Value::Unsigned(9));

@@ -138,6 +138,8 @@ pub enum Op {
     Duration,
     /// Packets per second of duration; with an input, the sum of its values per second.
     Rate,
+    /// Community ID of the flow's 5-tuple, a text.
+    CommunityId,
 }
 
 /// One feature of a definition: a named op over an input.
@@ -164,6 +166,18 @@ impl Feature {
             of,
             per_biflow: false,
         }
+    }
+
+    /// Whether biflow records have one column of it instead of one per direction.
+    #[must_use]
+    pub fn is_joined(&self) -> bool {
+        self.per_biflow || self.of == Some(Input::Direction) || self.is_of_flow()
+    }
+
+    /// Whether it is a property of the flow rather than of packets: its application, for example.
+    #[must_use]
+    pub fn is_of_flow(&self) -> bool {
+        self.op == Op::CommunityId || self.of.is_some_and(Input::is_inspected)
     }
 }
 

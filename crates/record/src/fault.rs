@@ -122,6 +122,11 @@ pub enum Fault {
         /// The input.
         input: NamedInput,
     },
+    /// `community_id` without the 5-tuple in the key.
+    #[error(
+        "op `community_id` is computed from the 5-tuple, but `{0}` is not in the key; add it, or leave out the [key] table for the 5-tuple"
+    )]
+    NoTuple(&'static str),
     /// `direction` in a definition without biflows.
     #[error("`direction` exists in biflows only; add `flow.biflow` or remove it")]
     DirectionOfUniflow,
@@ -156,6 +161,16 @@ pub enum Fault {
         needed: usize,
         /// Words that a record has at most.
         room: usize,
+    },
+    /// An input that inspection finds, where no packet is inspected.
+    #[error(
+        "`{input}` is found by application inspection, which {engine} runs without; turn it on, or remove the feature"
+    )]
+    NotInspected {
+        /// The engine, as messages name it.
+        engine: String,
+        /// The input that was asked for.
+        input: &'static str,
     },
     /// An input that the engine cannot see.
     #[error("{engine} cannot see `{input}`; it sees: {seen}")]

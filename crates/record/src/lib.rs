@@ -2,11 +2,12 @@
 //! The vocabulary of flow records: key fields, inputs, features and their ops, definitions,
 //! columns, and information elements. Every other crate builds on it.
 //!
-//! No I/O, no clock, no thread: a record is a value.
+//! No I/O, no clock, no thread: a record is a value. Its texts are in a table beside it ([`Texts`]).
 
 mod application_names;
 mod check;
 mod columns;
+mod community_id;
 mod definition;
 mod elements;
 mod end_reason;
@@ -15,12 +16,15 @@ mod input;
 mod key;
 mod packet;
 mod rejected;
+mod sha1;
 mod text;
+mod text_table;
 mod vocabulary;
 
-pub use application_names::ApplicationNames;
+pub use application_names::{ApplicationNames, InspectedTexts, NameIndex, RISK_SEPARATOR};
 pub use check::{END_REASON, REVERSE};
 pub use columns::{Column, ColumnKind, FlowBatch, Schema, Value, ValueData, Values};
+pub use community_id::{COMMUNITY_ID_BYTES, CommunityFlow};
 pub use definition::{Definition, Feature, KeyField, Op};
 pub use elements::{
     BASIC_LIST, ColumnElement, DOCUMENTATION_ENTERPRISE, DataType, Element, ElementOptions,
@@ -33,4 +37,5 @@ pub use key::{Family, FiveTuple, WORDS_V4, WORDS_V6, transport_word};
 pub use packet::{InputValues, LAST_TIME_NS, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 pub use rejected::{RejectClass, Rejected};
 pub use text::{DefinitionError, Places};
+pub use text_table::{MAX_TEXT_BYTES, TextCounters, Texts, clean as clean_text};
 pub use vocabulary::Operand;

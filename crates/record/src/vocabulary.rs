@@ -52,7 +52,7 @@ pub enum Operand {
 impl Op {
     /// The names of all ops, in the order of listings. The places are numbers of information
     /// elements (`elements/enterprise.rs`), so new ops are appended.
-    pub const NAMES: [&'static str; 18] = [
+    pub const NAMES: [&'static str; 19] = [
         "count",
         "sum",
         "min",
@@ -71,6 +71,7 @@ impl Op {
         "list",
         "duration",
         "rate",
+        "community_id",
     ];
 
     /// The name in a definition file.
@@ -95,6 +96,7 @@ impl Op {
             Self::List { .. } => "list",
             Self::Duration => "duration",
             Self::Rate => "rate",
+            Self::CommunityId => "community_id",
         }
     }
 
@@ -120,6 +122,7 @@ impl Op {
             "list" => Self::List { k: 1 },
             "duration" => Self::Duration,
             "rate" => Self::Rate,
+            "community_id" => Self::CommunityId,
             _ => return None,
         })
     }
@@ -146,6 +149,7 @@ impl Op {
             "list" => "the first k values; needs `k`",
             "duration" => "last less first time, in ns",
             "rate" => "packets, or with `of` the sum of the input, per second of duration",
+            "community_id" => "Community ID of the 5-tuple, as Zeek and Suricata write it",
             _ => return None,
         })
     }
@@ -167,9 +171,8 @@ impl Op {
     pub const fn operand(&self) -> Operand {
         match self {
             Self::Count | Self::Rate => Operand::Optional,
-            Self::GapMin | Self::GapMax | Self::GapMean | Self::GapVariance | Self::Duration => {
-                Operand::Needless
-            }
+            Self::GapMin | Self::GapMax | Self::GapMean | Self::GapVariance => Operand::Needless,
+            Self::Duration | Self::CommunityId => Operand::Needless,
             _ => Operand::Needed,
         }
     }
@@ -181,8 +184,9 @@ impl Op {
                 matches!(meaning, Meaning::Amount)
             }
             Self::BitOr => matches!(meaning, Meaning::Amount | Meaning::Label),
-            Self::First | Self::Last | Self::Nth { .. } | Self::List { .. } => true,
-            _ => !matches!(meaning, Meaning::Direction),
+            Self::First | Self::Last => true,
+            Self::Nth { .. } | Self::List { .. } => !matches!(meaning, Meaning::Inspected),
+            _ => !matches!(meaning, Meaning::Direction | Meaning::Inspected),
         }
     }
 }

@@ -30,7 +30,7 @@ fn ops() -> Vec<Op> {
         Op::GapMean,
         Op::GapVariance,
     ]);
-    ops.extend([Op::Duration, Op::Rate, Op::List { k: 1 }]);
+    ops.extend([Op::Duration, Op::Rate, Op::CommunityId, Op::List { k: 1 }]);
     ops.push(Op::Histogram { edges: vec![1] });
     ops.extend((1..=8).map(|k| Op::Nth { k }));
     ops
@@ -72,7 +72,10 @@ fn elements() -> BTreeMap<u16, Element> {
                 per_biflow,
                 ..Feature::new("f", op.clone(), of)
             };
-            let key = vec![KeyField::Protocol];
+            let key = match op {
+                Op::CommunityId => five_tuple.to_vec(),
+                _ => vec![KeyField::Protocol],
+            };
             let features = vec![feature];
             let definition = Definition { key, features };
             if definition.check().is_ok() {
@@ -85,6 +88,8 @@ fn elements() -> BTreeMap<u16, Element> {
 
 const fn type_name(data_type: DataType) -> &'static str {
     match data_type {
+        DataType::OctetArray => "octetArray",
+        DataType::String => "string",
         DataType::Unsigned8 => "unsigned8",
         DataType::Unsigned16 => "unsigned16",
         DataType::Unsigned32 => "unsigned32",

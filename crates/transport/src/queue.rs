@@ -55,12 +55,12 @@ impl Queue {
     }
 
     /// Puts a unit in the queue. While the queue is full, waits as long as the sender makes
-    /// progress, and `patience` longer; then it drops the unit and counts it. Templates are never
-    /// dropped.
+    /// progress, and `patience` longer; then it drops the unit and counts it. Templates and names
+    /// are never dropped.
     pub(super) fn push(&self, unit: Unit, patience: Duration) {
         let mut state = self.lock();
         let bytes = match &unit {
-            Unit::Template(_) => 0,
+            Unit::Template(_) | Unit::Name(_) => 0,
             Unit::Data(data) => data.bytes.len(),
         };
         while bytes > 0 && state.bytes + bytes > self.limit_bytes && !state.is_abandoned {

@@ -231,11 +231,12 @@ impl Sender {
             let begins = self.session.due_ms() == Some(0);
             self.session
                 .unit(unit, now_ms, &mut |message| messages.push(message));
+            let is_data = matches!(unit, Unit::Data(_));
             if !self.link.is_stream() && (begins || matches!(unit, Unit::Template(_))) {
                 self.send_ahead(&mut messages);
             }
-            // A lost template is repeated at the start of the next connection.
-            if self.send_all(messages) || matches!(unit, Unit::Template(_)) {
+            // A lost template or name is repeated at the start of the next connection.
+            if self.send_all(messages) || !is_data {
                 return;
             }
             // A new connection has room in its socket buffers whether or not the collector reads:

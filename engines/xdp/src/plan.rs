@@ -66,7 +66,10 @@ impl KernelPlan {
     /// # Errors
     /// An exceeded limit, or an input that is not available here.
     pub(crate) fn new(layout: &Layout) -> Result<Option<Self>, KernelError> {
-        let steps = layout.steps();
+        let mut steps = layout.steps();
+        // What inspection finds is written into records in user space. The words stay.
+        let is_inspected = |step: &StateStep| step.of.is_some_and(Input::is_inspected);
+        steps.state.retain(|step| !is_inspected(step));
         if layout.key_widths() == KeyWidths::ByFamily && steps.words == 0 {
             return Ok(None);
         }

@@ -137,6 +137,7 @@ fn value(column: &Column, record: u64) -> Value<'static> {
         ColumnKind::Address => Value::Address(IpAddr::V4(Ipv4Addr::from_bits(mixed as u32))),
         ColumnKind::Float => Value::Float(mixed as f64 / 3.0),
         ColumnKind::List => Value::List(&[60, 1_500, 52, 1_500]),
+        ColumnKind::Text => Value::Text(["TLS.NetFlix", "DNS", "QUIC"][mixed as usize % 3]),
         ColumnKind::TimestampNs => Value::Unsigned(T0_NS + record * 1_000),
         _ if column.name == "tcp_flags" => Value::Unsigned(mixed & 0x1f),
         ColumnKind::Unsigned { bits: 16 } => Value::Unsigned(mixed & 0xffff),

@@ -101,10 +101,12 @@ fn random_feature(number: u64, random: &mut Random) -> Feature {
         Op::List { k },
         Op::Duration,
         Op::Rate,
+        Op::CommunityId,
     ];
     let op = ops[random.below(ops.len() as u64) as usize].clone();
     let takes_none = match op {
-        Op::GapMin | Op::GapMax | Op::GapMean | Op::GapVariance | Op::Duration => true,
+        Op::GapMin | Op::GapMax | Op::GapMean | Op::GapVariance => true,
+        Op::Duration | Op::CommunityId => true,
         Op::Count | Op::Rate => random.percent(50),
         _ => false,
     };

@@ -55,6 +55,7 @@ pub(super) fn wire_options(output: &OutputConfig, settings: &Settings) -> WireOp
         domain: output.observation_domain.unwrap_or(FILE_DOMAIN),
         message_bytes: message_bytes.into(),
         has_options: output.options,
+        applications: None,
         interface: None,
     }
 }

@@ -237,6 +237,7 @@ pub(super) fn text(value: Value<'_>, kind: ColumnKind) -> String {
         (Value::Unsigned(number), _) => number.to_string(),
         (Value::Float(number), _) => number.to_string(),
         (Value::List(list), _) => format!("{list:?}"),
+        (Value::Text(text), _) => text.to_owned(),
     }
 }
 

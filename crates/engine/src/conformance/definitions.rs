@@ -28,6 +28,7 @@ pub fn each_op_alone() -> Vec<Definition> {
         Op::GapVariance,
         Op::Duration,
         Op::Rate,
+        Op::CommunityId,
     ];
     assert_eq!(ops.len(), Op::NAMES.len(), "every op is tried");
     let inputs = [

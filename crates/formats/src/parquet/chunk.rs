@@ -28,7 +28,7 @@ impl Chunk {
         properties: &WriterPropertiesPtr,
     ) -> Self {
         match column.kind {
-            ColumnKind::Float | ColumnKind::List => {
+            ColumnKind::Float | ColumnKind::List | ColumnKind::Text => {
                 let properties = WriterPropertiesPtr::clone(properties);
                 Self::Library(Box::new(LibraryChunk::new(column, descriptor, properties)))
             }

@@ -125,7 +125,7 @@ impl FlatChunk {
             match &values.data {
                 ValueData::Address(values) => self.push_addresses(&values[part], valid),
                 ValueData::Unsigned(values) => self.push_numbers(&values[part], valid),
-                _ => unreachable!("floats and lists are encoded by the library"),
+                _ => unreachable!("floats, lists and texts are encoded by the library"),
             }
             rows.start = end;
             if self.page_values == PAGE_VALUES {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Floats and lists, which few definitions have: encoded by the parquet crate.
+//! Floats, lists and texts, which few definitions have: encoded by the parquet crate.
 
 use std::io::{self, Write};
 use std::mem;
@@ -9,19 +9,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use parquet::column::page::{CompressedPage, PageWriteSpec, PageWriter};
 use parquet::column::writer::{ColumnCloseResult, ColumnWriter, get_column_writer};
+use parquet::data_type::ByteArray;
 use parquet::errors::Result;
 use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 use turboflow_record::{Column, ValueData, Values};
 
-/// The encoder of one column chunk of floats or lists.
+/// The encoder of one column chunk of floats, lists or texts.
 pub(crate) struct LibraryChunk {
     nullable: bool,
     writer: ColumnWriter<'static>,
     pages: SharedBytes,
     numbers: Vec<i64>,
     floats: Vec<f64>,
+    texts: Vec<ByteArray>,
     definition_levels: Vec<i16>,
     repetition_levels: Vec<i16>,
 }
@@ -42,6 +44,7 @@ impl LibraryChunk {
             pages,
             numbers: Vec::new(),
             floats: Vec::new(),
+            texts: Vec::new(),
             definition_levels: Vec::new(),
             repetition_levels: Vec::new(),
         }
@@ -56,6 +59,7 @@ impl LibraryChunk {
             ValueData::List { ends, elements } => {
                 self.write_lists(ends, elements, &values.valid, rows)
             }
+            ValueData::Text { ends, texts } => self.write_texts(ends, texts, &values.valid, rows),
             _ => unreachable!("addresses and numbers have an encoder of their own"),
         }
     }
@@ -80,6 +84,29 @@ impl LibraryChunk {
             unreachable!("the schema says that this column is DOUBLE")
         };
         writer.write_batch(&self.floats, levels, None).map(|_| ())
+    }
+
+    fn write_texts(
+        &mut self,
+        ends: &[usize],
+        texts: &str,
+        valid: &[bool],
+        rows: Range<usize>,
+    ) -> Result<()> {
+        self.texts.clear();
+        for row in rows {
+            let there = valid.get(row) != Some(&false);
+            self.definition_levels.push(i16::from(there));
+            if there {
+                let start = if row == 0 { 0 } else { ends[row - 1] };
+                self.texts.push(texts[start..ends[row]].into());
+            }
+        }
+        let levels = self.nullable.then_some(&self.definition_levels[..]);
+        let ColumnWriter::ByteArrayColumnWriter(writer) = &mut self.writer else {
+            unreachable!("the schema says that this column is BYTE_ARRAY")
+        };
+        writer.write_batch(&self.texts, levels, None).map(|_| ())
     }
 
     fn write_lists(

@@ -4,6 +4,7 @@
 //! | column | Parquet type |
 //! |---|---|
 //! | address, MAC address | `BYTE_ARRAY (STRING)`, dictionary; addresses while it pays |
+//! | text | `BYTE_ARRAY (STRING)`, dictionary while it is small |
 //! | unsigned, 8 to 32 bits | `INT32 (INTEGER(bits, unsigned))`, dictionary while it pays |
 //! | unsigned, 64 bits | `INT64 (INTEGER(64, unsigned))`, dictionary while it pays |
 //! | time | `INT64 (TIMESTAMP(NANOS, UTC))`, delta |

@@ -41,7 +41,7 @@ fn field(column: &Column) -> Result<Type> {
         Repetition::REQUIRED
     };
     let (physical, logical) = match column.kind {
-        ColumnKind::Address | ColumnKind::Mac => {
+        ColumnKind::Address | ColumnKind::Mac | ColumnKind::Text => {
             (PhysicalType::BYTE_ARRAY, Some(LogicalType::String))
         }
         ColumnKind::Unsigned { bits: 64 } => {
@@ -115,6 +115,7 @@ fn kind_name(kind: ColumnKind) -> String {
         ColumnKind::Mac => "mac".to_owned(),
         ColumnKind::Float => "float".to_owned(),
         ColumnKind::List => "list".to_owned(),
+        ColumnKind::Text => "text".to_owned(),
     }
 }
 
@@ -130,6 +131,7 @@ pub(crate) fn parse_kinds(described: &str) -> Option<Vec<ColumnKind>> {
         ColumnKind::Mac,
         ColumnKind::Float,
         ColumnKind::List,
+        ColumnKind::Text,
     ];
     described
         .split(' ')

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema};
 
-use super::kinds::{self, Notation, Parsed, Row, Seen};
+use super::kinds::{self, Notation, Parsed, Parts, Row, Seen};
 use super::lines::Lines;
 use super::{Again, BATCH_RECORDS, FlowReader, ReadError, Source};
 
@@ -67,7 +67,7 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, Rea
 /// Notes the kinds of a line's values.
 fn note(seen: &mut Seen, line: &[u8]) {
     for (column, text) in fields(line).enumerate() {
-        seen.note(column, || kinds::kind_of(&text));
+        seen.note(column, || kinds::kind_of_any(&text));
     }
 }
 
@@ -141,7 +141,7 @@ fn parse<'a>(
     for text in fields(line) {
         if let Some(column) = schema.get(count) {
             let notation = notations.get(count).copied().unwrap_or(Notation::Plain);
-            let parsed = value(&text, column.kind, notation, &mut row.elements);
+            let parsed = value(&text, column.kind, notation, &mut row.parts);
             row.values[count] = Some(parsed.ok_or_else(|| {
                 let (text, what) = (String::from_utf8_lossy(&text), kinds::describe(column.kind));
                 (Some(column), format!("{text:?} is not {what}"))
@@ -159,19 +159,15 @@ fn parse<'a>(
     Ok(())
 }
 
-fn value(
-    text: &[u8],
-    kind: ColumnKind,
-    notation: Notation,
-    elements: &mut Vec<u64>,
-) -> Option<Parsed> {
+fn value(text: &[u8], kind: ColumnKind, notation: Notation, parts: &mut Parts) -> Option<Parsed> {
     if text.is_empty() {
         return Some(Parsed::Absent);
     }
     if kind != ColumnKind::List {
-        return kinds::scalar(text, kind, notation);
+        return kinds::scalar(text, kind, notation, parts);
     }
     let inner = text.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let elements = &mut parts.elements;
     let start = elements.len();
     if !inner.is_empty() {
         for element in inner.split(|&byte| byte == b';') {

@@ -6,6 +6,7 @@
 //! Files of this crate hold the definition of their records, which gives every column its name and
 //! type; otherwise columns are called after their elements.
 
+mod applications;
 mod definition;
 mod elements;
 mod messages;
@@ -111,7 +112,13 @@ fn fill_row(
             column, of_type, ..
         }) = elements.of(value)
         {
-            let parsed = value_of(value, *of_type, schema[*column].kind, &mut row.elements);
+            let parsed = value_of(
+                value,
+                *of_type,
+                schema[*column].kind,
+                &mut row.parts,
+                elements,
+            );
             let parsed =
                 parsed.map_err(|what| format!("column {}: {what}", schema[*column].name))?;
             // A column may have an element for each family.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema};
 
-use super::kinds::{self, Notation, Parsed, Row, Seen};
+use super::kinds::{self, Notation, Parsed, Parts, Row, Seen};
 use super::lines::Lines;
 use super::{Again, BATCH_RECORDS, FlowReader, ReadError, Source};
 
@@ -109,9 +109,9 @@ impl Source for JsonSource {
             let parsed = object(line, |key, token| {
                 let column = find(&self.keys, key, next)?;
                 next = column + 1;
-                let (notation, elements) = (self.keys[column].notation, &mut self.row.elements);
+                let (notation, parts) = (self.keys[column].notation, &mut self.row.parts);
                 let kind = schema.get(column).ok_or("more values than columns")?;
-                let value = value(&token, kind, notation, elements)?;
+                let value = value(&token, kind, notation, parts)?;
                 match self.row.values[column].replace(value) {
                     None => Ok(()),
                     Some(_) => Err(format!("{key:?} stands in the object twice")),
@@ -156,7 +156,13 @@ fn kind_of(token: &Token<'_>) -> Option<ColumnKind> {
     match token {
         Token::Null => None,
         Token::Number(text) => kinds::kind_of(text),
-        Token::Text(text) => kinds::kind_of(text.as_bytes()),
+        // In a string, numbers are no numbers.
+        Token::Text(text) => match kinds::kind_of(text.as_bytes()) {
+            Some(ColumnKind::Address) => Some(ColumnKind::Address),
+            Some(ColumnKind::Mac) => Some(ColumnKind::Mac),
+            Some(ColumnKind::TimestampNs) => Some(ColumnKind::TimestampNs),
+            _ => (!text.is_empty()).then_some(ColumnKind::Text),
+        },
         Token::List(_) => Some(ColumnKind::List),
     }
 }
@@ -165,11 +171,12 @@ fn value(
     token: &Token<'_>,
     column: &Column,
     notation: Notation,
-    elements: &mut Vec<u64>,
+    parts: &mut Parts,
 ) -> Result<Parsed, String> {
     let parsed = match (token, column.kind) {
         (Token::Null, _) => Some(Parsed::Absent),
         (Token::List(list), ColumnKind::List) => {
+            let elements = &mut parts.elements;
             let start = elements.len();
             elements.extend_from_slice(list);
             Some(Parsed::List {
@@ -179,15 +186,18 @@ fn value(
         }
         (
             Token::Text(text),
-            kind @ (ColumnKind::Address | ColumnKind::Mac | ColumnKind::TimestampNs),
-        ) => kinds::scalar(text.as_bytes(), kind, notation),
+            kind @ (ColumnKind::Address
+            | ColumnKind::Mac
+            | ColumnKind::TimestampNs
+            | ColumnKind::Text),
+        ) => kinds::scalar(text.as_bytes(), kind, notation, parts),
         // By name, or by number where there is none.
         (Token::Text(text), kind)
             if matches!(notation, Notation::Protocol | Notation::EndReason) =>
         {
-            kinds::scalar(text.as_bytes(), kind, notation)
+            kinds::scalar(text.as_bytes(), kind, notation, parts)
         }
-        (Token::Number(text), kind) => kinds::scalar(text, kind, notation),
+        (Token::Number(text), kind) => kinds::scalar(text, kind, notation, parts),
         _ => None,
     };
     let (name, what) = (&column.name, kinds::describe(column.kind));

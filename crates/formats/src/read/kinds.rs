@@ -6,11 +6,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
 
 use turboflow_merge::Layout;
-use turboflow_record::{Column, ColumnKind, Definition, Schema, Value};
+use turboflow_record::{Column, ColumnKind, Definition, Input, Op, Schema, Value, clean_text};
 
 use crate::{names, time};
 
-/// A value parsed from text. The elements of lists are in [`Row`].
+/// A parsed value. The elements of lists, and texts, are in [`Parts`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Parsed {
     Absent,
@@ -18,19 +18,41 @@ pub(crate) enum Parsed {
     Unsigned(u64),
     Float(f64),
     List { start: usize, end: usize },
+    Text { start: usize, end: usize },
+}
+
+/// What the values of a record hold that have no fixed size.
+#[derive(Default)]
+pub(crate) struct Parts {
+    pub(crate) elements: Vec<u64>,
+    texts: String,
+}
+
+impl Parts {
+    /// Keeps a text; an empty one is absent.
+    pub(crate) fn text(&mut self, text: &str) -> Parsed {
+        let start = self.texts.len();
+        // Files of others may hold what a terminal would misread.
+        self.texts.push_str(&clean_text(text));
+        match self.texts.len() {
+            end if end == start => Parsed::Absent,
+            end => Parsed::Text { start, end },
+        }
+    }
 }
 
 /// A record parsed from text, before it is appended to a batch.
 #[derive(Default)]
 pub(crate) struct Row {
     pub(crate) values: Vec<Option<Parsed>>,
-    pub(crate) elements: Vec<u64>,
+    pub(crate) parts: Parts,
 }
 
 impl Row {
     /// Forgets the previous record.
     pub(crate) fn clear(&mut self, columns: usize) {
-        self.elements.clear();
+        self.parts.elements.clear();
+        self.parts.texts.clear();
         self.values.clear();
         self.values.resize(columns, None);
     }
@@ -42,7 +64,8 @@ impl Row {
             Some(Parsed::Address(address)) => Value::Address(address),
             Some(Parsed::Unsigned(number)) => Value::Unsigned(number),
             Some(Parsed::Float(float)) => Value::Float(float),
-            Some(Parsed::List { start, end }) => Value::List(&self.elements[start..end]),
+            Some(Parsed::List { start, end }) => Value::List(&self.parts.elements[start..end]),
+            Some(Parsed::Text { start, end }) => Value::Text(&self.parts.texts[start..end]),
         };
         self.values.iter().map(value).collect()
     }
@@ -60,13 +83,17 @@ pub(crate) fn default_schema() -> Schema {
 }
 
 /// The kind of a column whose name means the same in every file: a column of the default
-/// definition, or of its biflow form.
+/// definition, or of its biflow form, or what inspection finds out, called after its input.
 pub(crate) fn kind_by_name(name: &str) -> Option<ColumnKind> {
     static KNOWN: LazyLock<HashMap<String, ColumnKind>> = LazyLock::new(|| {
         let biflow = Layout::compile(&Definition::default(), true);
         let biflow = biflow.expect("the default definition compiles");
         let columns = default_schema().into_iter().chain(biflow.schema().clone());
-        columns.map(|column| (column.name, column.kind)).collect()
+        let columns = columns.map(|column| (column.name, column.kind));
+        let texts = Input::INSPECTED.into_iter().map(Input::name);
+        let texts = texts.chain([Op::CommunityId.name()]);
+        let texts = texts.map(|name| (name.to_owned(), ColumnKind::Text));
+        columns.chain(texts).collect()
     });
     KNOWN.get(name).copied()
 }
@@ -102,6 +129,8 @@ pub(crate) struct Seen {
     names: Vec<String>,
     notations: Vec<Notation>,
     kinds: Vec<Option<ColumnKind>>,
+    /// Which columns have shown a value that is nothing but a text.
+    have_texts: Vec<bool>,
 }
 
 impl Seen {
@@ -120,6 +149,7 @@ impl Seen {
         }
         let kinds = own.iter().map(|name| kind_by_name(name)).collect();
         Self {
+            have_texts: vec![false; own.len()],
             names: own,
             notations,
             kinds,
@@ -136,21 +166,29 @@ impl Seen {
         self.notations.clone()
     }
 
-    /// Notes the kind of a value, if it shows one.
+    /// Notes the kind of a value, if it shows one. A text shows one only if no value of the column
+    /// shows another.
     pub(crate) fn note(&mut self, column: usize, kind: impl FnOnce() -> Option<ColumnKind>) {
         if let Some(known @ None) = self.kinds.get_mut(column) {
-            *known = kind();
+            match kind() {
+                Some(ColumnKind::Text) => self.have_texts[column] = true,
+                kind => *known = kind,
+            }
         }
     }
 
     /// Whether some column has shown no value yet.
     pub(crate) fn lacks_any(&self) -> bool {
-        self.kinds.iter().any(Option::is_none)
+        let mut columns = self.kinds.iter().zip(&self.have_texts);
+        columns.any(|(kind, has_text)| kind.is_none() && !has_text)
     }
 
     /// The columns, and which of them have shown their kind. The others are taken for unsigned
     /// numbers.
     pub(crate) fn columns(mut self) -> (Schema, Vec<bool>) {
+        for (kind, has_text) in self.kinds.iter_mut().zip(&self.have_texts) {
+            *kind = kind.or(has_text.then_some(ColumnKind::Text));
+        }
         // Times of other definitions show in their values.
         for at in 0..self.names.len() {
             if self.kinds[at] == Some(ColumnKind::TimestampNs)
@@ -171,7 +209,13 @@ impl Seen {
     }
 }
 
-/// The kind that a text shows; `None` if it is not a value of a flow record.
+/// The kind that a text shows, the kind of texts if no other; `None` if it is empty or not UTF-8.
+pub(crate) fn kind_of_any(text: &[u8]) -> Option<ColumnKind> {
+    let is_text = || !text.is_empty() && std::str::from_utf8(text).is_ok();
+    kind_of(text).or_else(|| is_text().then_some(ColumnKind::Text))
+}
+
+/// The kind that a text shows; `None` if it is at most a text.
 pub(crate) fn kind_of(text: &[u8]) -> Option<ColumnKind> {
     if unsigned(text).is_some() {
         Some(ColumnKind::Unsigned { bits: 64 })
@@ -192,8 +236,14 @@ pub(crate) fn kind_of(text: &[u8]) -> Option<ColumnKind> {
 
 /// Parses a text that is not a list.
 #[inline]
-pub(crate) fn scalar(text: &[u8], kind: ColumnKind, notation: Notation) -> Option<Parsed> {
+pub(crate) fn scalar(
+    text: &[u8],
+    kind: ColumnKind,
+    notation: Notation,
+    parts: &mut Parts,
+) -> Option<Parsed> {
     match kind {
+        ColumnKind::Text => std::str::from_utf8(text).ok().map(|text| parts.text(text)),
         ColumnKind::Address => address(text).map(Parsed::Address),
         ColumnKind::TimestampNs if notation == Notation::Seconds => {
             seconds(text).map(Parsed::Unsigned)
@@ -222,6 +272,7 @@ pub(crate) const fn describe(kind: ColumnKind) -> &'static str {
         ColumnKind::Mac => "a MAC address",
         ColumnKind::Float => "a number",
         ColumnKind::List => "a list of unsigned numbers",
+        ColumnKind::Text => "UTF-8",
     }
 }
 

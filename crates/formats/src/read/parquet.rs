@@ -14,7 +14,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
-use turboflow_record::{Column, ColumnKind, Definition, FlowBatch, Schema, Value};
+use turboflow_record::{Column, ColumnKind, Definition, FlowBatch, Schema, Value, clean_text};
 
 use super::kinds;
 use super::{BATCH_RECORDS, FlowReader, ReadError, Source};
@@ -200,6 +200,7 @@ struct OpenColumn {
     addresses: Vec<IpAddr>,
     numbers: Vec<u64>,
     floats: Vec<f64>,
+    texts: Vec<String>,
     ends: Vec<usize>,
     valid: Vec<bool>,
 }
@@ -223,6 +224,7 @@ impl OpenColumn {
             addresses: Vec::new(),
             numbers: Vec::new(),
             floats: Vec::new(),
+            texts: Vec::new(),
             ends: Vec::new(),
             valid: Vec::new(),
         }
@@ -235,6 +237,10 @@ impl OpenColumn {
         match self.column.kind {
             ColumnKind::Address => Value::Address(self.addresses[row]),
             ColumnKind::Float => Value::Float(self.floats[row]),
+            ColumnKind::Text => match self.texts[row].as_str() {
+                "" => Value::Absent,
+                text => Value::Text(text),
+            },
             ColumnKind::List => {
                 let start = if row == 0 { 0 } else { self.ends[row - 1] };
                 Value::List(&self.numbers[start..self.ends[row]])
@@ -326,8 +332,12 @@ impl OpenColumn {
         };
         self.addresses.clear();
         self.numbers.clear();
+        self.texts.clear();
         for text in values {
-            if self.column.kind == ColumnKind::Mac {
+            if self.column.kind == ColumnKind::Text {
+                let text = std::str::from_utf8(text.data()).map_err(|_| wrong(text))?;
+                self.texts.push(clean_text(text).into_owned());
+            } else if self.column.kind == ColumnKind::Mac {
                 self.numbers
                     .push(kinds::mac(text.data()).ok_or_else(|| wrong(text))?);
             } else {
@@ -354,6 +364,7 @@ impl OpenColumn {
             && match self.column.kind {
                 ColumnKind::Address => spread(&mut self.addresses, &self.valid, zero),
                 ColumnKind::Float => spread(&mut self.floats, &self.valid, 0.0),
+                ColumnKind::Text => spread(&mut self.texts, &self.valid, String::new()),
                 _ => spread(&mut self.numbers, &self.valid, 0),
             };
         whole
@@ -412,19 +423,19 @@ fn read<T: DataType>(
 }
 
 /// Moves the values from the front to the valid positions; returns whether their number is right.
-fn spread<T: Copy>(values: &mut Vec<T>, valid: &[bool], zero: T) -> bool {
+fn spread<T: Clone>(values: &mut Vec<T>, valid: &[bool], zero: T) -> bool {
     let mut packed = values.len();
     if packed != valid.iter().filter(|&&valid| valid).count() {
         return false;
     }
-    values.resize(valid.len(), zero);
+    values.resize(valid.len(), zero.clone());
     for (row, &valid) in valid.iter().enumerate().rev() {
-        values[row] = if valid {
+        if valid {
             packed -= 1;
-            values[packed]
+            values.swap(row, packed);
         } else {
-            zero
-        };
+            values[row].clone_from(&zero);
+        }
     }
     true
 }

@@ -5,10 +5,14 @@ use turboflow_record::{
     BASIC_LIST, Column, ColumnElement, ColumnKind, DataType, Element, REVERSE_ENTERPRISE, Value,
 };
 
+use super::applications::{is_application, put_id};
+use super::options::put_text;
 use super::{Protocol, time_unit_of};
 
 /// Field length of a variable-length element (RFC 7011, section 7).
 const VARIABLE: u16 = u16::MAX;
+/// Octets of an applicationId: engine, enterprise and selector.
+const APPLICATION_ID_BYTES: u16 = 9;
 /// Set in an element id when an enterprise number follows.
 const ENTERPRISE_BIT: u16 = 1 << 15;
 /// List semantic "ordered": the order of the elements matters (RFC 6313, section 4.4.5).
@@ -53,6 +57,10 @@ enum Encoding {
     LowOctet,
     /// Milliseconds since the exporter's start (NetFlow v9).
     Uptime,
+    /// UTF-8 with its length.
+    Text,
+    /// The number of an application as an applicationId.
+    Application,
     /// A nullable value, as a list of at most one element.
     Optional(ScalarEncoding),
 }
@@ -65,11 +73,15 @@ enum ScalarEncoding {
     NtpMicroseconds,
     NtpNanoseconds,
     Number(u8),
+    Text,
+    Application,
 }
 
-/// Whether NetFlow v9 can carry the column: it has no enterprise elements and no lists.
+/// Whether NetFlow v9 can carry the column: it has no enterprise elements, no lists, and no texts,
+/// whose lengths vary. Without their names, applications would be numbers that say nothing.
 pub(super) fn is_in_netflow9(column: &ColumnElement) -> bool {
-    column.v4.enterprise.is_none() && !column.is_list
+    let is_fixed = !matches!(column.v4.data_type, DataType::String | DataType::OctetArray);
+    column.v4.enterprise.is_none() && !column.is_list && is_fixed
 }
 
 impl Field {
@@ -106,6 +118,8 @@ impl Field {
             ColumnKind::Address => plain(length, Encoding::Address),
             ColumnKind::Float => plain(length, Encoding::Float),
             ColumnKind::TimestampNs => plain(length, encoding_of_time(element.data_type)),
+            ColumnKind::Text if is_application(mapped) => plain(length, Encoding::Application),
+            ColumnKind::Text => plain(VARIABLE, Encoding::Text),
             _ => plain(length, Encoding::Number),
         }
     }
@@ -129,6 +143,8 @@ impl Field {
             Encoding::NtpMicroseconds => ScalarEncoding::NtpMicroseconds,
             Encoding::NtpNanoseconds => ScalarEncoding::NtpNanoseconds,
             Encoding::Number => ScalarEncoding::Number(self.length as u8),
+            Encoding::Text => ScalarEncoding::Text,
+            Encoding::Application => ScalarEncoding::Application,
             // The shape gives the family of addresses, lists can be empty, and NetFlow v9 has no
             // lists.
             Encoding::Address
@@ -165,7 +181,7 @@ impl Field {
 
     /// Octets of a field specifier.
     pub(super) const fn specifier_bytes(&self) -> usize {
-        if self.is_variable() || self.enterprise.is_none() {
+        if self.is_list() || self.enterprise.is_none() {
             4
         } else {
             8
@@ -185,8 +201,17 @@ impl Field {
         )
     }
 
-    const fn is_variable(&self) -> bool {
-        self.length == VARIABLE
+    /// Whether the field is a basicList, which names the element itself.
+    const fn is_list(&self) -> bool {
+        matches!(self.encoding, Encoding::List { .. } | Encoding::Optional(_))
+    }
+
+    /// Whether the values are numbers of applications.
+    pub(super) const fn is_application(&self) -> bool {
+        matches!(
+            self.encoding,
+            Encoding::Application | Encoding::Optional(ScalarEncoding::Application)
+        )
     }
 
     /// Appends the field specifier (RFC 7011, section 3.2). For a list it names basicList; every
@@ -202,7 +227,7 @@ impl Field {
     /// +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
     /// ```
     pub(super) fn specify(&self, out: &mut Vec<u8>) {
-        if self.is_variable() {
+        if self.is_list() {
             put_specifier(out, BASIC_LIST, None, VARIABLE);
         } else {
             put_specifier(out, self.id, self.enterprise, self.length);
@@ -239,7 +264,9 @@ impl Field {
             (Encoding::List { times, fixed_bytes }, Value::List(values)) => {
                 return self.write_list(values, times, fixed_bytes, out);
             }
-            (Encoding::Optional(scalar), value) => self.write_optional(scalar, value, out),
+            (Encoding::Text, Value::Text(text)) => return put_text(out, text.as_bytes()),
+            (Encoding::Application, Value::Unsigned(number)) => put_id(out, number as u32),
+            (Encoding::Optional(scalar), value) => return self.write_optional(scalar, value, out),
             // The template follows from the shape, so a value of another kind is a bug in the
             // caller. Zeros keep the length of the record right.
             _ => out.resize(out.len() + self.min_bytes(), 0),
@@ -256,7 +283,8 @@ impl Field {
     ) -> bool {
         let largest = values.iter().copied().max().unwrap_or(0);
         let width = fixed_bytes.map_or_else(|| width_of(largest), u16::from);
-        let Some(()) = self.open_list(ORDERED, width, values.len(), out) else {
+        let value_bytes = values.len() * usize::from(width);
+        let Some(()) = self.open_list(ORDERED, width, value_bytes, out) else {
             return false;
         };
         for value in values {
@@ -270,27 +298,41 @@ impl Field {
         true
     }
 
-    fn write_optional(&self, scalar: ScalarEncoding, value: Value<'_>, out: &mut Vec<u8>) {
+    fn write_optional(&self, scalar: ScalarEncoding, value: Value<'_>, out: &mut Vec<u8>) -> bool {
         let width = match scalar {
             ScalarEncoding::Number(bytes) => u16::from(bytes),
+            ScalarEncoding::Application => APPLICATION_ID_BYTES,
+            ScalarEncoding::Text => VARIABLE,
             _ => 8,
         };
-        let count = usize::from(value != Value::Absent);
-        // A list of one value always fits.
-        let _ = self.open_list(ALL_OF, width, count, out);
+        let mut octets = Vec::new();
+        let value_bytes = match value {
+            Value::Absent => 0,
+            Value::Text(text) if !put_text(&mut octets, text.as_bytes()) => return false,
+            Value::Text(_) => octets.len(),
+            _ => usize::from(width),
+        };
+        let Some(()) = self.open_list(ALL_OF, width, value_bytes, out) else {
+            return false;
+        };
         match value {
+            Value::Text(_) => out.append(&mut octets),
+            Value::Unsigned(number) if scalar == ScalarEncoding::Application => {
+                put_id(out, number as u32);
+            }
             Value::Unsigned(number) => {
                 let number = match scalar {
                     ScalarEncoding::Milliseconds => number / NS_PER_MS,
                     ScalarEncoding::NtpMicroseconds => ntp_microseconds(number),
                     ScalarEncoding::NtpNanoseconds => ntp_nanoseconds(number),
-                    ScalarEncoding::Float | ScalarEncoding::Number(_) => number,
+                    _ => number,
                 };
                 put_number(out, number, width);
             }
             Value::Float(float) => out.extend_from_slice(&float.to_be_bytes()),
             _ => {}
         }
+        true
     }
 
     /// Starts a basicList (RFC 6313, section 4.5.1). `None` if it is too long for its length field.
@@ -301,9 +343,15 @@ impl Field {
     /// | 1 or 3  |    1      |       2       |        2          |  0 or 4    |
     /// +---------+-----------+---------------+-------------------+------------+----------
     /// ```
-    fn open_list(&self, semantic: u8, width: u16, count: usize, out: &mut Vec<u8>) -> Option<()> {
+    fn open_list(
+        &self,
+        semantic: u8,
+        width: u16,
+        value_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
         let header = if self.enterprise.is_some() { 9 } else { 5 };
-        let length = u16::try_from(header + count * usize::from(width)).ok()?;
+        let length = u16::try_from(header + value_bytes).ok()?;
         match u8::try_from(length) {
             Ok(short) if short < u8::MAX => out.push(short),
             _ => {

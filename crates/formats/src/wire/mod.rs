@@ -7,6 +7,7 @@
 //! leave no gap. It repeats templates at intervals, and reports to collectors what was sent and
 //! lost.
 
+mod applications;
 mod body;
 mod field;
 mod file;
@@ -21,8 +22,9 @@ mod template_ids;
 mod uptime;
 
 use std::fmt;
+use std::sync::Arc;
 
-use turboflow_record::{Column, ColumnElement, FlowBatch, TimeUnit};
+use turboflow_record::{ApplicationNames, Column, ColumnElement, FlowBatch, TimeUnit};
 
 use crate::{ExportError, Unexportable};
 
@@ -100,6 +102,9 @@ pub struct WireOptions {
     pub message_bytes: usize,
     /// Whether options are sent: sampling, statistics, and type information of our own elements.
     pub has_options: bool,
+    /// The names of applications, for records that hold some: from them come the numbers and the
+    /// categories that are sent.
+    pub applications: Option<Arc<ApplicationNames>>,
     /// The index of the interface on which all packets were observed, if it is one:
     /// `ingressInterface` of records that have no such column. Their `egressInterface` is 0,
     /// unknown. Some collectors drop records without either.
@@ -113,6 +118,7 @@ impl Default for WireOptions {
             domain: 1,
             message_bytes: DATAGRAM_BYTES,
             has_options: true,
+            applications: None,
             interface: None,
         }
     }
@@ -123,6 +129,8 @@ impl Default for WireOptions {
 pub enum Unit {
     /// A template record; it precedes the first data that needs it.
     Template(Vec<u8>),
+    /// A record of options that names an application; it precedes the first data that needs it.
+    Name(Vec<u8>),
     /// Data records.
     Data(DataRecords),
 }
@@ -195,8 +203,8 @@ pub fn encoder(
     }
 }
 
-/// The columns that `protocol` cannot carry: NetFlow has no enterprise elements and no lists, and
-/// v5 has fixed fields.
+/// The columns that `protocol` cannot carry: NetFlow has no enterprise elements, no lists and no
+/// texts, and v5 has fixed fields.
 #[must_use]
 pub fn left_out<'a>(
     protocol: Protocol,

@@ -6,6 +6,7 @@
 //!   what was sent, and what was not.
 //! - Type information of the enterprise elements in use (RFC 5610), so that a collector can name
 //!   and decode unknown elements.
+//! - Names and categories of the applications in records (RFC 6759).
 //! - In files: the record definition, from which a reader has the name and type of every column.
 //!   Its elements are IANA's, because decoders know their types: netgauze-flow-pkt reads an unknown
 //!   element of variable length as 65,535 octets.
@@ -21,8 +22,12 @@ const METERING: u16 = 257;
 const RELIABILITY: u16 = 258;
 const TYPE_INFORMATION: u16 = 259;
 const DEFINITION: u16 = 260;
-/// The id of the first template of flow records.
+/// The id of the first template of flow records. Those of some definitions depend on it, so that
+/// it never changes.
 pub(super) const FIRST_FLOW_TEMPLATE: u16 = 261;
+/// The set of application names: the last id, which no template of flow records has where a
+/// definition has applications.
+pub(super) const APPLICATIONS: u16 = u16::MAX;
 
 /// Elements of the record definition: observationDomainName, which says that it is one;
 /// privateEnterpriseNumber; informationElementRangeBegin and informationElementRangeEnd, which part
@@ -91,6 +96,13 @@ const IPFIX_TYPE_INFORMATION: OptionsTemplate = OptionsTemplate {
     ],
 };
 
+/// applicationId; applicationName, applicationCategoryName (RFC 6759, section 4.2).
+const IPFIX_APPLICATIONS: OptionsTemplate = OptionsTemplate {
+    id: APPLICATIONS,
+    scopes: 1,
+    fields: &[(95, 9), (96, VARIABLE), (372, VARIABLE)],
+};
+
 /// SAMPLING_INTERVAL 1, SAMPLING_ALGORITHM 1 (RFC 3954, section 8).
 const NETFLOW9_SAMPLING: OptionsTemplate = OptionsTemplate {
     id: SAMPLING,
@@ -148,7 +160,11 @@ impl OptionsTemplate {
 }
 
 /// The options templates of a protocol.
-pub(super) fn templates(protocol: Protocol, has_enterprise: bool) -> Vec<SetRecord> {
+pub(super) fn templates(
+    protocol: Protocol,
+    has_enterprise: bool,
+    has_applications: bool,
+) -> Vec<SetRecord> {
     let mut templates = match protocol {
         Protocol::Ipfix => vec![&IPFIX_SAMPLING, &IPFIX_METERING, &IPFIX_RELIABILITY],
         Protocol::Netflow9 => vec![&NETFLOW9_SAMPLING, &NETFLOW9_STATISTICS],
@@ -156,6 +172,9 @@ pub(super) fn templates(protocol: Protocol, has_enterprise: bool) -> Vec<SetReco
     };
     if has_enterprise && protocol == Protocol::Ipfix {
         templates.push(&IPFIX_TYPE_INFORMATION);
+    }
+    if has_applications && protocol == Protocol::Ipfix {
+        templates.push(&IPFIX_APPLICATIONS);
     }
     templates
         .into_iter()
@@ -288,10 +307,18 @@ impl FileDefinition {
 /// Octets of a definition in a record.
 const PART_BYTES: usize = 240;
 
-/// Appends a text of less than 255 octets with its length (RFC 7011, section 7).
-fn put_text(to: &mut Vec<u8>, text: &[u8]) {
-    to.push(text.len() as u8);
+/// Appends a text with its length (RFC 7011, section 7). False if it is too long for any length.
+pub(super) fn put_text(to: &mut Vec<u8>, text: &[u8]) -> bool {
+    match (u8::try_from(text.len()), u16::try_from(text.len())) {
+        (Ok(short), _) if short < u8::MAX => to.push(short),
+        (_, Ok(long)) => {
+            to.push(u8::MAX);
+            to.extend_from_slice(&long.to_be_bytes());
+        }
+        _ => return false,
+    }
     to.extend_from_slice(text);
+    true
 }
 
 fn type_information(element: &Element) -> SetRecord {

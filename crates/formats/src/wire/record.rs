@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use turboflow_record::{Column, ColumnElement, FlowBatch, Value};
 
+use super::applications::{Applications, is_application};
 use super::body::{Body, SET_HEADER_BYTES};
 use super::field::{Field, fits_ntp, is_flow_time, is_in_netflow9, is_tcp_flags};
 use super::shape::{Presence, Shape, Shapes};
@@ -33,6 +34,7 @@ pub(super) struct Encoder {
     body: Body,
     uptime: Uptime,
     unexportable: Unexportable,
+    applications: Applications,
     /// Fields of every record that are in no column.
     constants: Vec<Field>,
     /// Columns of times in NTP's format.
@@ -79,13 +81,14 @@ impl Encoder {
             protocol,
             columns: schema.to_vec(),
             elements: options.elements.clone(),
-            ids: TemplateIds::new(&shapes, &[]),
+            ids: TemplateIds::new(&shapes, &[], false),
             shapes,
             roles: Roles::of(&options.elements),
             templates: Vec::new(),
             by_shape: HashMap::new(),
             body: Body::new(options.message_bytes - protocol.header_bytes(), align_bytes),
             uptime: Uptime::default(),
+            applications: Applications::new(&options.elements, options.applications.as_ref()),
             unexportable: Unexportable::default(),
             constants: constants(options),
             ntp_columns: Vec::new(),
@@ -96,7 +99,8 @@ impl Encoder {
         let ntp = fields.iter().filter(|field| field.is_ntp());
         encoder.ntp_columns = ntp.map(|field| field.column).collect();
         let fields = encoder.fields(|_, _| (Presence::Present, false));
-        encoder.ids = TemplateIds::new(&encoder.shapes, &specifiers(&fields));
+        let has_applications = options.elements.iter().any(is_application);
+        encoder.ids = TemplateIds::new(&encoder.shapes, &specifiers(&fields), has_applications);
         Ok(encoder)
     }
 
@@ -260,6 +264,10 @@ impl Encoder {
             self.unexportable.out_of_range += 1;
             return;
         }
+        if self.protocol == Protocol::Ipfix {
+            let emit = |record| emit(Unit::Name(record));
+            self.applications.name_new(batch, row, emit);
+        }
         for attempt in 0..2 {
             let mark = self.body.open(self.templates[template].id);
             let fits_format = self.write(batch, row, template);
@@ -281,10 +289,19 @@ impl Encoder {
     #[inline]
     fn write(&mut self, batch: &FlowBatch, row: usize, template: usize) -> bool {
         let (template, boot_ms) = (&self.templates[template], self.uptime.boot_ms());
+        let applications = &self.applications;
         let out = self.body.bytes();
         out.reserve(template.min_bytes);
         let mut fields = template.fields.iter();
-        fields.all(|field| field.write(batch.value(row, field.column), boot_ms, out))
+        fields.all(|field| {
+            let value = match batch.value(row, field.column) {
+                Value::Text(name) if field.is_application() => {
+                    Value::Unsigned(applications.number(name).into())
+                }
+                value => value,
+            };
+            field.write(value, boot_ms, out)
+        })
     }
 
     fn fits_ntp(&self, batch: &FlowBatch, row: usize) -> bool {

@@ -4,6 +4,7 @@
 
 use turboflow_record::Element;
 
+use super::applications::is_application;
 use super::body::Body;
 use super::netflow9::Times;
 use super::options::{self, FileDefinition, SetRecord};
@@ -89,6 +90,9 @@ pub struct Session {
     templates: Vec<Vec<u8>>,
     /// Enterprise elements that need type information.
     elements: Vec<Element>,
+    /// Whether records have applications, and the names of those that came so far.
+    has_applications: bool,
+    names: Vec<Vec<u8>>,
     /// In files: the definition of the records.
     definition: Option<FileDefinition>,
     /// Data records (NetFlow v9: messages; v5: records) sent in this session, modulo 2^32.
@@ -121,6 +125,8 @@ impl Session {
             refresh,
             templates: Vec::new(),
             elements: own,
+            has_applications: options.elements.iter().any(is_application),
+            names: Vec::new(),
             definition: None,
             sequence: 0,
             announced_ms: None,
@@ -221,6 +227,12 @@ impl Session {
                     self.pack(vec![record], now_ms, send);
                 }
             }
+            Unit::Name(record) => {
+                self.names.push(record.clone());
+                if self.announced_ms.is_some() && self.has_options {
+                    self.pack(vec![name_record(record)], now_ms, send);
+                }
+            }
             Unit::Data(data) => {
                 self.times.boot_ms = data.boot_ms;
                 self.times.latest_ms = self.times.latest_ms.max(data.latest_ms);
@@ -251,11 +263,13 @@ impl Session {
         }
         if with_templates && self.has_options {
             let has_own = !self.elements.is_empty() || self.definition.is_some();
-            records.extend(options::templates(self.protocol, has_own));
+            let has_applications = self.has_applications;
+            records.extend(options::templates(self.protocol, has_own, has_applications));
             let described = options::descriptions(self.protocol, self.domain, &self.elements);
             records.extend(described);
             let defined = self.definition.iter();
             records.extend(defined.flat_map(|its| its.records(self.domain)));
+            records.extend(self.names.iter().map(|record| name_record(record)));
         }
         if self.has_options {
             let statistics = options::statistics(self.protocol, self.domain, &self.counters);
@@ -342,5 +356,14 @@ impl Session {
             octets: data.octets,
             sequence_steps,
         }
+    }
+}
+
+/// A record that names an application.
+fn name_record(bytes: &[u8]) -> SetRecord {
+    SetRecord {
+        set: options::APPLICATIONS,
+        bytes: bytes.to_vec(),
+        is_data: true,
     }
 }

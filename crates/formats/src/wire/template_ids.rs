@@ -8,14 +8,19 @@
 
 use turboflow_merge::fnv_1a;
 
-use super::options::FIRST_FLOW_TEMPLATE;
+use super::options::{APPLICATIONS, FIRST_FLOW_TEMPLATE};
 use super::shape::{Part, Shape, Shapes};
 
 /// How many numbers there are for templates of flow records.
 const NUMBERS: u64 = (u16::MAX - FIRST_FLOW_TEMPLATE) as u64 + 1;
 
+/// Without the last one, which the names of applications have.
+const NUMBERS_BESIDE_APPLICATIONS: u64 = (APPLICATIONS - FIRST_FLOW_TEMPLATE) as u64;
+
 /// Gives templates their numbers.
 pub(super) struct TemplateIds {
+    /// How many numbers there are.
+    numbers: u64,
     /// The place of the definition's first number, so that numbers of two definitions seldom meet.
     start: u64,
     /// How many exact templates there may be; `None` where that is more than there are numbers.
@@ -26,12 +31,17 @@ pub(super) struct TemplateIds {
 
 impl TemplateIds {
     /// Numbers for records whose template with all values present has these `fields`.
-    pub(super) fn new(shapes: &Shapes, fields: &[u8]) -> Self {
+    pub(super) fn new(shapes: &Shapes, fields: &[u8], has_applications: bool) -> Self {
+        let numbers = match has_applications {
+            true => NUMBERS_BESIDE_APPLICATIONS,
+            false => NUMBERS,
+        };
         let exact = shapes.count(Part::Whole);
         let all = exact.saturating_add(shapes.count(Part::Families));
         Self {
+            numbers,
             start: fnv_1a(fields),
-            exact: (all <= NUMBERS && !shapes.overflows).then_some(exact),
+            exact: (all <= numbers && !shapes.overflows).then_some(exact),
             taken: Vec::new(),
         }
     }
@@ -51,18 +61,18 @@ impl TemplateIds {
             // Two of the few templates of an exporter seldom meet. Then the later one moves on.
             (None, _) => return self.free(fnv_1a(fields)),
         };
-        number(self.start.wrapping_add(place))
+        self.number(self.start.wrapping_add(place))
     }
 
     fn free(&mut self, mut place: u64) -> u16 {
-        while self.taken.contains(&number(place)) {
+        while self.taken.contains(&self.number(place)) {
             place = place.wrapping_add(1);
         }
-        self.taken.push(number(place));
-        number(place)
+        self.taken.push(self.number(place));
+        self.number(place)
     }
-}
 
-const fn number(place: u64) -> u16 {
-    FIRST_FLOW_TEMPLATE + (place % NUMBERS) as u16
+    const fn number(&self, place: u64) -> u16 {
+        FIRST_FLOW_TEMPLATE + (place % self.numbers) as u16
+    }
 }

@@ -21,6 +21,7 @@ pub(crate) enum Owned {
     Unsigned(u64),
     Float(f64),
     List(Vec<u64>),
+    Text(String),
 }
 
 impl Owned {
@@ -31,6 +32,7 @@ impl Owned {
             Self::Unsigned(number) => Value::Unsigned(*number),
             Self::Float(float) => Value::Float(*float),
             Self::List(list) => Value::List(list),
+            Self::Text(text) => Value::Text(text),
         }
     }
 }
@@ -113,6 +115,7 @@ fn kind() -> impl Strategy<Value = ColumnKind> {
         Just(ColumnKind::Mac),
         Just(ColumnKind::Float),
         Just(ColumnKind::List),
+        Just(ColumnKind::Text),
     ]
 }
 
@@ -135,6 +138,10 @@ fn value(kind: ColumnKind, nullable: bool) -> BoxedStrategy<Owned> {
         .boxed(),
         ColumnKind::List => prop::collection::vec(number(63), 0..5)
             .prop_map(Owned::List)
+            .boxed(),
+        // Nothing that a text file shows to be of another kind.
+        ColumnKind::Text => "[ \",;'\\\\é]{0,3}x[ -~é]{0,20}"
+            .prop_map(Owned::Text)
             .boxed(),
     };
     if nullable {

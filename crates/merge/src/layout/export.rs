@@ -7,6 +7,7 @@ use super::form::{BaseField, Form, Moments, Number, Span, Sum};
 use super::key::{KeySlot, counterpart};
 use super::moments::{mean, rate, variance};
 use super::rows::Rows;
+use super::texts::TextSource;
 use super::words::encode_max;
 use turboflow_record::{KeyField, ValueData, Values};
 
@@ -227,9 +228,28 @@ fn fill_addresses(
 }
 
 impl FeatureColumn {
-    pub(super) fn fill(&self, rows: &dyn Rows, values: &mut Values, buffers: &mut Buffers) {
+    pub(super) fn fill(
+        &self,
+        rows: &dyn Rows,
+        values: &mut Values,
+        buffers: &mut Buffers,
+        texts: &TextSource<'_>,
+    ) {
         let before = values.data.len();
-        self.form.fill(rows, values, buffers);
+        match self.form {
+            Form::Text { word, of } => {
+                buffers.clear();
+                rows.state(word, 1, &mut buffers.a);
+                texts.fill(of, &buffers.a, values);
+            }
+            Form::CommunityId { icmp } => {
+                buffers.clear();
+                rows.state(icmp[0], 1, &mut buffers.a);
+                rows.state(icmp[1], 1, &mut buffers.b);
+                texts.fill_community_ids(&buffers.a, &buffers.b, values);
+            }
+            _ => self.form.fill(rows, values, buffers),
+        }
         if self.is_direction {
             flip_directions(rows.flips(), values, before);
         }
@@ -253,7 +273,9 @@ fn flip_directions(flips: &[bool], values: &mut Values, before: usize) {
                     .for_each(|e| *e ^= u64::from(*flip));
             }
         }
-        ValueData::Address(_) | ValueData::Float(_) => unreachable!("directions are numbers"),
+        ValueData::Address(_) | ValueData::Float(_) | ValueData::Text { .. } => {
+            unreachable!("directions are numbers")
+        }
     }
 }
 
@@ -315,6 +337,9 @@ impl Form {
                     .for_each(|duration| values.push_number(duration));
             }
             Self::Rate { amount, span } => fill_rates(amount, span, rows, values, buffers),
+            Self::Text { .. } | Self::CommunityId { .. } => {
+                unreachable!("texts are filled in from a source of texts")
+            }
         }
     }
 }

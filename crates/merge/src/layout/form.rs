@@ -88,6 +88,15 @@ pub(super) enum Form {
         amount: Number,
         span: Span,
     },
+    /// A text, by what an input says of it. Stored as [`Form::Stored`].
+    Text {
+        word: [u16; 2],
+        of: Input,
+    },
+    /// The Community ID of the key; the words hold the first ICMP type and its code.
+    CommunityId {
+        icmp: [[u16; 2]; 2],
+    },
 }
 
 /// Creates the form of one column. `sides` are the packets that it covers if the flow was initiated
@@ -118,6 +127,20 @@ impl FormMaker<'_> {
             Op::Max => match self.base_max(of) {
                 Some(field) => Form::Number(Number::Base(field)),
                 None => Form::Max(self.word(of, &StateContent::Max)),
+            },
+            Op::First | Op::Last if feature.of.is_some_and(Input::is_inspected) => {
+                let what = match op {
+                    Op::First => StateContent::First,
+                    _ => StateContent::Last,
+                };
+                Form::Text {
+                    word: self.word(of, &what),
+                    of: feature.of.expect("it is an inspected input"),
+                }
+            }
+            Op::CommunityId => Form::CommunityId {
+                icmp: [Input::IcmpType, Input::IcmpCode]
+                    .map(|input| self.word(Some(input), &StateContent::First)),
             },
             Op::First if self.is_base(of, Input::Tos) => Form::Number(Number::Base(BaseField::Tos)),
             Op::First => Form::Stored(self.word(of, &StateContent::First)),
@@ -251,6 +274,7 @@ pub(super) fn column_kind(feature: &Feature) -> ColumnKind {
         Op::Count | Op::Sum | Op::GapMin | Op::GapMax | Op::Duration => {
             ColumnKind::Unsigned { bits: 64 }
         }
+        Op::CommunityId => ColumnKind::Text,
     }
 }
 

@@ -5,6 +5,7 @@
 //! State words that merge alike are adjacent, so that no code looks at features while packets are
 //! processed ([`Plan`]). A feature that equals a field of [`Base`] takes no word.
 
+mod annotation;
 #[cfg(target_arch = "x86_64")]
 mod blocks;
 mod export;
@@ -20,6 +21,7 @@ mod rows;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod texts;
 pub(crate) mod two_way;
 mod words;
 #[cfg(target_arch = "x86_64")]
@@ -30,6 +32,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::{Base, Machine, Marks, MicroflowRecord, Vectors, WithVectors};
+pub use annotation::{Annotation, InspectedValues};
 use export::{Buffers, FeatureColumn, KeyColumn};
 use form::{BaseField, Form, FormMaker, Number, column_kind, is_nullable};
 pub use key::KeySlot;
@@ -38,9 +41,10 @@ pub use plan::Plan;
 use program::{Program, needs_input};
 use rows::{RecordRows, RowBuffers, Sides};
 pub use steps::{KeySteps, StateStep, Steps};
+use texts::{TextSource, tuple_places};
 use turboflow_record::{
     Column, ColumnKind, Definition, Feature, FlowBatch, Input, InputSet, InputValues,
-    InvalidDefinition, KeyField, Packet, Schema, WORDS_V4, WORDS_V6,
+    InspectedTexts, InvalidDefinition, KeyField, Packet, Schema, WORDS_V4, WORDS_V6,
 };
 use turboflow_record::{END_REASON, REVERSE};
 pub use two_way::TWO_WAY_WORDS;
@@ -80,6 +84,8 @@ pub struct Layout {
     compiled: Arc<Compiled>,
     plan: Plan,
     initiator: Initiator,
+    /// What the words of inspected inputs stand for.
+    texts: Option<Arc<InspectedTexts>>,
 }
 
 /// Who is the initiator of a biflow, unless exactly one side sent a SYN without ACK: then that
@@ -126,6 +132,9 @@ struct Compiled {
     key_columns: [Vec<KeyColumn>; 2],
     feature_columns: Vec<FeatureColumn>,
     words: Words,
+    annotation: Annotation,
+    /// The places of the 5-tuple among the columns, if a feature is computed from it.
+    tuple: Option<[usize; 5]>,
     /// What the state words hold, if records can have the two-way form.
     side_words: Option<Vec<SideWord>>,
     /// The words that count the packets in the direction of the key, and against it, in biflows.
@@ -165,12 +174,15 @@ impl Layout {
             programs: [false, true].map(|reversed| Program::new(&words, state_words, reversed)),
             machine: Machine::detect(),
             side_words: biflow.then(|| words_of_sides(&words)).flatten(),
+            annotation: Annotation::new(&words),
+            tuple: tuple_places(definition),
             words,
         };
         Ok(Self {
             compiled: Arc::new(compiled),
             plan,
             initiator: Initiator::default(),
+            texts: None,
         })
     }
 
@@ -201,6 +213,22 @@ impl Layout {
     #[must_use]
     pub fn with_initiator(self, initiator: Initiator) -> Self {
         Self { initiator, ..self }
+    }
+
+    /// This layout with the texts that its columns of inspected inputs show. Without them these are
+    /// absent in every record.
+    #[must_use]
+    pub fn with_texts(self, texts: Arc<InspectedTexts>) -> Self {
+        Self {
+            texts: Some(texts),
+            ..self
+        }
+    }
+
+    /// Where its records hold what inspection finds.
+    #[must_use]
+    pub fn annotation(&self) -> &Annotation {
+        &self.compiled.annotation
     }
 
     /// The columns: key, features, end reason.
@@ -369,11 +397,16 @@ impl Layout {
         let (mut buffers, mut row_buffers) = (Buffers::default(), RowBuffers::default());
         for run in records.chunks(ROWS_AT_ONCE) {
             let rows = RecordRows::new(run, &mut row_buffers, sides);
-            batch.extend(run.len(), |index, values| match keys.get(index) {
+            batch.extend(run.len(), |filled, values| match keys.get(filled.len()) {
                 Some(key) => key.fill(&rows, values, &mut buffers),
                 None => {
-                    let column = &compiled.feature_columns[index - keys.len()];
-                    column.fill(&rows, values, &mut buffers);
+                    let column = &compiled.feature_columns[filled.len() - keys.len()];
+                    let texts = TextSource {
+                        inspected: self.texts.as_deref(),
+                        filled,
+                        tuple: compiled.tuple,
+                    };
+                    column.fill(&rows, values, &mut buffers, &texts);
                 }
             });
         }
@@ -407,7 +440,7 @@ impl<const N: usize> WithVectors for OpenState<'_, N> {
 
 /// Whether a feature has a single column even in biflows.
 fn is_joined(feature: &Feature, biflow: bool) -> bool {
-    !biflow || feature.per_biflow || feature.of == Some(Input::Direction)
+    !biflow || feature.is_joined()
 }
 
 /// The words that count the packets of each direction. They tell whether the side that the first
@@ -526,5 +559,6 @@ fn needs(definition: &Definition, words: &Words) -> InputSet {
     let contents = words.contents().iter();
     of_key
         .chain(contents.filter_map(|content| needs_input(content.of, &content.what)))
+        .filter(|input| !input.is_inspected())
         .collect()
 }

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! R is set for the reverse direction of a biflow, J for features over both directions. Ops count
-//! from 1 and inputs from 0, in the order of their lists. New ones are appended, so that a number
-//! never changes its meaning. Input 63 means that the op has none. Inputs from 63 on use the op
+//! from 1 and inputs from 0, in the order of their lists; after `rate` come key values, outer
+//! addresses and further ops. New ones are appended, so that a number never changes its meaning. Input 63 means that the op has none. Inputs from 63 on use the op
 //! rows that no op has taken, from the last row down.
 //!
 //! Columns without a number have 0 and are not exported in IPFIX: `nth` over both directions of a
@@ -33,6 +33,8 @@ pub const DOCUMENTATION_ENTERPRISE: u32 = 32473;
 /// Op numbers of key values, and of the addresses of the outermost tunnel.
 const KEY_VALUE: u16 = 19;
 const OUTER_ADDRESS: u16 = 20;
+/// The op number of `community_id`, whose place in the list of ops those two took before it.
+const COMMUNITY_ID: u16 = 21;
 /// The last op row. Ops are assigned rows from the first up, inputs from 63 on from the last down.
 const LAST_ROW: u16 = 31;
 /// The input number of ops that take no input.
@@ -138,7 +140,7 @@ pub(super) const fn number(op: u16, input: Option<u16>) -> u16 {
         Some(input) => {
             let further = input - NO_INPUT;
             match LAST_ROW.saturating_sub(further / 2) {
-                ..=OUTER_ADDRESS => 0,
+                ..=COMMUNITY_ID => 0,
                 row => row << 6 | (further % 2) << 5 | op,
             }
         }
@@ -154,8 +156,11 @@ pub(super) const fn number_of_nth(k: u16, input: u16) -> u16 {
     }
 }
 
-/// The position of an op in [`Op::NAMES`], from 1.
+/// The position of an op in [`Op::NAMES`], from 1; after `rate`, a number of its own.
 fn op_number(op: &Op) -> u16 {
+    if *op == Op::CommunityId {
+        return COMMUNITY_ID;
+    }
     let place = Op::NAMES.iter().position(|name| *name == op.name());
     1 + place.expect("every op is in the list") as u16
 }
@@ -182,6 +187,7 @@ fn meaning(feature: &Feature) -> (DataType, Semantics, Units) {
             (DataType::Float64, Semantics::Quantity, Units::None)
         }
         Op::GapMean => (DataType::Float64, Semantics::Quantity, Units::Nanoseconds),
+        Op::CommunityId => (DataType::String, Semantics::Identifier, Units::None),
         Op::GapMin | Op::GapMax | Op::Duration => (
             DataType::Unsigned64,
             Semantics::Quantity,
@@ -194,6 +200,7 @@ fn value_type(input: Input) -> DataType {
     match input.column_kind() {
         ColumnKind::TimestampNs => DataType::DateTimeNanoseconds,
         ColumnKind::Mac => DataType::MacAddress,
+        ColumnKind::Text => DataType::String,
         _ => match input.bits() {
             0..=8 => DataType::Unsigned8,
             9..=16 => DataType::Unsigned16,

@@ -8,7 +8,7 @@
 
 use super::registry::{ColumnOf, DataType, Entry, Registered, Semantics, TimeUnit, Units};
 use super::{ColumnElement, END_REASON, Element, reverse_name};
-use crate::{Feature, KeyField, Op};
+use crate::{Feature, Input, KeyField, Op};
 use DataType::{Ipv4Address, Ipv6Address, Unsigned8, Unsigned16, Unsigned64};
 use Semantics::{Default, DeltaCounter, Identifier};
 
@@ -59,6 +59,8 @@ pub(super) fn of_feature(
             return Some(ColumnElement::of(element(entry)));
         }
         Op::First => ColumnOf::Value,
+        // A flow has one application, whichever microflow record named it.
+        Op::Last if feature.of.is_some_and(Input::is_inspected) => ColumnOf::Value,
         Op::Sum => ColumnOf::Sum,
         Op::Min => ColumnOf::Min,
         Op::Max => ColumnOf::Max,

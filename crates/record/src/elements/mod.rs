@@ -12,7 +12,7 @@ pub(crate) mod registry;
 mod tests;
 
 use crate::check::{END_REASON, REVERSE};
-use crate::{Definition, Feature, Input, KeyField, Op};
+use crate::{Definition, Feature, KeyField, Op};
 
 pub use enterprise::DOCUMENTATION_ENTERPRISE;
 pub use iana::{BASIC_LIST, REVERSE_ENTERPRISE};
@@ -35,7 +35,8 @@ pub struct Element {
     pub units: Units,
     /// A one-line description.
     pub description: String,
-    /// Octets of a value on the wire: the size of the type, or less (RFC 7011, section 6.2).
+    /// Octets of a value on the wire: the size of the type, or less (RFC 7011, section 6.2); 0 for
+    /// texts, which come with their length (section 7).
     pub bytes: u8,
 }
 
@@ -99,14 +100,12 @@ impl Definition {
             columns: Vec::new(),
         };
         self.key.iter().for_each(|field| mapper.key(*field));
-        let joined = |feature: &Feature| {
-            biflow && (feature.per_biflow || feature.of == Some(Input::Direction))
-        };
+        let joined = |feature: &Feature| biflow && feature.is_joined();
         for feature in &self.features {
-            let side = if joined(feature) {
-                Side::Joined
-            } else {
-                Side::Forward
+            // What is of the flow as a whole means the same in both kinds of records.
+            let side = match joined(feature) && !feature.is_of_flow() {
+                true => Side::Joined,
+                false => Side::Forward,
             };
             mapper.feature(feature, side);
         }

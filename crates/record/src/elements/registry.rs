@@ -9,6 +9,8 @@ use Semantics::{Default, Flags};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum DataType {
+    /// Octets whose meaning is the element's own.
+    OctetArray = 0,
     /// 8-bit unsigned number.
     Unsigned8 = 1,
     /// 16-bit unsigned number.
@@ -21,6 +23,8 @@ pub enum DataType {
     Float64 = 10,
     /// IEEE 802 address.
     MacAddress = 12,
+    /// UTF-8.
+    String = 13,
     /// Milliseconds since 1970.
     DateTimeMilliseconds = 15,
     /// NTP timestamp (seconds since 1900 and a fraction), good to the microsecond.
@@ -34,10 +38,12 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// Octets of a value.
+    /// Octets of a value; 0 where values have lengths of their own.
     #[must_use]
     pub const fn bytes(self) -> u8 {
         match self {
+            Self::String => 0,
+            Self::OctetArray => APPLICATION_ID_BYTES,
             Self::Unsigned8 => 1,
             Self::Unsigned16 => 2,
             Self::Unsigned32 | Self::Ipv4Address => 4,
@@ -50,6 +56,10 @@ impl DataType {
         }
     }
 }
+
+/// Octets of an applicationId, the one element of octets: a classification engine, the enterprise
+/// that numbers its applications, and a selector of 32 bits (RFC 6759, section 4.1).
+const APPLICATION_ID_BYTES: u8 = 1 + 4 + 4;
 
 /// The semantics of values, numbered as in RFC 5610, section 3.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,11 +23,28 @@ pub(crate) enum Meaning {
     Time,
     /// The direction of a packet in a biflow.
     Direction,
+    /// What inspection of packets finds out about a flow. No packet carries it: it is written into
+    /// microflow records.
+    Inspected,
 }
 
 impl Input {
     /// The number of inputs.
     pub const COUNT: usize = Self::ALL.len();
+
+    /// The inputs that inspection of packets finds, in numeric order.
+    pub const INSPECTED: [Self; INSPECTED] = {
+        let mut inputs = [Self::IpLength; INSPECTED];
+        let (mut number, mut count) = (0, 0);
+        while number < ROWS.len() {
+            if Self::ALL[number].is_inspected() {
+                inputs[count] = Self::ALL[number];
+                count += 1;
+            }
+            number += 1;
+        }
+        inputs
+    };
 
     const fn row(self) -> &'static Row {
         &ROWS[self as usize]
@@ -75,6 +92,12 @@ impl Input {
         self.row().is_always_present
     }
 
+    /// Whether inspection of packets finds it, so that neither a parser nor an engine supplies it.
+    #[must_use]
+    pub const fn is_inspected(self) -> bool {
+        matches!(self.meaning(), Meaning::Inspected)
+    }
+
     pub(crate) const fn meaning(self) -> Meaning {
         self.row().meaning
     }
@@ -89,6 +112,16 @@ impl Input {
         elements.find_map(|(column, element)| (*column == wanted).then_some(element))
     }
 }
+
+/// The number of inputs that inspection finds.
+const INSPECTED: usize = {
+    let (mut number, mut count) = (0, 0);
+    while number < ROWS.len() {
+        count += Input::ALL[number].is_inspected() as usize;
+        number += 1;
+    }
+    count
+};
 
 /// The number of inputs that a key may contain.
 const KEY_INPUTS: usize = {
@@ -137,6 +170,20 @@ mod tests {
         for input in Input::ALL {
             assert!((1..=64).contains(&input.bits()), "{input:?} has no width");
             assert!(!input.describe().is_empty(), "{input:?} is not described");
+        }
+    }
+
+    #[test]
+    fn inspected_inputs_are_texts_that_packets_lack() {
+        let inspected: Vec<_> = Input::ALL
+            .into_iter()
+            .filter(|input| input.is_inspected())
+            .collect();
+        assert_eq!(inspected, Input::INSPECTED);
+        for input in inspected {
+            assert!(crate::InputSet::INSPECTED.contains(input));
+            assert_eq!(input.column_kind(), ColumnKind::Text);
+            assert!(!input.is_always_present() && !IN_KEYS.contains(&input));
         }
     }
 

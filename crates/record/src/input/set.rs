@@ -38,6 +38,15 @@ impl<const WORDS: usize> BitSet<WORDS> {
         self
     }
 
+    const fn without(mut self, other: Self) -> Self {
+        let mut word = 0;
+        while word < WORDS {
+            self.0[word] &= !other.0[word];
+            word += 1;
+        }
+        self
+    }
+
     #[inline(always)]
     pub(crate) const fn contains(&self, number: u8) -> bool {
         let (word, bit) = place::<WORDS>(number);
@@ -102,6 +111,10 @@ impl InputSet {
         set
     };
 
+    /// Inputs that inspection of packets finds, so that neither a parser nor an engine supplies
+    /// them.
+    pub const INSPECTED: Self = Self::of(&Input::INSPECTED);
+
     /// The set of these inputs.
     #[must_use]
     pub const fn of(inputs: &[Input]) -> Self {
@@ -123,6 +136,12 @@ impl InputSet {
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0.union(other.0))
+    }
+
+    /// This set without the members of `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0.without(other.0))
     }
 
     /// Whether `input` is in the set.

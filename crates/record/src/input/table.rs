@@ -10,7 +10,7 @@ use super::Meaning;
 use crate::ColumnKind;
 use crate::elements::registry::ColumnOf::{BitOr, Key, Max, Min, Sum, Value};
 use crate::elements::registry::DataType::{
-    MacAddress, Unsigned8, Unsigned16, Unsigned32, Unsigned64,
+    MacAddress, OctetArray, String, Unsigned8, Unsigned16, Unsigned32, Unsigned64,
 };
 use crate::elements::registry::Registered::{ByFamily, ByTime, One, Reduced};
 use crate::elements::registry::Semantics::{Default, DeltaCounter, Flags, Identifier, Quantity};
@@ -366,5 +366,71 @@ inputs! {
         bits: 64,
         meaning: Meaning::Time,
         column: Some(ColumnKind::TimestampNs),
+    }
+    Application {
+        name: "application",
+        description: "application protocol and service, such as TLS.NetFlix",
+        bits: 32,
+        meaning: Meaning::Inspected,
+        column: Some(ColumnKind::Text),
+        elements: &[(Value, One((95, "applicationId", OctetArray, Default, Units::None)))],
+    }
+    ApplicationCategory {
+        name: "application_category",
+        description: "category of the application, such as Web",
+        bits: 8,
+        meaning: Meaning::Inspected,
+        column: Some(ColumnKind::Text),
+        elements: &[(Value, One((372, "applicationCategoryName", String, Default, Units::None)))],
+    }
+    ApplicationConfidence {
+        name: "application_confidence",
+        description: "what the application was recognised by",
+        bits: 8,
+        meaning: Meaning::Inspected,
+        column: Some(ColumnKind::Text),
+    }
+    Risk {
+        name: "risk",
+        description: "risks that inspection found, separated by `; `",
+        bits: 64,
+        meaning: Meaning::Inspected,
+        column: Some(ColumnKind::Text),
+    }
+    ServerName {
+        name: "server_name",
+        description: "server that the client asked for (TLS and QUIC: SNI)",
+        bits: 64,
+        meaning: Meaning::Inspected,
+        column: Some(ColumnKind::Text),
+    }
+    Ja3 {
+        name: "ja3",
+        description: "JA3 fingerprint of the TLS client",
+        bits: 64,
+        meaning: Meaning::Inspected,
+        column: Some(ColumnKind::Text),
+    }
+    Ja4 {
+        name: "ja4",
+        description: "JA4 fingerprint of the TLS client",
+        bits: 64,
+        meaning: Meaning::Inspected,
+        column: Some(ColumnKind::Text),
+    }
+    DnsQueryName {
+        name: "dns_query_name",
+        description: "name that a DNS query asks for",
+        bits: 64,
+        meaning: Meaning::Inspected,
+        column: Some(ColumnKind::Text),
+    }
+    HttpHost {
+        name: "http_host",
+        description: "host that an HTTP request names",
+        bits: 64,
+        meaning: Meaning::Inspected,
+        column: Some(ColumnKind::Text),
+        elements: &[(Value, One((460, "httpRequestHost", String, Default, Units::None)))],
     }
 }

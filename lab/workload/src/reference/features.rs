@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Computes every feature from the list of a flow's packets.
 
-use turboflow_record::{Definition, EndReason, Feature, Input, InputValues, Op, Packet};
+use turboflow_record::{
+    CommunityFlow, Definition, EndReason, Feature, Input, InputValues, Op, Packet,
+};
 
 use super::MeterOptions;
 use super::flow::{OpenFlow, SeenPacket};
@@ -33,7 +35,13 @@ pub(super) fn record(
             .collect()
     };
     for feature in &definition.features {
-        if !options.biflow || is_of_both_directions(feature) {
+        if feature.op == Op::CommunityId {
+            let id = community_id(&record, &all(flow, turned));
+            record.insert(
+                &feature.name,
+                id.map_or(OwnedValue::Absent, OwnedValue::Text),
+            );
+        } else if !options.biflow || feature.is_joined() {
             let packets = all(flow, turned);
             record.insert(&feature.name, value(feature, &packets, options.biflow));
         } else {
@@ -61,9 +69,27 @@ fn all(flow: &OpenFlow, turned: bool) -> Vec<Directed<'_>> {
     flow.packets.iter().map(direct).collect()
 }
 
-/// In a biflow: whether the feature covers both directions in one column.
-fn is_of_both_directions(feature: &Feature) -> bool {
-    feature.per_biflow || feature.of == Some(Input::Direction)
+/// The Community ID of the record's key; of ICMP, with the type and code of the first message that
+/// has them.
+fn community_id(record: &Record, packets: &[Directed<'_>]) -> Option<String> {
+    let address = |column| match record.get(column) {
+        Some(OwnedValue::Address(address)) => *address,
+        other => panic!("column {column} holds {other:?}, not an address"),
+    };
+    let first = |input| {
+        values_of(input, packets, false)
+            .first()
+            .map(|value| *value as u8)
+    };
+    let flow = CommunityFlow {
+        addresses: ["src_addr", "dst_addr"].map(address),
+        protocol: record.unsigned("protocol") as u8,
+        ports: ["src_port", "dst_port"].map(|column| record.unsigned(column) as u16),
+        icmp: first(Input::IcmpType)
+            .zip(first(Input::IcmpCode))
+            .map(<[u8; 2]>::from),
+    };
+    flow.id()
 }
 
 /// The initiator is the side that alone sent a SYN without ACK. Otherwise it is the sender of the
@@ -155,6 +181,7 @@ fn value(feature: &Feature, packets: &[Directed<'_>], biflow: bool) -> OwnedValu
         Op::List { k } => OwnedValue::List(values.into_iter().take(*k).collect()),
         Op::Duration => unsigned(duration_ns(packets)),
         Op::Rate => float(rate(&values, duration_ns(packets))),
+        Op::CommunityId => unreachable!("it follows from the key"),
     }
 }
 

@@ -24,6 +24,8 @@ pub enum OwnedValue {
     Float(f64),
     /// A list.
     List(Vec<u64>),
+    /// A text.
+    Text(String),
 }
 
 impl OwnedValue {
@@ -34,6 +36,7 @@ impl OwnedValue {
             Self::Unsigned(_) => 2,
             Self::Float(_) => 3,
             Self::List(_) => 4,
+            Self::Text(_) => 5,
         }
     }
 
@@ -43,6 +46,7 @@ impl OwnedValue {
             (Self::Unsigned(a), Self::Unsigned(b)) => a.cmp(b),
             (Self::Float(a), Self::Float(b)) => a.total_cmp(b),
             (Self::List(a), Self::List(b)) => a.cmp(b),
+            (Self::Text(a), Self::Text(b)) => a.cmp(b),
             _ => self.rank().cmp(&other.rank()),
         }
     }
@@ -67,6 +71,7 @@ impl From<Value<'_>> for OwnedValue {
             Value::Unsigned(number) => Self::Unsigned(number),
             Value::Float(real) => Self::Float(real),
             Value::List(list) => Self::List(list.to_vec()),
+            Value::Text(text) => Self::Text(text.to_owned()),
         }
     }
 }
@@ -79,6 +84,7 @@ impl fmt::Display for OwnedValue {
             Self::Unsigned(number) => write!(f, "{number}"),
             Self::Float(real) => write!(f, "{real:e}"),
             Self::List(list) => write!(f, "{list:?}"),
+            Self::Text(text) => write!(f, "{text:?}"),
         }
     }
 }
@@ -119,7 +125,7 @@ impl Record {
     /// Orders by addresses first, then by everything except floats.
     fn exact_order(&self, other: &Self) -> Ordering {
         self.order_by(&[1], other)
-            .then_with(|| self.order_by(&[0, 2, 4], other))
+            .then_with(|| self.order_by(&[0, 2, 4, 5], other))
     }
 
     /// Orders floats last, so that records that differ only in the last bits of a float are

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use turboflow_merge::Layout;
 use turboflow_record::{Definition, ElementOptions, Schema, TimeUnit};
 
-use super::elements::{Known, number, of_type};
+use super::elements::{Known, number, of_element};
 use super::messages::{ElementId, Value};
 use crate::wire::{DEFINITION_ELEMENTS, DOMAIN_NAMES};
 
@@ -104,7 +104,7 @@ impl Own {
             let elements = found.definition.elements(found.is_biflow, &options);
             for (column, mapped) in elements.into_iter().enumerate() {
                 for element in [mapped.v4, mapped.v6] {
-                    if let Some(of_type) = of_type(element.data_type as u64) {
+                    if let Some(of_type) = of_element(&element) {
                         let known = known.entry((element.enterprise, element.id));
                         known.or_insert(Known { column, of_type });
                     }

@@ -7,12 +7,15 @@ use std::sync::LazyLock;
 
 use turboflow_merge::Layout;
 use turboflow_record::{
-    Column, ColumnKind, DataType, Definition, ElementOptions, KeyField, Schema, TimeUnit,
+    Column, ColumnKind, DataType, Definition, Element, ElementOptions, Feature, Input, KeyField,
+    Op, Schema, TimeUnit,
 };
 
+use super::applications;
+use super::applications::Applications;
 use super::definition::Own;
-use super::messages::{ElementId, Value};
-use crate::read::kinds::Parsed;
+use super::messages::{ElementId, VARIABLE, Value};
+use crate::read::kinds::{Parsed, Parts};
 
 /// The column of an element.
 #[derive(Clone, Debug)]
@@ -34,6 +37,10 @@ pub(super) enum OfType {
     Time(u64),
     /// Seconds since 1900 and a fraction, good to so many nanoseconds.
     Ntp(u64),
+    /// UTF-8.
+    Text,
+    /// An applicationId, whose name other records tell.
+    Application,
 }
 
 /// Limits on the names that a file gives to elements.
@@ -51,6 +58,7 @@ pub(super) struct Elements {
     named: HashMap<ElementId, (String, Option<OfType>)>,
     known: HashMap<ElementId, Known>,
     own: Own,
+    applications: Applications,
 }
 
 struct Seen {
@@ -88,6 +96,15 @@ static USUAL: LazyLock<HashMap<ElementId, Usual>> = LazyLock::new(|| {
     };
     let key_names = KeyField::all().map(|field| field.column_name().to_owned());
     let key_names: Vec<String> = key_names.collect();
+    let inspected = Input::INSPECTED.into_iter();
+    let inspected = Definition {
+        key: vec![KeyField::Protocol],
+        features: inspected
+            .map(|input| Feature::new(input.name(), Op::Last, Some(input)))
+            .collect(),
+    };
+    let of_flow = std::iter::once("protocol").chain(Input::INSPECTED.into_iter().map(Input::name));
+    let of_flow: Vec<String> = of_flow.map(str::to_owned).collect();
     for time in [
         TimeUnit::Milliseconds,
         TimeUnit::Microseconds,
@@ -100,7 +117,7 @@ static USUAL: LazyLock<HashMap<ElementId, Usual>> = LazyLock::new(|| {
         let mut add = |names: &[String], elements: Vec<turboflow_record::ColumnElement>| {
             for (place, (name, mapped)) in names.iter().zip(elements).enumerate() {
                 for element in [mapped.v4, mapped.v6] {
-                    let Some(of_type) = of_type(element.data_type as u64) else {
+                    let Some(of_type) = of_element(&element) else {
                         continue;
                     };
                     let id = (element.enterprise, element.id);
@@ -110,9 +127,21 @@ static USUAL: LazyLock<HashMap<ElementId, Usual>> = LazyLock::new(|| {
         };
         add(&names, definition.elements(true, &options));
         add(&key_names, keys.elements(false, &options));
+        add(&of_flow, inspected.elements(false, &options));
     }
+    let name = Input::Application.name().to_owned();
+    let place = usual[&(None, applications::ID)].2;
+    usual.insert((None, applications::NAME), (name, OfType::Text, place));
     usual
 });
+
+/// How the octets of an element of ours are read.
+pub(super) fn of_element(element: &Element) -> Option<OfType> {
+    match element.data_type {
+        DataType::OctetArray => Some(OfType::Application),
+        data_type => of_type(data_type as u64),
+    }
+}
 
 /// The type of that number in IANA's registry.
 pub(super) fn of_type(number: u64) -> Option<OfType> {
@@ -124,6 +153,7 @@ pub(super) fn of_type(number: u64) -> Option<OfType> {
         9 | 10 => OfType::Float,
         14 => OfType::Time(1_000_000_000),
         _ if is(DataType::MacAddress) => OfType::Mac,
+        _ if is(DataType::String) => OfType::Text,
         _ if is(DataType::DateTimeMilliseconds) => OfType::Time(1_000_000),
         _ if is(DataType::DateTimeMicroseconds) => OfType::Ntp(1_000),
         _ if is(DataType::DateTimeNanoseconds) => OfType::Ntp(1),
@@ -176,6 +206,7 @@ impl Elements {
     /// There are more than records have.
     pub(super) fn learn(&mut self, values: &[Value<'_>]) -> Result<(), String> {
         self.own.learn(values);
+        self.applications.learn(values)?;
         self.learn_name(values)
     }
 
@@ -327,6 +358,7 @@ fn kind_of(of_type: OfType, is_list: bool) -> ColumnKind {
         OfType::Mac => ColumnKind::Mac,
         OfType::Number | OfType::Signed => ColumnKind::Unsigned { bits: 64 },
         OfType::Time(_) | OfType::Ntp(_) => ColumnKind::TimestampNs,
+        OfType::Text | OfType::Application => ColumnKind::Text,
     }
 }
 
@@ -367,14 +399,16 @@ pub(super) fn value_of(
     value: &Value<'_>,
     of_type: OfType,
     kind: ColumnKind,
-    elements: &mut Vec<u64>,
+    parts: &mut Parts,
+    of: &Elements,
 ) -> Result<Parsed, String> {
-    let parsed = parsed(value, of_type, elements)?;
+    let parsed = parsed(value, of_type, parts, &of.applications)?;
     let fits = match (parsed, kind) {
         (Parsed::Absent, _)
         | (Parsed::Address(_), ColumnKind::Address)
         | (Parsed::Float(_), ColumnKind::Float)
         | (Parsed::List { .. }, ColumnKind::List)
+        | (Parsed::Text { .. }, ColumnKind::Text)
         | (Parsed::Unsigned(_), ColumnKind::Mac | ColumnKind::TimestampNs) => true,
         (Parsed::Unsigned(number), ColumnKind::Unsigned { bits }) => {
             number.checked_shr(bits.into()).unwrap_or(0) == 0
@@ -389,33 +423,56 @@ pub(super) fn value_of(
     }
 }
 
-fn parsed(value: &Value<'_>, of_type: OfType, elements: &mut Vec<u64>) -> Result<Parsed, String> {
+fn parsed(
+    value: &Value<'_>,
+    of_type: OfType,
+    parts: &mut Parts,
+    applications: &Applications,
+) -> Result<Parsed, String> {
+    let mut one = |octets: &[u8]| match of_type {
+        OfType::Text => Ok(parts.text(&String::from_utf8_lossy(octets))),
+        OfType::Application => Ok(parts.text(&applications.name(octets))),
+        _ => scalar(octets, of_type),
+    };
     let Some((bytes, is_one_value)) = value.list else {
-        return scalar(value.octets, of_type);
+        return one(value.octets);
     };
     if value.octets.is_empty() && is_one_value {
         return Ok(Parsed::Absent);
     }
+    if is_one_value && bytes == usize::from(VARIABLE) {
+        let text = whole_text(value.octets).ok_or("a text does not fit its length")?;
+        return one(text);
+    }
     if bytes == 0 || !value.octets.len().is_multiple_of(bytes) {
         return Err("a list does not fit its length".to_owned());
     }
-    let mut parts = value.octets.chunks(bytes);
+    let mut each = value.octets.chunks(bytes);
     if is_one_value {
-        return parts
-            .next()
-            .map_or(Ok(Parsed::Absent), |octets| scalar(octets, of_type));
+        return each.next().map_or(Ok(Parsed::Absent), one);
     }
-    let start = elements.len();
-    for octets in parts {
+    let (start, mut numbers) = (parts.elements.len(), Vec::new());
+    for octets in each {
         match scalar(octets, of_type)? {
-            Parsed::Unsigned(number) => elements.push(number),
+            Parsed::Unsigned(number) => numbers.push(number),
             _ => return Err("a list has something else than numbers".to_owned()),
         }
     }
+    parts.elements.append(&mut numbers);
     Ok(Parsed::List {
         start,
-        end: elements.len(),
+        end: parts.elements.len(),
     })
+}
+
+/// The octets of a text of variable length that is the only one of its list.
+fn whole_text(octets: &[u8]) -> Option<&[u8]> {
+    let (length, text) = match octets {
+        [u8::MAX, high, low, text @ ..] => (u16::from_be_bytes([*high, *low]).into(), text),
+        [length, text @ ..] => (usize::from(*length), text),
+        [] => return None,
+    };
+    (text.len() == length).then_some(text)
 }
 
 fn scalar(octets: &[u8], of_type: OfType) -> Result<Parsed, String> {
@@ -443,6 +500,7 @@ fn scalar(octets: &[u8], of_type: OfType) -> Result<Parsed, String> {
             Parsed::Unsigned(time_ns.ok_or("a time is later than 2554")?)
         }
         OfType::Ntp(unit_ns) => Parsed::Unsigned(ntp_ns(number()?, unit_ns)),
+        OfType::Text | OfType::Application => return Err(wrong()),
     })
 }
 

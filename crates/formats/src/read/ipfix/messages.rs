@@ -15,7 +15,8 @@ const HEADER_BYTES: usize = 16;
 const TEMPLATE_SET: u16 = 2;
 const OPTIONS_TEMPLATE_SET: u16 = 3;
 const FIRST_DATA_SET: u16 = 256;
-const VARIABLE: u16 = u16::MAX;
+/// Length of what comes with its length.
+pub(super) const VARIABLE: u16 = u16::MAX;
 const ENTERPRISE_BIT: u16 = 1 << 15;
 /// Semantic of a list whose one element is the value of a nullable column.
 const ALL_OF: u8 = 3;

@@ -210,7 +210,7 @@ fn of_texts(
     declared: Option<ColumnKind>,
 ) -> Kind {
     let known = declared.or_else(|| kinds::kind_by_name(field.name()));
-    if let Some(kind @ (ColumnKind::Address | ColumnKind::Mac)) = known {
+    if let Some(kind @ (ColumnKind::Address | ColumnKind::Mac | ColumnKind::Text)) = known {
         return Kind::Flow(kind, 1, true);
     }
     let texts = first_texts(reader, leaf).unwrap_or_default();

@@ -5,6 +5,7 @@ mod keys;
 mod naive;
 mod properties;
 mod strategies;
+mod texts;
 mod vocabulary;
 
 use super::*;

@@ -122,6 +122,7 @@ pub(super) fn value(feature: &Feature, packets: &[&SeenPacket], flipped: bool) -
                 Expected::Float(per_ns * 1e9)
             }
         },
+        Op::CommunityId => unreachable!("texts are in `texts.rs`"),
         Op::GapMin | Op::GapMax | Op::GapMean | Op::GapVariance => unreachable!(),
     }
 }

@@ -9,13 +9,14 @@ const FIELDS: &str = "source_address, destination_address, source_port, destinat
     ether_type, vni, teid, gre_key, ingress_interface, egress_interface, ttl, tcp_flags, \
     receive_queue";
 const OPS: &str = "count, sum, min, max, first, last, nth, bit_or, mean, variance, gap_min, \
-    gap_max, gap_mean, gap_variance, histogram, list, duration, rate";
+    gap_max, gap_mean, gap_variance, histogram, list, duration, rate, community_id";
 const INPUTS: &str = "ip_length, frame_length, timestamp, tcp_flags, tcp_window, tcp_sequence, \
     tcp_acknowledgement, tcp_options, ttl, tos, flow_label, identification, fragment_offset, \
     ip_options, payload_length, icmp_type, icmp_code, vlan, inner_vlan, vlan_priority, \
     mpls_label, source_mac, destination_mac, ether_type, vni, teid, gre_key, \
     ingress_interface, egress_interface, queue_depth, hop_latency, direction, gap, \
-    receive_queue, hardware_timestamp";
+    receive_queue, hardware_timestamp, application, application_category, \
+    application_confidence, risk, server_name, ja3, ja4, dns_query_name, http_host";
 
 /// Parses each text and compares the complete error message.
 #[track_caller]
@@ -367,4 +368,51 @@ fn refuses_inputs_that_an_engine_cannot_see() {
     let needed = [Input::TcpFlags, Input::Ttl, Input::Tos];
     let seen = seen.union(InputSet::of(&needed));
     assert_eq!(Definition::default().check_inputs(seen, "software"), Ok(()));
+}
+
+#[test]
+fn refuses_what_inspection_finds_where_there_is_none() {
+    let named = Feature::new("site", Op::Last, Some(Input::ServerName));
+    let definition = Definition {
+        features: vec![named],
+        ..Definition::default()
+    };
+    let error = definition.check_inputs(InputSet::EMPTY, "engine `software`");
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "feature `site`: `server_name` is found by application inspection, which engine `software` \
+         runs without; turn it on, or remove the feature"
+    );
+    assert_eq!(definition.check_inputs(InputSet::INSPECTED, "x"), Ok(()));
+    refuses(&[
+        (
+            "[[feature]]\nname = \"a\"\nop = \"count\"\nof = \"application\"",
+            "line 3: feature `a`: op `count` makes no sense of `application`; \
+             ops that do: first, last",
+        ),
+        (
+            "[[feature]]\nname = \"a\"\nop = \"list\"\nof = \"ja4\"\nk = 2",
+            "line 3: feature `a`: op `list` makes no sense of `ja4`; ops that do: first, last",
+        ),
+        (
+            "[key]\nfields = [\"ja3\"]",
+            "line 2: key: `ja3` cannot be in a key; fields: FIELDS",
+        ),
+    ]);
+}
+
+#[test]
+fn refuses_a_community_id_without_the_tuple() {
+    refuses(&[
+        (
+            "[key]\nfields = [\"source_address\", \"destination_address\", \"protocol\"]\n\
+             [[feature]]\nname = \"id\"\nop = \"community_id\"",
+            "line 5: feature `id`: op `community_id` is computed from the 5-tuple, but \
+             `source_port` is not in the key; add it, or leave out the [key] table for the 5-tuple",
+        ),
+        (
+            "[[feature]]\nname = \"id\"\nop = \"community_id\"\nof = \"ttl\"",
+            "line 4: feature `id`: op `community_id` takes no `of`; remove it",
+        ),
+    ]);
 }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Names of applications, which a file tells once each (RFC 6759, section 4.2).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::messages::Value;
+
+/// applicationId and applicationName.
+pub(super) const ID: u16 = 95;
+pub(super) const NAME: u16 = 96;
+
+/// Limit on the applications that a file names, and on what their names take.
+const NAMED_MAX: usize = 1 << 18;
+const BYTES_MAX: usize = 16 << 20;
+
+/// The classification engine whose applications an enterprise numbers (RFC 6759, section 4.1).
+const ENGINE_WITH_ENTERPRISE: u8 = 20;
+
+/// The applications that a file names.
+#[derive(Default)]
+pub(super) struct Applications {
+    names: HashMap<Vec<u8>, String>,
+    bytes: usize,
+}
+
+impl Applications {
+    /// Learns from a record of options what an application is called.
+    ///
+    /// # Errors
+    /// There are more than an exporter knows.
+    pub(super) fn learn(&mut self, values: &[Value<'_>]) -> Result<(), String> {
+        let octets = |id: u16| {
+            let found = values.iter().find(|value| value.element == (None, id));
+            found.map(|value| value.octets)
+        };
+        let (Some(id), Some(name)) = (octets(ID), octets(NAME)) else {
+            return Ok(());
+        };
+        let name = String::from_utf8_lossy(name)
+            .trim_end_matches('\0')
+            .to_owned();
+        self.bytes += id.len() + name.len();
+        self.names.insert(id.to_vec(), name);
+        match self.names.len() <= NAMED_MAX && self.bytes <= BYTES_MAX {
+            true => Ok(()),
+            false => Err(format!(
+                "more than {NAMED_MAX} applications, or too long names: no flow records"
+            )),
+        }
+    }
+
+    /// The name of an application, or engine and selector if it has none: `3:80`.
+    pub(super) fn name(&self, id: &[u8]) -> Cow<'_, str> {
+        if let Some(name) = self.names.get(id) {
+            return Cow::Borrowed(name);
+        }
+        let number = |octets: &[u8]| {
+            let number = |sum: u64, octet: &u8| sum << 8 | u64::from(*octet);
+            octets.iter().fold(0, number).to_string()
+        };
+        Cow::Owned(match id {
+            [ENGINE_WITH_ENTERPRISE, a, b, c, d, selector @ ..] => {
+                let enterprise = u32::from_be_bytes([*a, *b, *c, *d]);
+                format!("{ENGINE_WITH_ENTERPRISE}:{enterprise}:{}", number(selector))
+            }
+            [engine, selector @ ..] => format!("{engine}:{}", number(selector)),
+            [] => String::new(),
+        })
+    }
+}
