@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an inspection may take, and what it counted.
 
+use std::ops::AddAssign;
 use std::path::PathBuf;
 
 use thiserror::Error;
@@ -109,6 +110,20 @@ pub struct InspectCounters {
     pub inspections_dropped: u64,
     /// How often the process was started again.
     pub restarts: u64,
+}
+
+impl AddAssign<&Self> for InspectCounters {
+    fn add_assign(&mut self, other: &Self) {
+        self.taps += other.taps;
+        self.packets_inspected += other.packets_inspected;
+        self.packets_late += other.packets_late;
+        self.taps_lost += other.taps_lost;
+        self.inspections_opened += other.inspections_opened;
+        self.inspections_decided += other.inspections_decided;
+        self.inspections_gave_up += other.inspections_gave_up;
+        self.inspections_dropped += other.inspections_dropped;
+        self.restarts += other.restarts;
+    }
 }
 
 /// Why there is no inspection.

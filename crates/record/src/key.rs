@@ -70,6 +70,19 @@ impl FiveTuple {
         }
     }
 
+    /// Builds a tuple from its words: `words` of [`FiveTuple::words`], and zeros behind them.
+    /// `None` if the family in the last word is none.
+    #[must_use]
+    pub fn of_words(words: [u64; WORDS_V6]) -> Option<Self> {
+        let family = |word: u64| word >> 40 & 0xff;
+        let family = match (family(words[1]), family(words[WORDS_V6 - 1])) {
+            (_, 6) => Family::V6,
+            (4, _) if words[2..] == [0; 3] => Family::V4,
+            _ => return None,
+        };
+        Some(Self { words, family })
+    }
+
     /// Builds a tuple from two addresses of one family and ports in host order.
     ///
     /// # Panics

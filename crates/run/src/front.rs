@@ -3,6 +3,7 @@
 //! to shards.
 
 use turboflow_engine::EngineCounters;
+use turboflow_inspect::InspectCounters;
 use turboflow_merge::{
     KeyWidths, Layout, Machine, MicroflowRecord, Vectors, WORDS_WIDE, WithVectors, prefetch,
 };
@@ -15,6 +16,7 @@ use crate::PipelineConfig;
 use crate::batch::{ShardBatch, batch_records};
 use crate::clock::Tick;
 use crate::feed::{Feed, Shards};
+use crate::inspecting::Inspecting;
 
 /// Frames prefetched ahead of the parser: one page of short frames, because hardware prefetchers
 /// stop at page boundaries.
@@ -54,6 +56,7 @@ pub(crate) struct FrontReport {
     /// Fragments that wait for their first fragment now.
     pub(crate) held: u64,
     pub(crate) held_frame_bytes: u64,
+    pub(crate) inspection: Option<InspectCounters>,
 }
 
 impl Default for FrontReport {
@@ -71,6 +74,7 @@ impl Default for FrontReport {
             unread: UnreadEtherTypes::default(),
             held: 0,
             held_frame_bytes: 0,
+            inspection: None,
         }
     }
 }
@@ -133,6 +137,9 @@ impl FrontReport {
         self.unread.merge(&other.unread);
         self.held += other.held;
         self.held_frame_bytes += other.held_frame_bytes;
+        if let Some(other) = &other.inspection {
+            *self.inspection.get_or_insert_default() += other;
+        }
     }
 }
 
@@ -156,13 +163,18 @@ pub(crate) struct Front<const N: usize> {
     record_kind: RecordKind,
     values: InputValues,
     machine: Machine,
+    inspecting: Option<Inspecting>,
     reassembles: bool,
     released: Vec<(Packet, InputValues)>,
     report: FrontReport,
 }
 
 impl<const N: usize> Front<N> {
-    pub(crate) fn new(config: &PipelineConfig, layout: &Layout) -> Self {
+    pub(crate) fn new(
+        config: &PipelineConfig,
+        layout: &Layout,
+        inspecting: Option<Inspecting>,
+    ) -> Self {
         let record_kind = match layout.key_widths() {
             KeyWidths::Wide => RecordKind::Wide,
             KeyWidths::ByFamily if N == 0 && !config.biflow => RecordKind::Default,
@@ -182,6 +194,7 @@ impl<const N: usize> Front<N> {
             record_kind,
             values: InputValues::default(),
             machine: Machine::detect(),
+            inspecting,
             reassembles: config.reassemble_flows.is_some(),
             released: Vec::new(),
             report: FrontReport::default(),
@@ -208,6 +221,7 @@ impl<const N: usize> Front<N> {
         if matches!(self.record_kind, RecordKind::Default | RecordKind::TwoWay)
             && self.feed.pending.len() == 1
             && !self.reassembles
+            && self.inspecting.is_none()
         {
             self.frames_to_one_shard(frames, shards);
         } else {
@@ -305,6 +319,9 @@ impl<const N: usize> Front<N> {
             match &parsed {
                 Ok(packet) => {
                     self.tick(packet.timestamp_ns, shards);
+                    if let Some(inspecting) = &mut self.inspecting {
+                        inspecting.offer(packet, frame, &self.parser);
+                    }
                     self.meter(vectors, packet, &values, shards);
                 }
                 Err(rejected) => self.reject(*rejected, frame.wire_length_bytes),
@@ -314,6 +331,9 @@ impl<const N: usize> Front<N> {
             }
         }
         self.values = values;
+        if let Some(inspecting) = &mut self.inspecting {
+            inspecting.poll(self.feed.clock.now_ns());
+        }
     }
 
     /// Takes a packet that the caller has parsed.
@@ -406,6 +426,9 @@ impl<const N: usize> Front<N> {
     #[cold]
     #[inline(never)]
     fn change_cell(&mut self, tick: Tick, shards: &mut impl Shards<N>) {
+        if let Some(inspecting) = &mut self.inspecting {
+            inspecting.settle(self.feed.clock.now_ns());
+        }
         if self.reassembles && matches!(tick, Tick::SetBack(_)) {
             // Meters held fragments before the clock goes back.
             let now_ns = self.feed.clock.now_ns();
@@ -461,6 +484,9 @@ impl<const N: usize> Front<N> {
     /// Meters held fragments at the end of the input.
     pub(crate) fn finish(&mut self, shards: &mut impl Shards<N>) {
         self.meter_released(shards, Parser::release_all);
+        if let Some(inspecting) = &mut self.inspecting {
+            inspecting.finish(self.feed.clock.now_ns());
+        }
         self.settle(shards);
     }
 
@@ -470,6 +496,7 @@ impl<const N: usize> Front<N> {
         self.report.clock_steps = self.feed.clock_steps;
         self.report.packets_longer_than_frame = self.parser.packets_longer_than_frame();
         self.report.unread = *self.parser.unread_ether_types();
+        self.report.inspection = self.inspecting.as_ref().map(Inspecting::counters);
         let rejected: u64 = self.report.rejected.iter().sum();
         let rejected_bytes: u64 = self.report.rejected_bytes.iter().sum();
         self.report.packets = self.report.frames - rejected;

@@ -134,11 +134,40 @@ pub struct Ledger {
     pub records_written: u64,
     /// Flow records that an output could not write, counted once per output.
     pub records_dropped: u64,
+    /// What became of the packets that were to be inspected. `None` without inspection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inspection: Option<InspectionCounts>,
     /// Frames in no flow, by reason. Reasons without frames are omitted.
     pub rejected: Vec<ReasonCount>,
     /// The commonest EtherTypes of frames that are in no flow because their EtherType is not read,
     /// most frequent first. Empty for remote engines, which do not report them.
     pub unread_ether_types: Vec<EtherTypeCount>,
+}
+
+/// Counters of an inspection for applications. Nothing of it changes any packet's place in the
+/// ledger: what is not inspected costs names alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct InspectionCounts {
+    /// Packets that were to be inspected: the first ones of each flow.
+    pub packets_tapped: u64,
+    /// Of these: inspected.
+    pub packets_inspected: u64,
+    /// Of these: came when all about their flow had been said.
+    pub packets_late: u64,
+    /// Of these: lost, because the inspector was slow or gone.
+    pub packets_lost: u64,
+    /// Flows whose inspection began.
+    pub inspections_opened: u64,
+    /// Of these: the payload told the application.
+    pub inspections_decided: u64,
+    /// Of these: it did not, within the limit of packets or before the flow ended.
+    pub inspections_gave_up: u64,
+    /// Of these: left early, for newer ones or for want of memory.
+    pub inspections_dropped: u64,
+    /// How many times the inspector was started again.
+    pub inspector_restarts: u64,
+    /// Flow records with an application.
+    pub records_named: u64,
 }
 
 /// Frames of an EtherType that is not read.
@@ -202,6 +231,18 @@ impl Ledger {
             forced_end: exported(EndReason::ForcedEnd),
             lack_of_resources: exported(EndReason::LackOfResources),
         };
+        ledger.inspection = front.inspection.map(|counted| InspectionCounts {
+            packets_tapped: counted.taps,
+            packets_inspected: counted.packets_inspected,
+            packets_late: counted.packets_late,
+            packets_lost: counted.taps_lost,
+            inspections_opened: counted.inspections_opened,
+            inspections_decided: counted.inspections_decided,
+            inspections_gave_up: counted.inspections_gave_up,
+            inspections_dropped: counted.inspections_dropped,
+            inspector_restarts: counted.restarts,
+            records_named: shards.records_named,
+        });
         let unread = front.unread.commonest().into_iter();
         let counted = |(ether_type, packets)| EtherTypeCount {
             ether_type: format!("{ether_type:#06x}"),
@@ -322,12 +363,37 @@ impl Ledger {
         ];
         let left = left.into_iter().filter(|(_, count)| *count > 0);
         let mut imbalances = self.imbalances();
+        imbalances.extend(
+            self.inspection
+                .iter()
+                .flat_map(InspectionCounts::imbalances),
+        );
         imbalances.extend(left.map(|(what, left)| Imbalance {
             what,
             left,
             right: 0,
         }));
         imbalances
+    }
+}
+
+impl InspectionCounts {
+    /// Checks that every packet and every inspection became something, at the end of a run.
+    fn imbalances(&self) -> impl Iterator<Item = Imbalance> {
+        let sides = [
+            (
+                "packets to be inspected against inspected, late and lost",
+                self.packets_tapped,
+                self.packets_inspected + self.packets_late + self.packets_lost,
+            ),
+            (
+                "inspections opened against decided, given up and dropped",
+                self.inspections_opened,
+                self.inspections_decided + self.inspections_gave_up + self.inspections_dropped,
+            ),
+        ];
+        let unequal = sides.into_iter().filter(|(_, left, right)| left != right);
+        unequal.map(|(what, left, right)| Imbalance { what, left, right })
     }
 }
 

@@ -16,6 +16,7 @@ mod clock;
 mod config;
 mod feed;
 mod front;
+mod inspecting;
 mod ledger;
 mod merger;
 mod meter;
@@ -35,7 +36,8 @@ pub use config::{
     RunSizes, Seed, Separation, ServiceConfig, Size, SnapLength, SourceConfig, Time, Timeout,
     TimeoutsConfig, list, units,
 };
-pub use ledger::{EtherTypeCount, Imbalance, Ledger, ReasonCount};
+pub use inspecting::InspectionConfig;
+pub use ledger::{EtherTypeCount, Imbalance, InspectionCounts, Ledger, ReasonCount};
 pub use meter::{Meter, MeterReport};
 pub use outputs::{Output, OutputChange, OutputReport, OutputSnapshot, RunOutputs};
 pub use shard::DeliverRecords;

@@ -88,14 +88,14 @@ where
     // compiled only once.
     let none = None::<SoftwareEngines>;
     if !config.has_shard_threads() {
-        let shards = OwnShard(Shard::new(config, &layout, none.as_ref(), deliver(0)));
+        let shards = OwnShard(Shard::new(config, &layout, none.as_ref(), None, deliver(0)));
         return Ok(Box::new(RunningMerger {
             feed,
             layout,
             shards,
         }));
     }
-    let shards = start_threads::<_, N>(config, &layout, none, deliver)?;
+    let shards = start_threads::<_, N>(config, &layout, none, None, deliver)?;
     Ok(Box::new(RunningMerger {
         feed,
         layout,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A meter: frames in, flow records out, in memory.
 
+use std::sync::Arc;
+
 use turboflow_engine::{EngineCounters, PacketEngines};
 use turboflow_engine_software::SoftwareEngines;
 use turboflow_merge::Layout;
@@ -9,6 +11,7 @@ use turboflow_record::{InputValues, Packet};
 
 use crate::feed::{FinishShards, Shards};
 use crate::front::{Front, FrontReport};
+use crate::inspecting::{Inspecting, Naming};
 use crate::shard::{DeliverRecords, OwnShard, Shard, ShardReport};
 use crate::state_words::with_state_words;
 use crate::threads::ThreadedShards;
@@ -102,7 +105,10 @@ impl Meter {
     ) -> Result<Self, ConfigError> {
         // Engines elsewhere fill state words; packets of this process need none where their biflows
         // can have the two-way form.
-        let layout = config.compile()?.in_two_way_form();
+        let mut layout = config.compile()?.in_two_way_form();
+        if let Some(inspection) = &config.inspection {
+            layout = layout.with_texts(Arc::clone(&inspection.names));
+        }
         let work = with_state_words!(layout.state_words(), N => {
             start::<N>(config, &layout, deliver)?
         });
@@ -166,15 +172,26 @@ fn start<const N: usize>(
     layout: &Layout,
     deliver: &mut dyn FnMut(usize) -> DeliverRecords,
 ) -> Result<Box<dyn MeterWork>, ConfigError> {
-    let front = Front::<N>::new(config, layout);
+    let inspecting = match &config.inspection {
+        Some(inspection) if !layout.annotation().is_empty() => Some(Inspecting::start(inspection)?),
+        _ => None,
+    };
+    let naming = inspecting.as_ref().map(Inspecting::naming);
+    let front = Front::<N>::new(config, layout, inspecting);
     let engines = Engines {
         sizing: config.sizing,
     };
     if !config.has_shard_threads() {
-        let shards = OwnShard(Shard::new(config, layout, Some(&engines), deliver(0)));
+        let shards = OwnShard(Shard::new(
+            config,
+            layout,
+            Some(&engines),
+            naming,
+            deliver(0),
+        ));
         return Ok(Box::new(RunningMeter { front, shards }));
     }
-    let shards = start_threads::<_, N>(config, layout, Some(engines), deliver)?;
+    let shards = start_threads::<_, N>(config, layout, Some(engines), naming, deliver)?;
     Ok(Box::new(RunningMeter { front, shards }))
 }
 
@@ -183,12 +200,13 @@ pub(crate) fn start_threads<F: PacketEngines, const N: usize>(
     config: &PipelineConfig,
     layout: &Layout,
     engines: Option<F>,
+    naming: Option<Naming>,
     deliver: &mut dyn FnMut(usize) -> DeliverRecords,
 ) -> Result<ThreadedShards<N>, ConfigError> {
     let shards = (0..config.threads).map(|shard| {
         let (config, layout, deliver) = (config.clone(), layout.clone(), deliver(shard));
-        let engines = engines.clone();
-        move || Shard::<F, N>::new(&config, &layout, engines.as_ref(), deliver)
+        let (engines, naming) = (engines.clone(), naming.clone());
+        move || Shard::<F, N>::new(&config, &layout, engines.as_ref(), naming, deliver)
     });
     ThreadedShards::start(shards).map_err(|source| ConfigError::Thread {
         what: "metering",

@@ -9,6 +9,7 @@ use turboflow_record::{FlowBatch, WORDS_V4, WORDS_V6};
 use crate::PipelineConfig;
 use crate::batch::ShardBatch;
 use crate::feed::{FinishShards, Shards};
+use crate::inspecting::Naming;
 use crate::tables::Tables;
 
 /// Takes batches of finished flow records. It may take the contents of a batch and leave an empty
@@ -30,6 +31,8 @@ pub(crate) struct ShardReport {
     pub(crate) microflows_dropped: u64,
     pub(crate) packets_recorded: u64,
     pub(crate) bytes_recorded: u64,
+    /// Records of flows of which inspection knows something.
+    pub(crate) records_named: u64,
 }
 
 pub(crate) struct Shard<F: PacketEngines, const N: usize> {
@@ -48,6 +51,7 @@ impl<F: PacketEngines, const N: usize> Shard<F, N> {
         config: &PipelineConfig,
         layout: &Layout,
         engines: Option<&F>,
+        naming: Option<Naming>,
         deliver: DeliverRecords,
     ) -> Self {
         let by_family = matches!(layout.key_widths(), KeyWidths::ByFamily);
@@ -55,7 +59,7 @@ impl<F: PacketEngines, const N: usize> Shard<F, N> {
             v4: by_family.then(|| Tables::new(config, layout, engines)),
             v6: by_family.then(|| Tables::new(config, layout, engines)),
             wide: (!by_family).then(|| Tables::new(config, layout, engines)),
-            columns: Columns::new(layout.clone(), deliver),
+            columns: Columns::new(layout.clone(), naming, deliver),
             packets_in: 0,
             prompt: config.prompt,
         }
@@ -113,6 +117,7 @@ impl<F: PacketEngines, const N: usize> Shard<F, N> {
             packets_in: self.packets_in,
             packets_recorded: self.columns.packets,
             bytes_recorded: self.columns.bytes,
+            records_named: self.columns.named,
             ..ShardReport::default()
         };
         let tables = [
@@ -141,6 +146,7 @@ impl ShardReport {
         self.microflows_dropped += other.microflows_dropped;
         self.packets_recorded += other.packets_recorded;
         self.bytes_recorded += other.bytes_recorded;
+        self.records_named += other.records_named;
     }
 }
 
@@ -148,20 +154,24 @@ impl ShardReport {
 struct Columns {
     layout: Layout,
     batch: FlowBatch,
+    naming: Option<Naming>,
     deliver: DeliverRecords,
     packets: u64,
     bytes: u64,
+    named: u64,
 }
 
 impl Columns {
-    fn new(layout: Layout, deliver: DeliverRecords) -> Self {
+    fn new(layout: Layout, naming: Option<Naming>, deliver: DeliverRecords) -> Self {
         let batch = FlowBatch::new(layout.schema());
         Self {
             layout,
             batch,
+            naming,
             deliver,
             packets: 0,
             bytes: 0,
+            named: 0,
         }
     }
 
@@ -179,7 +189,14 @@ impl<const K: usize, const N: usize> ExportSink<K, N> for Columns {
             self.packets += record.base.packets;
             self.bytes += record.base.bytes;
         }
-        self.layout.append(records, &mut self.batch);
+        match &self.naming {
+            None => self.layout.append(records, &mut self.batch),
+            Some(naming) => {
+                let mut named = records.to_vec();
+                self.named += naming.annotate(&self.layout, &mut named);
+                self.layout.append(&named, &mut self.batch);
+            }
+        }
         if self.batch.rows() >= BATCH_RECORDS {
             self.hand_over();
         }

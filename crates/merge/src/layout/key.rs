@@ -10,7 +10,7 @@
 //! ```
 
 use super::WORDS_WIDE;
-use turboflow_record::{Family, FiveTuple, Input, InputValues, KeyField, Packet};
+use turboflow_record::{Family, FiveTuple, Input, InputValues, KeyField, Packet, WORDS_V6};
 
 /// Distinguishes a wide key of no fields from an empty slot.
 pub(super) const MARKER: u64 = 1;
@@ -143,6 +143,45 @@ impl KeyPlan {
             return Some(Self::FiveTuple);
         }
         Some(Self::Wide(Box::new(WideKey::new(fields)?)))
+    }
+
+    /// The 5-tuple in a key; `None` if the key lacks a part of it.
+    pub(super) fn five_tuple<const K: usize>(&self, key: &[u64; K]) -> Option<FiveTuple> {
+        let mut words = [0; WORDS_V6];
+        match self {
+            Self::FiveTuple => {
+                for (to, from) in words.iter_mut().zip(key) {
+                    *to = *from;
+                }
+            }
+            Self::Wide(wide) => {
+                let slot = |field| wide.key_slots.iter().find(|slot| slot.field == field);
+                let word = |at: u8| key.get(usize::from(at)).copied().unwrap_or(0);
+                let address =
+                    |field| slot(field).map(|slot| [word(slot.word), word(slot.word + 1)]);
+                let number = |field| {
+                    slot(field)
+                        .map(|slot| word(slot.word) >> slot.shift & (u64::MAX >> (64 - slot.bits)))
+                };
+                let wire = |field| number(field).map(|port| u64::from((port as u16).swap_bytes()));
+                let source = address(KeyField::SourceAddress)?;
+                let destination = address(KeyField::DestinationAddress)?;
+                let ports = wire(KeyField::SourcePort)? | wire(KeyField::DestinationPort)? << 16;
+                let family = word(0) >> FAMILY_SHIFT & 0xff;
+                let transport = ports | number(KeyField::Protocol)? << 32 | family << 40;
+                words = match family {
+                    4 => [source[0] | destination[0] << 32, transport, 0, 0, 0],
+                    _ => [
+                        source[0],
+                        source[1],
+                        destination[0],
+                        destination[1],
+                        transport,
+                    ],
+                };
+            }
+        }
+        FiveTuple::of_words(words)
     }
 
     /// The key of a packet, and whether the packet is against the canonical direction.

@@ -43,7 +43,7 @@ use rows::{RecordRows, RowBuffers, Sides};
 pub use steps::{KeySteps, StateStep, Steps};
 use texts::{TextSource, tuple_places};
 use turboflow_record::{
-    Column, ColumnKind, Definition, Feature, FlowBatch, Input, InputSet, InputValues,
+    Column, ColumnKind, Definition, Feature, FiveTuple, FlowBatch, Input, InputSet, InputValues,
     InspectedTexts, InvalidDefinition, KeyField, Packet, Schema, WORDS_V4, WORDS_V6,
 };
 use turboflow_record::{END_REASON, REVERSE};
@@ -223,6 +223,13 @@ impl Layout {
             texts: Some(texts),
             ..self
         }
+    }
+
+    /// The 5-tuple of a record's flow, whatever else is in its key. `None` if the key lacks a part
+    /// of it.
+    #[must_use]
+    pub fn five_tuple<const K: usize>(&self, key: &[u64; K]) -> Option<FiveTuple> {
+        self.compiled.key.five_tuple(key)
     }
 
     /// Where its records hold what inspection finds.

@@ -7,11 +7,13 @@ use std::thread;
 use turboflow_aggregate::{FlowCache, Timeouts};
 use turboflow_engine::PacketEngines;
 use turboflow_engine_software::{Sizing, SoftwareEngines};
+use turboflow_inspect::InspectError;
 use turboflow_merge::{Initiator, KeyWidths, Layout, WORDS_WIDE};
 use turboflow_packet::{ReassemblyConfig, TunnelSet};
 use turboflow_record::{Definition, KeyField, WORDS_V4, WORDS_V6};
 
 use super::RunConfig;
+use crate::InspectionConfig;
 
 /// Everything that determines the flow records of a capture, and how they are computed.
 #[derive(Clone, Debug)]
@@ -50,6 +52,9 @@ pub struct PipelineConfig {
     pub sweep_ns: u64,
     /// Whether finished records are delivered at the end of every cell, not only in large batches.
     pub prompt: bool,
+    /// Inspection of payload for the applications of flows, if the definition asks for any. `None`:
+    /// their columns are empty.
+    pub inspection: Option<InspectionConfig>,
 }
 
 impl Default for PipelineConfig {
@@ -73,6 +78,7 @@ impl Default for PipelineConfig {
             // the packets.
             sweep_ns: 10_000_000_000,
             prompt: false,
+            inspection: None,
         }
     }
 }
@@ -162,6 +168,9 @@ pub enum ConfigError {
         /// The error of the system.
         source: std::io::Error,
     },
+    /// Payload cannot be inspected.
+    #[error(transparent)]
+    Inspection(#[from] InspectError),
     /// A number out of its range.
     #[error("`{field}` must be from {low} to {high}, not {value}")]
     OutOfRange {

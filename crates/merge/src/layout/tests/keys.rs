@@ -174,6 +174,15 @@ proptest! {
     }
 
     #[test]
+    fn the_five_tuple_is_found_in_keys_that_have_it(key in any_fields(), carried in carried()) {
+        let layout = Layout::compile(&Definition { key: key.clone(), ..packets() }, false).unwrap();
+        let record = layout.open::<16, 0>(&carried.packet, &carried.inputs);
+        let is_whole = KeyField::FIVE_TUPLE.iter().all(|field| key.contains(field));
+        let expected = is_whole.then_some(carried.packet.tuple);
+        prop_assert_eq!(layout.five_tuple(&record.key), expected);
+    }
+
+    #[test]
     fn both_directions_have_one_key(mut key in any_fields(), there in carried()) {
         let halves: Vec<KeyField> = key.iter().filter_map(|field| counterpart(*field)).collect();
         for other in halves {

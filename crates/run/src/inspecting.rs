@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Inspection of packets: which applications flows are. A record gets what is known of its flow when
+//! it leaves.
+
+use std::sync::Arc;
+
+use turboflow_inspect::{
+    InspectConfig, InspectCounters, Inspection, Text, TextSink, Verdict, Verdicts,
+};
+use turboflow_merge::{InspectedValues, Layout, MicroflowRecord};
+use turboflow_packet::{Frame, Parser};
+use turboflow_record::{Input, InspectedTexts, Packet, Texts};
+
+use crate::ConfigError;
+
+/// The inspection of a run.
+#[derive(Clone, Debug)]
+pub struct InspectionConfig {
+    /// Its limits.
+    pub limits: InspectConfig,
+    /// The table that its texts go to.
+    pub texts: Arc<Texts>,
+    /// The same table, and the names of the library's numbers.
+    pub names: Arc<InspectedTexts>,
+}
+
+struct RunTexts(Arc<Texts>);
+
+impl TextSink for RunTexts {
+    fn intern(&self, text: &str) -> u64 {
+        self.0.intern(text)
+    }
+}
+
+/// Inspects the packets of one reader.
+pub(crate) struct Inspecting {
+    inspection: Inspection<RunTexts>,
+    is_lossless: bool,
+}
+
+impl Inspecting {
+    pub(crate) fn start(config: &InspectionConfig) -> Result<Self, ConfigError> {
+        let texts = RunTexts(Arc::clone(&config.texts));
+        Ok(Self {
+            is_lossless: config.limits.is_lossless,
+            inspection: Inspection::start(config.limits.clone(), texts)?,
+        })
+    }
+
+    /// For the threads that write records.
+    pub(crate) fn naming(&self) -> Naming {
+        Naming {
+            verdicts: self.inspection.verdicts(),
+        }
+    }
+
+    /// Takes a packet, which was read from this frame.
+    #[inline]
+    pub(crate) fn offer(&mut self, packet: &Packet, frame: &Frame<'_>, parser: &Parser) {
+        self.inspection.offer(packet, || parser.ip_datagram(frame));
+    }
+
+    /// Sends and receives what is due. Never waits.
+    pub(crate) fn poll(&mut self, now_ns: u64) {
+        self.inspection.poll(now_ns);
+    }
+
+    /// Records may leave next. Waits for what is known of them, if packets can wait.
+    pub(crate) fn settle(&mut self, now_ns: u64) {
+        match self.is_lossless {
+            true => self.inspection.wait_until_caught_up(now_ns),
+            false => self.inspection.settle(now_ns),
+        }
+    }
+
+    /// No packet follows.
+    pub(crate) fn finish(&mut self, now_ns: u64) {
+        self.inspection.finish(now_ns);
+    }
+
+    pub(crate) fn counters(&self) -> InspectCounters {
+        self.inspection.counters()
+    }
+}
+
+/// What is known of flows, for one thread that writes their records.
+#[derive(Clone)]
+pub(crate) struct Naming {
+    verdicts: Arc<Verdicts>,
+}
+
+impl Naming {
+    /// Writes into records what is known of their flows. Returns for how many that is anything.
+    pub(crate) fn annotate<const K: usize, const N: usize>(
+        &self,
+        layout: &Layout,
+        records: &mut [MicroflowRecord<K, N>],
+    ) -> u64 {
+        let mut known = 0;
+        let mut verdicts = self.verdicts.lock();
+        for record in records {
+            let tuple = layout.five_tuple(&record.key);
+            let verdict = tuple.and_then(|tuple| verdicts.get(&tuple, record.base.last_ns));
+            if let Some(verdict) = verdict {
+                layout
+                    .annotation()
+                    .write(&mut record.state, &values_of(verdict));
+                known += 1;
+            }
+        }
+        known
+    }
+}
+
+fn values_of(verdict: &Verdict) -> InspectedValues {
+    Input::INSPECTED.map(|input| match input {
+        Input::Application => Some(verdict.application.into()),
+        Input::ApplicationCategory => Some(verdict.category.into()),
+        Input::ApplicationConfidence => Some(verdict.confidence as u64),
+        Input::Risk => Some(verdict.risk),
+        Input::ServerName => verdict.text(Text::ServerName),
+        Input::Ja3 => verdict.text(Text::Ja3),
+        Input::Ja4 => verdict.text(Text::Ja4),
+        Input::DnsQueryName => verdict.text(Text::DnsQueryName),
+        Input::HttpHost => verdict.text(Text::HttpHost),
+        _ => None,
+    })
+}
