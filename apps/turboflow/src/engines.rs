@@ -95,6 +95,11 @@ pub(crate) trait EngineKind: Sync {
         false
     }
 
+    /// Whether payload can be inspected for the applications of flows (`--dpi`).
+    fn sees_payload(&self) -> bool {
+        false
+    }
+
     /// Whether it is elsewhere, and reached over an interface (`--cpu-port`).
     fn has_cpu_ports(&self) -> bool {
         false
@@ -225,8 +230,21 @@ impl Engine {
                 );
             }
         }
+        let mut abilities = kind.abilities();
+        if run.meter.dpi {
+            if !kind.sees_payload() {
+                let able = all().filter(|other| other.sees_payload());
+                let able: Vec<_> = able.map(|other| other.abilities().name).collect();
+                bail!(
+                    "engine `{name}` does not see payload: leave out {}, or use {}",
+                    Key::Dpi,
+                    Key::Engine.with(&listed(able.into_iter()))
+                );
+            }
+            abilities.inputs = abilities.inputs.union(InputSet::INSPECTED);
+        }
         Ok(Self {
-            abilities: kind.abilities(),
+            abilities,
             remote: kind.of(run)?,
         })
     }

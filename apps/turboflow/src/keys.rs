@@ -79,6 +79,8 @@ keys! {
     Threads "threads" "meter" "threads";
     MaxFlows "max-flows" "meter" "max-flows";
     Seed "seed" "meter" "seed";
+    Dpi "dpi" "meter" "dpi";
+    DpiFlows "dpi-flows" "meter" "dpi-flows";
     Metrics "metrics" "service" "metrics";
     User "user" "service" "user";
     Ledger "ledger" "service" "ledger";

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod anonymize;
+mod applications;
 mod args;
 mod config_error;
 mod definition;
@@ -39,6 +40,9 @@ use args::{Args, Command};
 use log::say;
 
 fn main() -> ExitCode {
+    if turboflow_inspect::is_child() {
+        return turboflow_inspect::child_main();
+    }
     let outcome = match Args::understand().command {
         Command::Record(args) => record::run(*args),
         Command::Run(args) => service::run(&args),

@@ -15,6 +15,10 @@ impl EngineKind for Software {
         "in this program, from packets that the kernel copies to a ring"
     }
 
+    fn sees_payload(&self) -> bool {
+        true
+    }
+
     fn abilities(&self) -> Abilities {
         Abilities {
             inputs: PARSED_INPUTS,

@@ -429,6 +429,27 @@ pub(crate) struct RecordArgs {
     #[arg(help_heading = "Memory and speed")]
     max_flows: Count,
 
+    /// Find the applications of flows in the payload of their first packets (nDPI)
+    ///
+    /// At most 32 packets of a TCP flow and 24 of any other are inspected, by a process without
+    /// rights. Records get columns for application, category, confidence and server name, unless
+    /// the definition has some of its own: `application`, `application_category`,
+    /// `application_confidence`, `risk`, `server_name`, `ja3`, `ja4`, `dns_query_name` and
+    /// `http_host`, by op `last`. Nothing else of a record changes.
+    #[arg(long, help_heading = "Flows")]
+    dpi: bool,
+
+    /// Maximum number of flows under inspection, with --dpi
+    ///
+    /// At the limit, the oldest inspection ends with what is known.
+    #[arg(long, value_name = "N", default_value = "65536", value_parser = str::parse::<Count>)]
+    #[arg(
+        help_heading = "Memory and speed",
+        hide_short_help = true,
+        requires = "dpi"
+    )]
+    dpi_flows: Count,
+
     /// Slots of the microflow table in front of the flow cache, over all threads
     ///
     /// Default: 32,768 per thread, bypassed while too few packets hit; a given number is always
@@ -535,6 +556,8 @@ impl RecordArgs {
                 threads: self.threads,
                 max_flows: self.max_flows,
                 seed: self.seed,
+                dpi: self.dpi,
+                dpi_flows: self.dpi_flows,
             },
             service: ServiceConfig {
                 metrics: self.metrics,

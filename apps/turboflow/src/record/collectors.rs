@@ -3,8 +3,8 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
@@ -55,7 +55,7 @@ pub(super) fn wire_options(output: &OutputConfig, settings: &Settings) -> WireOp
         domain: output.observation_domain.unwrap_or(FILE_DOMAIN),
         message_bytes: message_bytes.into(),
         has_options: output.options,
-        applications: None,
+        applications: (config.inspection.as_ref()).map(|its| Arc::clone(its.names.names())),
         interface: None,
     }
 }

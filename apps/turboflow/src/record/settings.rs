@@ -10,6 +10,7 @@ use turboflow_record::{Definition, InputSet};
 use turboflow_run::{PipelineConfig, RunConfig, RunSizes};
 
 use super::inputs;
+use crate::applications;
 use crate::config_error;
 use crate::engines::{self, Engine, refuse_demands, refuse_source};
 use crate::keys::Key;
@@ -43,6 +44,7 @@ impl Settings {
             .as_ref()
             .and_then(|remote| remote.max_age_ns(run));
         config.max_age_ns = max_age_ns.unwrap_or(config.max_age_ns);
+        config.inspection = applications::inspection(run, &config)?;
         let layout = config.compile().map_err(config_error::for_user)?;
         refuse_demands(run, &engine, &config, &layout)?;
         Ok(Self {
@@ -65,6 +67,14 @@ impl Settings {
 
 /// The definition of a run.
 pub(super) fn definition(run: &RunConfig) -> anyhow::Result<Definition> {
+    let definition = read_or_default(run)?;
+    Ok(match run.meter.dpi {
+        true => applications::with_columns(definition),
+        false => definition,
+    })
+}
+
+fn read_or_default(run: &RunConfig) -> anyhow::Result<Definition> {
     let Some(path) = &run.flow.definition else {
         return Ok(Definition::default());
     };
@@ -109,6 +119,9 @@ pub(crate) fn read_definition(
     let (definition, places) = Definition::parse_with_places(&text).map_err(placed)?;
     if let Err(unseen) = definition.check_inputs(seen.inputs, &seen.by) {
         let unseen = places.locate(unseen);
+        if applications::has_columns(&definition) {
+            bail!("{name}, {unseen}; applications are found by {}", Key::Dpi);
+        }
         let able = engines::supporting(definition.inputs()).into_iter();
         let able: Vec<_> = able.filter(|engine| seen.others.contains(engine)).collect();
         match &able[..] {

@@ -158,6 +158,11 @@ pub struct MeterConfig {
     /// Seed of the hash function. `None`: random.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<Seed>,
+    /// Whether payload is inspected for the applications of flows.
+    #[serde(deserialize_with = "flag::deserialize")]
+    pub dpi: bool,
+    /// Maximum number of flows under inspection.
+    pub dpi_flows: Count,
 }
 
 impl Default for MeterConfig {
@@ -166,6 +171,8 @@ impl Default for MeterConfig {
             threads: None,
             max_flows: Count(10_000_000),
             seed: None,
+            dpi: false,
+            dpi_flows: Count(65_536),
         }
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn capture(
         for (index, interfaces) in readers {
             let (delivers, closed, shared) = (delivers(config, steps), closed.clone(), &shared);
             let (may_finish, finishes) = channel::<()>();
-            let metering = move || {
+            let metering = move || -> Result<_, ConfigError> {
                 let _ends = EndOnDrop(shared);
                 let meter = meter(config, delivers)?;
                 let mut reader = Reader::new(interfaces, meter, index, shared, |_| {});
@@ -96,7 +96,7 @@ pub(super) fn capture(
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        Ok(finished)
+        Ok::<_, ConfigError>(finished)
     })?;
     Ok(report(finished))
 }

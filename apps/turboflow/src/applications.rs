@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--dpi`: applications of flows, found in the payload of their first packets.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use turboflow_inspect::{InspectConfig, Inspection};
+use turboflow_record::{Definition, Feature, Input, InputSet, InspectedTexts, Op, Texts};
+use turboflow_run::{InspectionConfig, PipelineConfig, RunConfig};
+
+/// Columns of a run whose definition has none of applications.
+const COLUMNS: [(&str, Input); 4] = [
+    ("application", Input::Application),
+    ("application_category", Input::ApplicationCategory),
+    ("application_confidence", Input::ApplicationConfidence),
+    ("server_name", Input::ServerName),
+];
+
+/// Bytes of texts that a run remembers: server names and fingerprints of some hundred thousand
+/// flows.
+const TEXT_BYTES: usize = 64 << 20;
+
+/// Whether a definition has columns of applications.
+pub(crate) fn has_columns(definition: &Definition) -> bool {
+    let mut inputs = definition.inputs().iter();
+    inputs.any(|input| InputSet::INSPECTED.contains(input))
+}
+
+/// The definition with columns of applications, unless it has some.
+pub(crate) fn with_columns(mut definition: Definition) -> Definition {
+    if !has_columns(&definition) {
+        let columns = COLUMNS.map(|(name, of)| Feature {
+            per_biflow: true,
+            ..Feature::new(name, Op::Last, Some(of))
+        });
+        definition.features.extend(columns);
+    }
+    definition
+}
+
+/// The inspection of a run, if it is asked for. Starts the inspector once, for the names that it
+/// gives to its numbers.
+pub(crate) fn inspection(
+    run: &RunConfig,
+    config: &PipelineConfig,
+) -> anyhow::Result<Option<InspectionConfig>> {
+    if !run.meter.dpi {
+        return Ok(None);
+    }
+    let flows = run.meter.dpi_flows.0;
+    let limits = InspectConfig {
+        max_flows: usize::try_from(flows).unwrap_or(usize::MAX),
+        is_lossless: !run.is_live(),
+        idle_ns: config.timeouts.idle_ns.unwrap_or(u64::MAX),
+        seed: config.seed,
+        ..InspectConfig::default()
+    };
+    let texts = Arc::new(Texts::new(TEXT_BYTES));
+    let named = Inspection::start(limits.clone(), |_: &str| 0);
+    let names = named.context("cannot inspect payload")?.names();
+    Ok(Some(InspectionConfig {
+        limits,
+        names: Arc::new(InspectedTexts::new(Arc::clone(&texts), names)),
+        texts,
+    }))
+}
