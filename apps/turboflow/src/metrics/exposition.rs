@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use turboflow_engine::PortState;
 use turboflow_formats::SendSnapshot;
-use turboflow_run::{Ledger, LiveSnapshot};
+use turboflow_run::{InspectionCounts, Ledger, LiveSnapshot};
 
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -261,6 +261,9 @@ pub(super) fn render(snapshot: &LiveSnapshot) -> String {
         page.sample(name, &[], value(ledger));
     }
     reasons(&mut page, ledger);
+    if let Some(inspection) = &ledger.inspection {
+        inspections(&mut page, inspection);
+    }
     interfaces(&mut page, snapshot);
     let outputs = || snapshot.outputs.iter();
     let label = |name| vec![("output", name)];
@@ -290,6 +293,56 @@ pub(super) fn render(snapshot: &LiveSnapshot) -> String {
         page.family(&format!("collector_{name}"), kind, help, collectors);
     }
     page.0
+}
+
+/// Metrics of a run that finds the applications of flows.
+fn inspections(page: &mut Page, counts: &InspectionCounts) {
+    let packets = [
+        ("inspected", counts.packets_inspected),
+        ("late", counts.packets_late),
+        ("lost", counts.packets_lost),
+    ];
+    page.family(
+        "inspection_packets_total",
+        "counter",
+        "Packets that were to be inspected for applications, by outcome",
+        packets
+            .map(|(outcome, packets)| (vec![("outcome", outcome)], packets))
+            .into_iter(),
+    );
+    let ended = [
+        ("decided", counts.inspections_decided),
+        ("gave_up", counts.inspections_gave_up),
+        ("dropped", counts.inspections_dropped),
+    ];
+    page.family(
+        "inspection_flows_total",
+        "counter",
+        "Flows whose inspection ended, by outcome",
+        ended
+            .map(|(outcome, flows)| (vec![("outcome", outcome)], flows))
+            .into_iter(),
+    );
+    for (name, help, value) in [
+        (
+            "inspection_flows_opened_total",
+            "Flows whose inspection began",
+            counts.inspections_opened,
+        ),
+        (
+            "inspection_restarts_total",
+            "Times that the inspector was started again",
+            counts.inspector_restarts,
+        ),
+        (
+            "inspection_records_named_total",
+            "Flow records with an application",
+            counts.records_named,
+        ),
+    ] {
+        page.head(name, "counter", help);
+        page.sample(name, &[], value);
+    }
 }
 
 /// Metrics with a reason as label.
@@ -380,7 +433,10 @@ mod tests {
     #[test]
     fn every_counter_of_the_ledger_is_exposed_once() {
         let snapshot = LiveSnapshot {
-            ledger: Ledger::default(),
+            ledger: Ledger {
+                inspection: Some(InspectionCounts::default()),
+                ..Ledger::default()
+            },
             clock_ns: 0,
             interfaces: vec![("e\"0".to_owned(), Default::default(), PortState::Up)],
             outputs: vec![OutputSnapshot {

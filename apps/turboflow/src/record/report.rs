@@ -7,7 +7,9 @@ use std::time::Duration;
 use turboflow_capture::{OpenError, ReadError};
 use turboflow_engine::{PortCounters, PortState};
 use turboflow_formats::{ExportError, table};
-use turboflow_run::{Imbalance, Ledger, OutputReport, PipelineConfig, RunReport, ShortFlows};
+use turboflow_run::{
+    Imbalance, InspectionCounts, Ledger, OutputReport, PipelineConfig, RunReport, ShortFlows,
+};
 
 use super::inputs::is_stop;
 use super::progress::rate;
@@ -289,6 +291,9 @@ impl Report {
             say!(Error Stopped; "stopped by a signal: the input was not read to its end");
         }
         self.warn_of_full_tables(config);
+        if let Some(inspection) = &ledger.inspection {
+            warn_of_missing_names(inspection);
+        }
         say_wrong_times(ledger, config);
         self.report_bug();
     }
@@ -449,6 +454,29 @@ impl Live {
                 None => {}
             }
         }
+    }
+}
+
+/// Says why flows may lack an application. Nothing else of their records does.
+fn warn_of_missing_names(inspection: &InspectionCounts) {
+    let (restarts, lost) = (inspection.inspector_restarts, inspection.packets_lost);
+    if restarts > 0 {
+        say!(Warning InspectorRestarted, restarts = restarts;
+            "the inspector ended and was started again {}: some flows lack their application, \
+             their counts are exact",
+            counted(restarts, "time"));
+    }
+    if lost > 0 {
+        say!(Warning PacketsNotInspected, packets = lost;
+            "{} were not inspected, because the inspector was slow or gone: some flows lack their \
+             application, their counts are exact",
+            counted(lost, "packet"));
+    }
+    let dropped = inspection.inspections_dropped;
+    if dropped > 0 {
+        say!(Warning InspectionsDropped, flows = dropped;
+            "the inspection of {} ended early for newer ones; raise {}",
+            counted(dropped, "flow"), Key::DpiFlows);
     }
 }
 

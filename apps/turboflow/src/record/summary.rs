@@ -3,7 +3,8 @@
 //! memory.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::AddAssign;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
@@ -12,6 +13,10 @@ use turboflow_record::{Column, ColumnKind, Definition, FlowBatch, Input, KeyFiel
 
 /// How many of the largest records are kept.
 const TOP: usize = 10;
+/// Applications that are told apart: more than a library knows with each of its protocols.
+const MOST_APPLICATIONS: usize = 4_096;
+/// What records of flows without an application are under, and those beyond [`MOST_APPLICATIONS`].
+const NO_APPLICATION: &str = "";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
@@ -20,10 +25,19 @@ pub(super) struct Sums {
     pub(super) bytes: u64,
 }
 
+impl AddAssign for Sums {
+    fn add_assign(&mut self, other: Self) {
+        self.records += other.records;
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+}
+
 /// The columns that the summary uses.
 #[derive(Clone, Debug)]
 struct Columns {
     protocol: Option<usize>,
+    application: Option<usize>,
     /// Packets and bytes of a record. A biflow has one column per direction.
     packets: Vec<usize>,
     bytes: Vec<usize>,
@@ -41,6 +55,7 @@ pub(super) struct Summary {
     pub(super) shown: Vec<Column>,
     /// By protocol number. Without a protocol in the key, everything is under 0.
     by_protocol: Vec<Sums>,
+    by_application: HashMap<String, Sums>,
     top: BinaryHeap<Reverse<(u64, u64, Vec<String>)>>,
     records: u64,
     /// Time of the first and of the last packet in records.
@@ -59,6 +74,7 @@ impl Summary {
             columns,
             shown,
             by_protocol: vec![Sums::default(); 256],
+            by_application: HashMap::new(),
             top: BinaryHeap::new(),
             records: 0,
             times_ns: None,
@@ -103,6 +119,19 @@ impl Summary {
         seen
     }
 
+    /// Applications, in descending order of bytes. Nothing without their column.
+    pub(super) fn applications(&self) -> Vec<(&str, Sums)> {
+        let seen = self.by_application.iter();
+        let mut seen: Vec<_> = seen.map(|(name, sums)| (name.as_str(), *sums)).collect();
+        seen.sort_by_key(|(name, sums)| {
+            (
+                Reverse((sums.bytes, sums.packets, sums.records)),
+                name.to_owned(),
+            )
+        });
+        seen
+    }
+
     /// The largest records, in descending order.
     pub(super) fn top(&self) -> Vec<Vec<String>> {
         let mut top: Vec<_> = self.top.iter().map(|Reverse(entry)| entry).collect();
@@ -119,10 +148,15 @@ impl Summary {
                 .columns
                 .protocol
                 .map_or(0, |column| number(batch, row, column));
-            let sums = &mut self.by_protocol[protocol as usize & 0xff];
-            sums.records += 1;
-            sums.packets += packets;
-            sums.bytes += bytes;
+            let sums = Sums {
+                records: 1,
+                packets,
+                bytes,
+            };
+            self.by_protocol[protocol as usize & 0xff] += sums;
+            if let Some(column) = self.columns.application {
+                self.add_application(batch.value(row, column), sums);
+            }
             self.rank(
                 batch,
                 row,
@@ -134,6 +168,21 @@ impl Summary {
             );
             self.records += 1;
             self.see_times(batch, row);
+        }
+    }
+
+    fn add_application(&mut self, name: Value<'_>, sums: Sums) {
+        let name = match name {
+            Value::Text(name) => name,
+            _ => NO_APPLICATION,
+        };
+        match self.by_application.get_mut(name) {
+            Some(known) => *known += sums,
+            None => {
+                let is_full = self.by_application.len() >= MOST_APPLICATIONS;
+                let name = if is_full { NO_APPLICATION } else { name };
+                *self.by_application.entry(name.to_owned()).or_default() += sums;
+            }
         }
     }
 
@@ -189,6 +238,8 @@ impl Columns {
         };
         let packets = folding(Op::Count, None);
         let bytes = folding(Op::Sum, Some(Input::IpLength));
+        let applications = definition.features.iter();
+        let mut applications = applications.filter(|its| its.of == Some(Input::Application));
         let first = folding(Op::Min, Some(Input::Timestamp));
         let last = folding(Op::Max, Some(Input::Timestamp));
         let mut shown: Vec<usize> = (0..definition.key.len()).collect();
@@ -196,6 +247,7 @@ impl Columns {
         shown.extend(at("end_reason"));
         Self {
             protocol: at(KeyField::Protocol.column_name()),
+            application: applications.next().and_then(|its| at(&its.name)),
             packets,
             bytes,
             first,

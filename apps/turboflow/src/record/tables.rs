@@ -8,16 +8,20 @@ use turboflow_record::{Column, ColumnKind, EndReason};
 use turboflow_run::Ledger;
 
 use super::report::Report;
-use super::summary::Summary;
+use super::summary::{Summary, Sums};
 use crate::exit::terminal_width;
 use crate::units::grouped;
 
-/// Totals, protocols, end reasons, ledger and largest flow records.
+/// Applications that are named in a summary.
+const APPLICATIONS: usize = 20;
+
+/// Totals, protocols, applications, end reasons, ledger and largest flow records.
 pub(super) fn render(report: &Report, summary: &Summary, elapsed: Duration) -> String {
     let width = terminal_width();
     let parts = [
         report.paragraph(elapsed) + "\n",
         protocols(summary, width),
+        applications(summary, width),
         end_reasons(&report.ledger),
         ledger(&report.ledger),
         balance(report),
@@ -88,19 +92,50 @@ fn protocols(summary: &Summary, width: Option<usize>) -> String {
     if seen.is_empty() || !summary.knows_protocols() {
         return String::new();
     }
-    let total = seen.iter().map(|(_, sums)| sums.bytes).sum::<u64>().max(1);
+    let seen = seen.into_iter();
+    let rows = seen.map(|(number, sums)| (protocol_name(number), sums));
+    let table = shares("protocol", rows.collect(), summary.total(), width);
+    format!("Protocols:\n{table}")
+}
+
+/// The largest applications, and all others in one row.
+fn applications(summary: &Summary, width: Option<usize>) -> String {
+    let seen = summary.applications();
+    if seen.is_empty() {
+        return String::new();
+    }
+    let named = |(name, sums): &(&str, Sums)| match *name {
+        "" => ("(not inspected)".to_owned(), *sums),
+        name => (name.to_owned(), *sums),
+    };
+    let shown = seen.len().min(APPLICATIONS);
+    let mut rows: Vec<_> = seen[..shown].iter().map(named).collect();
+    if let [_, ..] = &seen[shown..] {
+        let mut others = Sums::default();
+        seen[shown..].iter().for_each(|(_, sums)| others += *sums);
+        rows.push((format!("{} others", seen.len() - shown), others));
+    }
+    let table = shares("application", rows, summary.total(), width);
+    format!("Applications:\n{table}")
+}
+
+/// A table of sums with their shares of all bytes.
+fn shares(what: &str, rows: Vec<(String, Sums)>, total: Sums, width: Option<usize>) -> String {
     let columns = ["flow records", "packets", "IP bytes", "share"].map(|name| (name, Align::Right));
-    let mut table = Table::new([("protocol", Align::Left)].into_iter().chain(columns));
-    for (number, sums) in seen {
+    let mut table = Table::new([(what, Align::Left)].into_iter().chain(columns));
+    for (name, sums) in rows {
         table.push(vec![
-            protocol_name(number),
+            name,
             grouped(sums.records),
             grouped(sums.packets),
             bytes(sums.bytes),
-            format!("{:.1} %", sums.bytes as f64 * 100.0 / total as f64),
+            format!(
+                "{:.1} %",
+                sums.bytes as f64 * 100.0 / total.bytes.max(1) as f64
+            ),
         ]);
     }
-    format!("Protocols:\n{}", table.render(width))
+    table.render(width)
 }
 
 /// The name and number of a common protocol, otherwise its number.
@@ -221,6 +256,14 @@ fn records_table(ledger: &Ledger) -> String {
     let mut table = Table::new([("records", Align::Left), ("", Align::Right)]);
     for (name, count) in records {
         table.push(vec![name.to_owned(), grouped(count)]);
+    }
+    if let Some(inspection) = &ledger.inspection {
+        let opened = grouped(inspection.inspections_opened);
+        table.push(vec!["flows inspected for applications".to_owned(), opened]);
+        let packets = grouped(inspection.packets_inspected);
+        table.push(vec!["packets inspected".to_owned(), packets]);
+        let named = grouped(inspection.records_named);
+        table.push(vec!["flow records with an application".to_owned(), named]);
     }
     let exceptions = [
         ("times the clock was set back", ledger.clock_steps),
