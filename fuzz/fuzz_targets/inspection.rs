@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn run(inspector: &mut NdpiInspector, input: &[u8]) {
-    let mut flows: [Option<(_, usize)>; FLOWS] = [const { None }; FLOWS];
+    let mut flows: [Option<(_, usize, _)>; FLOWS] = [const { None }; FLOWS];
     let mut facts = Facts::default();
     let mut time_ns = 1_000_000_000;
     let mut rest = input;
@@ -37,8 +37,12 @@ fn run(inspector: &mut NdpiInspector, input: &[u8]) {
         rest = behind;
         time_ns += u64::from(*what) * 1_000_000;
         let place = &mut flows[usize::from(*what) % FLOWS];
-        let (flow, packets) =
-            place.get_or_insert_with(|| (inspector.open().expect("there is memory"), 0));
+        let protocol = protocol(datagram);
+        if place.as_ref().is_some_and(|(_, _, its)| *its != protocol) {
+            *place = None;
+        }
+        let (flow, packets, _) =
+            place.get_or_insert_with(|| (inspector.open().expect("there is memory"), 0, protocol));
         let sight = Sight {
             datagram,
             time_ns,
@@ -53,13 +57,20 @@ fn run(inspector: &mut NdpiInspector, input: &[u8]) {
         *packets += 1;
         let is_over = progress == Progress::Complete || *packets == MAX_PACKETS;
         if is_over || what & 0x20 != 0 {
-            let (flow, _) = place.take().expect("it was just there");
+            let (flow, ..) = place.take().expect("it was just there");
             if progress == Progress::Undecided {
                 inspector.give_up(flow, &mut facts);
                 check(&facts);
             }
         }
     }
+}
+
+/// Version and protocol: a flow has one of each. The library leaks memory where that changes.
+fn protocol(datagram: &[u8]) -> (u8, u8) {
+    let version = datagram.first().map_or(0, |first| first >> 4);
+    let at = if version == 4 { 9 } else { 6 };
+    (version, datagram.get(at).copied().unwrap_or(0))
 }
 
 fn check(facts: &Facts) {

@@ -2,11 +2,9 @@
 //! Processor time of an inspection, in the meter and in its process: `cargo bench --package
 //! turboflow-inspect --features dpi -- CAPTURE...`
 //!
-//! One JSON object a capture: the library alone, in this process; the process that inspects, with all
-//! that it reads and answers; the meter's side. The time is the scheduler's, so other work on the machine matters
-//! little; the least of several runs is told.
-
-use std::path::Path;
+//! One JSON object a capture: the library alone, in this process; the process that inspects, with
+//! all that it reads and answers; the meter's side. The time is the scheduler's, so other work on
+//! the machine matters little; the least of several runs is told.
 
 use std::collections::HashMap;
 use turboflow_capture::CaptureFile;
