@@ -57,6 +57,10 @@ depends="libc6 (>= ${libc#GLIBC_}), libgcc-s1"
 if objdump -p "$root/usr/bin/turboflow" | grep -q 'NEEDED *libelf'; then
     depends+=", libelf1t64 | libelf1, zlib1g"
 fi
+# nDPI changes its interface with each version: the package that has this one.
+if needed=$(objdump -p "$root/usr/bin/turboflow" | grep -o 'libndpi\.so\.[0-9.]*'); then
+    depends+=", $(dpkg-query -S "*/$needed" | sed 's/:.*//' | head -1)"
+fi
 mkdir "$root/DEBIAN"
 cat >"$root/DEBIAN/control" <<END
 Package: turboflow

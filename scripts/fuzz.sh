@@ -13,6 +13,15 @@ targets=("$@")
 if ((${#targets[@]} == 0)); then
     for file in fuzz/fuzz_targets/*.rs; do targets+=("$(basename "$file" .rs)"); done
 fi
+# The target of nDPI needs the library. Its shim is C, which the sanitizer is to see, too.
+features=()
+if pkg-config --exists libndpi 2>/dev/null; then
+    features=(--features dpi)
+    export CFLAGS="${CFLAGS:-} -fsanitize=address -fno-omit-frame-pointer"
+else
+    echo "fuzz: leaves out \`inspection\`: it needs libndpi-dev and pkg-config" >&2
+    for at in "${!targets[@]}"; do [[ ${targets[at]} != inspection ]] || unset "targets[at]"; done
+fi
 
 stop() {
     echo "fuzz: $*" >&2
@@ -31,7 +40,7 @@ fi
 # libFuzzer's address sanitizer needs a C++ compiler.
 command -v c++ >/dev/null || stop "libFuzzer needs a C++ compiler: sudo apt-get install g++"
 
-cargo +nightly fuzz build
+cargo +nightly fuzz build "${features[@]}"
 
 failed=()
 for target in "${targets[@]}"; do
@@ -42,7 +51,7 @@ for target in "${targets[@]}"; do
     # Targets that read captures start from real ones.
     [[ $target == pipeline ]] && folders+=(samples/cases)
     # Exceeding the memory limit or the time limit of one input is a bug.
-    cargo +nightly fuzz run "$target" "${folders[@]}" -- \
+    cargo +nightly fuzz run "${features[@]}" "$target" "${folders[@]}" -- \
         -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -verbosity=0 -print_funcs=0 -print_final_stats=1 ||
         failed+=("$target")
 done

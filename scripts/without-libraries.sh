@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs a command as on a machine without TurboFlow's optional build dependencies: no clang, and no
-# headers of libelf and zlib. They are hidden in a mount namespace of the command (Linux, root).
+# headers of libelf, zlib and nDPI. They are hidden in a mount namespace of the command (Linux, root).
 # Nothing is removed.
 #
 #   scripts/without-libraries.sh COMMAND [ARGUMENT]...
@@ -23,6 +23,7 @@ mount -t tmpfs tmpfs "$layer"
 mkdir "$layer/upper" "$layer/work"
 mount -t overlay overlay -o "lowerdir=/usr,upperdir=$layer/upper,workdir=$layer/work" /usr
 rm -f /usr/bin/clang* /usr/include/libelf.h /usr/include/gelf.h /usr/include/zlib.h /usr/include/zconf.h
+rm -rf /usr/include/ndpi
 hash -r
 if command -v clang >/dev/null || [[ -e /usr/include/libelf.h || -e /usr/include/zlib.h ]]; then
     echo "without-libraries: clang or a header is still here" >&2

@@ -2,7 +2,8 @@
 //! A table of flows whose size never changes.
 //!
 //! A set of eight places holds the flows of a hash. Where a set is full, the flow that was silent
-//! longest leaves. So there is nothing to grow and nothing to expire, and a flow that goes on stays.
+//! longest leaves. So there is nothing to grow and nothing to expire, and a flow that goes on
+//! stays.
 
 use crate::FlowKey;
 
@@ -13,7 +14,8 @@ const WAYS: usize = 8;
 pub(crate) struct FlowTable<V> {
     seed: u64,
     mask: usize,
-    /// Some bits of each flow's hash, so that a look at a set touches one line; 0 is an empty place.
+    /// Some bits of each flow's hash, so that a look at a set touches one line; 0 is an empty
+    /// place.
     tags: Vec<[u16; WAYS]>,
     entries: Vec<Entry<V>>,
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use turboflow_record::{ApplicationNames, Packet};
 
 use crate::admission::{Admissions, Want};
+use crate::inspector_process::{Child, Received};
 use crate::message::{Answer, InspectionId, Order, WorkerLimits};
-use crate::process::{Child, Received};
 use crate::{
     Facts, InspectConfig, InspectCounters, InspectError, Progress, Text, Verdict, Verdicts,
 };

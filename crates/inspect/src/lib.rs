@@ -7,9 +7,9 @@
 //! Verdicts ◀── what is known ─────────────────────┘
 //! ```
 //!
-//! The meter never waits for the process at an interface, and the process can do nothing but answer.
-//! One that is slow, full or dead costs names, never packets or counts. `docs/applications.md` has
-//! the limits and what they cost.
+//! The meter never waits for the process at an interface, and the process can do nothing but
+//! answer. One that is slow, full or dead costs names, never packets or counts.
+//! `docs/applications.md` has the limits and what they cost.
 
 mod admission;
 mod config;
@@ -17,10 +17,10 @@ mod flow_key;
 mod flow_table;
 mod inspection;
 mod inspector;
+mod inspector_process;
 mod message;
 #[cfg(feature = "dpi")]
 mod ndpi;
-mod process;
 pub mod tls;
 mod verdict;
 #[cfg(any(feature = "dpi", test))]
@@ -30,9 +30,9 @@ pub use config::{InspectConfig, InspectCounters, InspectError, PacketLimits};
 pub use flow_key::FlowKey;
 pub use inspection::{Inspection, TextSink};
 pub use inspector::{Confidence, Facts, Inspector, MAX_TEXT_BYTES, Progress, Sight, Text};
+pub use inspector_process::{child_main, is_child};
 #[cfg(feature = "dpi")]
 pub use ndpi::{NdpiFlow, NdpiInspector};
-pub use process::{child_main, is_child};
 pub use verdict::{LockedVerdicts, Verdict, Verdicts};
 
 /// What a program says that was built without an inspector.

@@ -5,7 +5,7 @@
 
 mod support;
 
-mod process;
+mod inspector_process;
 mod reader;
 mod shares;
 mod tls;

@@ -41,13 +41,14 @@ fn reader(path: &Path) -> BTreeMap<String, Totals> {
     rows.collect()
 }
 
-/// Whether the reader takes a packet: it discards later fragments, and packets that are not captured
-/// to their end.
+/// Whether the reader takes a packet: it discards later fragments, and packets that are not
+/// captured to their end.
 fn is_read(packet: &Packet, datagram: Option<&[u8]>) -> bool {
     datagram.is_some_and(|datagram| datagram.len() >= packet.ip_length_bytes as usize)
 }
 
-/// The same from an inspection: a flow counts for its application or, without one, for its master.
+/// The protocols of an inspection: a flow counts for its application or, without one, for its
+/// master.
 fn ours(path: &Path) -> BTreeMap<String, Totals> {
     // It enters these tunnels always, and its flows seldom end before the capture does.
     let parser = ParserConfig {

@@ -35,8 +35,8 @@ const FIELDS: [&str; 9] = [
     "tls.handshake.sig_hash_alg_len",
 ];
 
-/// The hellos of a capture as tshark reads them. Its version in Debian 12 has no JA4, so that is put
-/// together from the lists that it shows.
+/// The hellos of a capture as tshark reads them. Its version in Debian 12 has no JA4, so that is
+/// put together from the lists that it shows.
 fn tshark(path: &Path) -> Hellos {
     let mut command = Command::new("tshark");
     // The captures have TLS on many ports.

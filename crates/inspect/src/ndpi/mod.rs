@@ -16,8 +16,8 @@ use crate::{Confidence, Facts, Inspector, Progress, Sight, Text};
 /// An IP packet's length has 16 bits, and so has the library's argument.
 const MAX_DATAGRAM_BYTES: usize = u16::MAX as usize;
 
-/// The library, ready to inspect. Its caches of hosts are its own, so results do not depend on other
-/// modules of the process.
+/// The library, ready to inspect. Its caches of hosts are its own, so results do not depend on
+/// other modules of the process.
 pub struct NdpiInspector {
     module: NonNull<ffi::Module>,
     finding: ffi::Finding,

@@ -2,8 +2,9 @@
 //! JA3 and JA4 fingerprints of TLS clients.
 //!
 //! # Source
-//! JA3: `salesforce/ja3`, README. JA4: `FoxIO-LLC/ja4`, technical_details/JA4.md. JA4 of TLS clients
-//! is under BSD 3-Clause there; the other fingerprints of that suite are not, and are not here.
+//! JA3: `salesforce/ja3`, README. JA4: `FoxIO-LLC/ja4`, technical_details/JA4.md. JA4 of TLS
+//! clients is under BSD 3-Clause there; the other fingerprints of that suite are not, and are not
+//! here.
 
 use std::fmt::Write;
 

@@ -147,8 +147,8 @@ pub(super) fn begins_hello(stream: &[u8]) -> bool {
             .is_none_or(|kind| *kind == CLIENT_HELLO)
 }
 
-/// The handshake bytes of the records at the beginning of a stream. `None` if another kind of record
-/// comes before the message ends.
+/// The handshake bytes of the records at the beginning of a stream. `None` if another kind of
+/// record comes before the message ends.
 fn message(stream: &[u8]) -> Option<Vec<u8>> {
     let mut records = Reader::new(stream);
     let mut message = Vec::with_capacity(stream.len());

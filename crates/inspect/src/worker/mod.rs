@@ -37,6 +37,7 @@ pub(crate) struct Worker<I: Inspector> {
     scratch: Vec<u8>,
     inspected: u64,
     late: u64,
+    is_spent: bool,
 }
 
 struct Inspected<F> {
@@ -117,7 +118,14 @@ impl<I: Inspector> Worker<I> {
             scratch: Vec::new(),
             inspected: 0,
             late: 0,
+            is_spent: false,
         }
+    }
+
+    /// Whether memory is short without any inspection: the library has lost track of some, and the
+    /// process has to begin again.
+    pub(crate) const fn is_spent(&self) -> bool {
+        self.is_spent
     }
 
     /// Does what an order says, and appends the answers.
@@ -270,6 +278,7 @@ impl<I: Inspector> Worker<I> {
                 self.drop_oldest(out);
             }
         }
+        self.is_spent = self.flows.is_empty() && self.inspector.heap_bytes() > budget;
     }
 
     /// Tells the best guess about each undecided flow that got packets.

@@ -12,6 +12,7 @@ use crate::message::{MAX_ANSWER_BYTES, split};
 #[derive(Default)]
 struct Told {
     flow_heap_bytes: u64,
+    lost_bytes: u64,
     open: u64,
 }
 
@@ -52,7 +53,7 @@ impl Inspector for Told {
     }
 
     fn heap_bytes(&self) -> u64 {
-        self.open * self.flow_heap_bytes
+        self.open * self.flow_heap_bytes + self.lost_bytes
     }
 }
 
@@ -190,6 +191,13 @@ fn the_oldest_leave_before_memory_is_full() {
     let open = bench.worker.inspector.open;
     assert!(open <= 60, "{open}");
     assert_eq!(left as u64 + open, 2 * TAPS_BETWEEN_LOOKS);
+    assert!(!bench.worker.is_spent());
+    // Memory that the library does not give back.
+    bench.worker.inspector.lost_bytes = 700_000;
+    for number in 1..=TAPS_BETWEEN_LOOKS {
+        bench.tap(1000 + number, b"u", false);
+    }
+    assert!(bench.worker.is_spent());
 }
 
 #[test]

@@ -49,12 +49,12 @@ mod linux {
         set_thread_res_gid, set_thread_res_uid,
     };
 
-    /// The user and group `nobody`.
-    const NOBODY: u32 = 65_534;
+    /// The user and the group that own nothing.
+    const OVERFLOW: u32 = 65_534;
 
     pub(super) fn seal() -> io::Result<()> {
         if getuid().is_root() {
-            let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+            let (user, group) = (Uid::from_raw(OVERFLOW), Gid::from_raw(OVERFLOW));
             set_thread_groups(&[])?;
             set_thread_res_gid(group, group, group)?;
             set_thread_res_uid(user, user, user)?;

@@ -112,7 +112,7 @@ fn run(
         orders.each(|order| worker.take(order, &mut answers))?;
         worker.tell_progress(&mut answers);
         socket.write_all(&answers)?;
-        if !orders.read(socket)? {
+        if worker.is_spent() || !orders.read(socket)? {
             return Ok(());
         }
     }
