@@ -28,6 +28,8 @@ Examples:
     turboflow definition --list
   Which columns will the outputs have?
     turboflow definition --schema mine.toml
+  With applications, names and Community IDs
+    turboflow definition --with-applications > apps.toml
   Use it
     turboflow record -r office.pcap -w flows.parquet --definition mine.toml
 
@@ -53,6 +55,10 @@ pub(crate) struct DefinitionArgs {
     #[arg(long, value_name = "FILE", num_args = 0..=1, group = "what")]
     schema: Option<Option<PathBuf>>,
 
+    /// Print the default definition with what application inspection finds, and the Community ID
+    #[arg(long, group = "what")]
+    with_applications: bool,
+
     /// With --check or --schema: as in `turboflow record --biflow`
     #[arg(long)]
     biflow: bool,
@@ -68,6 +74,8 @@ pub(crate) fn run(args: &DefinitionArgs) -> anyhow::Result<Outcome> {
         list()
     } else if let Some(path) = &args.schema {
         schema(path.as_ref(), args.biflow)?
+    } else if args.with_applications {
+        Definition::with_applications().to_toml()
     } else {
         Definition::default().to_toml()
     };
@@ -78,11 +86,12 @@ pub(crate) fn run(args: &DefinitionArgs) -> anyhow::Result<Outcome> {
 fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, Layout)> {
     let definition = match path {
         Some(path) => {
-            // A definition is valid if at least one engine supports all its inputs.
+            // A definition is valid if at least one engine supports all its inputs, apart from
+            // those that inspection finds beside any engine.
             let inputs = |engine: &dyn EngineKind| engine.abilities().inputs;
             let seen = AvailableInputs {
                 inputs: engines::all()
-                    .fold(InputSet::EMPTY, |all, engine| all.union(inputs(engine))),
+                    .fold(InputSet::INSPECTED, |all, engine| all.union(inputs(engine))),
                 by: "this program".to_owned(),
                 others: Vec::new(),
             };
@@ -96,12 +105,14 @@ fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, 
 
 fn check(path: &PathBuf, biflow: bool) -> anyhow::Result<String> {
     let (definition, layout) = compile(Some(path), biflow)?;
-    let inputs = definition.inputs();
+    let all = definition.inputs();
+    let inputs = all.without(InputSet::INSPECTED);
     let elsewhere: InputSet = inputs
         .iter()
         .filter(|input| !PARSED_INPUTS.contains(*input))
         .collect();
-    let note = match elsewhere.is_empty() {
+    let inspected: InputSet = all.iter().filter(|input| input.is_inspected()).collect();
+    let mut note = match elsewhere.is_empty() {
         true => String::new(),
         false => format!(
             "; {} with --engine {} only",
@@ -109,6 +120,9 @@ fn check(path: &PathBuf, biflow: bool) -> anyhow::Result<String> {
             engines::listed(engines::supporting(inputs).into_iter())
         ),
     };
+    if !inspected.is_empty() {
+        note += &format!("; {} with application inspection only", inspected.names());
+    }
     Ok(format!(
         "{} is valid: {}, {}, {}{note}\n",
         path.display(),

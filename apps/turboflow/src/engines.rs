@@ -320,6 +320,9 @@ pub(crate) fn supporting(inputs: InputSet) -> Vec<&'static str> {
 
 /// A note for a list of inputs, if not every engine supports this one.
 pub(crate) fn note_on(input: Input) -> String {
+    if input.is_inspected() {
+        return " (application inspection)".to_owned();
+    }
     let able = supporting(InputSet::EMPTY.with(input));
     match &able[..] {
         [] => " (not in capture files)".to_owned(),

@@ -16,17 +16,6 @@ use turboflow_record::{
 
 use crate::support::{Owned, Rows, batch, read_all};
 
-/// The default features, everything that inspection finds, and the Community ID.
-fn definition() -> Definition {
-    let mut definition = Definition::default();
-    let found = Input::INSPECTED.into_iter();
-    let found = found.map(|input| Feature::new(input.name(), Op::Last, Some(input)));
-    definition.features.extend(found);
-    let id = Feature::new("community_id", Op::CommunityId, None);
-    definition.features.push(id);
-    definition
-}
-
 fn names() -> Arc<ApplicationNames> {
     Arc::new(ApplicationNames {
         library: "nDPI 4.2.0".to_owned(),
@@ -109,7 +98,7 @@ fn sorted(batch: &FlowBatch, columns: usize) -> Vec<String> {
 fn texts_are_read_back_from_every_format() {
     let directory = tempfile::tempdir().unwrap();
     for is_biflow in [false, true] {
-        let definition = definition();
+        let definition = Definition::with_applications();
         let schema = schema(&definition, is_biflow);
         let written = batch(&schema, &rows(&schema, 200));
         for format in Format::ALL {
@@ -152,7 +141,7 @@ fn texts_are_read_back_from_every_format() {
 #[test]
 fn templates_for_every_shape_and_one_for_all_hold_texts() {
     // More shapes than templates: most records share a template in which a text is a list.
-    let mut definition = definition();
+    let mut definition = Definition::with_applications();
     let of_ports = [Input::Vlan, Input::Vni, Input::MplsLabel];
     let further = of_ports.map(|input| Feature::new(input.name(), Op::First, Some(input)));
     definition.features.extend(further);
@@ -179,7 +168,7 @@ fn templates_for_every_shape_and_one_for_all_hold_texts() {
 #[test]
 fn control_characters_stay_within_their_line() {
     // Texts are cleaned where they come from. A writer that gets others writes no broken file.
-    let definition = definition();
+    let definition = Definition::with_applications();
     let schema = schema(&definition, false);
     let mut rows = rows(&schema, 3);
     let column = schema
@@ -208,7 +197,7 @@ fn control_characters_stay_within_their_line() {
 
 #[test]
 fn names_of_applications_are_sent_once_and_with_every_refresh() {
-    let definition = definition();
+    let definition = Definition::with_applications();
     let schema = schema(&definition, false);
     let options = options(&definition, false, false).wire;
     let mut encoder = encoder(Protocol::Ipfix, &schema, &options, "test").unwrap();
@@ -264,7 +253,7 @@ fn names_of_applications_are_sent_once_and_with_every_refresh() {
 
 #[test]
 fn netflow_leaves_texts_out_by_name() {
-    let definition = definition();
+    let definition = Definition::with_applications();
     let (schema, elements) = (
         schema(&definition, false),
         definition.elements(false, &ElementOptions::default()),
@@ -294,7 +283,7 @@ fn tshark(path: &std::path::Path, fields: &[&str]) -> Option<String> {
 
 #[test]
 fn tshark_reads_applications_and_their_names() {
-    let definition = definition();
+    let definition = Definition::with_applications();
     let schema = schema(&definition, false);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.ipfix");

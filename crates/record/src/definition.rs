@@ -190,6 +190,20 @@ pub struct Definition {
     pub features: Vec<Feature>,
 }
 
+impl Definition {
+    /// The default definition with everything that inspection finds, and the Community ID, each
+    /// called after its input or op.
+    #[must_use]
+    pub fn with_applications() -> Self {
+        let mut definition = Self::default();
+        let inspected = Input::INSPECTED.into_iter();
+        let inspected = inspected.map(|of| Feature::new(of.name(), Op::Last, Some(of)));
+        let id = Feature::new(Op::CommunityId.name(), Op::CommunityId, None);
+        definition.features.extend(inspected.chain([id]));
+        definition
+    }
+}
+
 impl Default for Definition {
     /// The 5-tuple and the features that flow tools expect (`docs/definition.md`).
     fn default() -> Self {

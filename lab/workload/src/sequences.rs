@@ -284,7 +284,7 @@ fn input_values(packet: &Packet, random: &mut Random) -> InputValues {
 /// Inputs that a packet may lack, with their widths in bits. Flags are those of the packet.
 fn optional_inputs() -> impl Iterator<Item = (Input, u8)> {
     let is_drawn = |input: &Input| {
-        let is_derived = InputSet::DERIVED.contains(*input);
+        let is_derived = InputSet::DERIVED.contains(*input) || input.is_inspected();
         !input.is_always_present() && !is_derived && *input != Input::TcpFlags
     };
     let inputs = Input::ALL.into_iter().filter(is_drawn);
