@@ -22,7 +22,7 @@ LAB_FEATURES = $(if $(LEFT_OUT),,--features turboflow-lab/kernel)
 # DPDK runs the P4 program on this machine. CI may not leave it out, either.
 DPDK_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell pkg-config --exists libdpdk && echo here)),--features turboflow-swx/dpdk)
 # nDPI names applications. Versions before 4.2 are not read. CI may not leave it out, either.
-DPI_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell pkg-config --exists 'libndpi >= 4.2' && echo here)),--features turboflow-inspect/dpi)
+DPI_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell pkg-config --exists 'libndpi >= 4.2' && echo here)),--features turboflow/dpi)
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TURBOFLOW := $(TARGET)/release/turboflow
@@ -45,7 +45,7 @@ test: set-up test-tools ## All tests: units, properties, goldens, real captures,
 
 build: set-up ## The turboflow program, optimised: target/release/turboflow, with turboflow-swx where libdpdk-dev is
 	@test -e $(TURBOFLOW) || echo "make: building the program, 2 to 3 minutes on two processors the first time" >&2
-	cargo build --release --package turboflow $(FEATURES) $(if $(DPDK_FEATURES),--package turboflow-swx $(DPDK_FEATURES))
+	cargo build --release --package turboflow $(FEATURES) $(DPI_FEATURES) $(if $(DPDK_FEATURES),--package turboflow-swx $(DPDK_FEATURES))
 	@$(SAY_LEFT_OUT)
 
 deb: build ## A Debian package: target/turboflow_VERSION_ARCH.deb
@@ -122,7 +122,7 @@ lab: set-up
 # In one command, so that what both stand on is compiled once: alone, each has its own set of features.
 .PHONY: program-and-lab
 program-and-lab: set-up
-	cargo build --release --package turboflow --package turboflow-lab $(FEATURES) $(LAB_FEATURES)
+	cargo build --release --package turboflow --package turboflow-lab $(FEATURES) $(DPI_FEATURES) $(LAB_FEATURES)
 
 # About 300 K flows that come and go, with the skew and packet trains of an Internet link, 64 captured bytes a packet.
 $(BENCH_CAPTURE): | build
