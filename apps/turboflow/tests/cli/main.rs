@@ -2,6 +2,7 @@
 //! The program, run from the outside as users do.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
+mod applications;
 mod bad_input;
 mod cases;
 mod collectors;
