@@ -7,8 +7,9 @@
 //! the machine matters little; the least of several runs is told.
 
 use std::collections::HashMap;
-use turboflow_capture::CaptureFile;
+use std::path::Path;
 
+use turboflow_capture::CaptureFile;
 use turboflow_inspect::{
     Facts, FlowKey, InspectConfig, InspectCounters, Inspection, Inspector, NdpiInspector,
     PacketLimits, Progress, Sight,

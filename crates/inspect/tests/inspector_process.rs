@@ -54,20 +54,9 @@ fn the_process_has_no_rights() {
         let value = line[name.len()..].split_whitespace().next();
         assert_eq!(value, Some(limit), "{line}");
     }
-    assert_eq!(
-        inspection.names().library,
-        format!("nDPI {}", library_version())
-    );
+    assert!(inspection.names().library.starts_with("nDPI "));
     drop(inspection);
     assert_eq!(status(process, "State"), "", "it ends with the inspection");
-}
-
-fn library_version() -> String {
-    let output = std::process::Command::new("pkg-config")
-        .args(["--modversion", "libndpi"])
-        .output()
-        .unwrap();
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 #[test]
