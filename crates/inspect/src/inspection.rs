@@ -90,7 +90,7 @@ impl<T: TextSink> Inspection<T> {
         }
         let program = match &config.program {
             Some(program) => program.clone(),
-            None => std::env::current_exe().map_err(InspectError::Start)?,
+            None => own_program().map_err(InspectError::Start)?,
         };
         let mut inspection = Self {
             admissions: Admissions::new(&config),
@@ -465,6 +465,15 @@ impl Link {
     /// Bytes that were not sent.
     fn waiting(&self) -> usize {
         self.queue.len() - self.sent
+    }
+}
+
+/// This program. On Linux it is the one that runs, even if an upgrade has replaced its file: another
+/// version may speak differently.
+fn own_program() -> io::Result<PathBuf> {
+    match cfg!(target_os = "linux") {
+        true => Ok("/proc/self/exe".into()),
+        false => std::env::current_exe(),
     }
 }
 
