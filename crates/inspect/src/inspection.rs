@@ -183,6 +183,10 @@ impl<T: TextSink> Inspection<T> {
             return;
         }
         order.write(&mut self.link.queue);
+        if self.link.taps == self.link.done {
+            // It had nothing to do until now.
+            self.link.alive_ns = now_ns;
+        }
         self.link.taps += 1;
         if self.link.waiting() >= SEND_BYTES {
             self.poll(now_ns);
@@ -468,8 +472,8 @@ impl Link {
     }
 }
 
-/// This program. On Linux it is the one that runs, even if an upgrade has replaced its file: another
-/// version may speak differently.
+/// This program. On Linux it is the one that runs, even if an upgrade has replaced its file:
+/// another version may speak differently.
 fn own_program() -> io::Result<PathBuf> {
     match cfg!(target_os = "linux") {
         true => Ok("/proc/self/exe".into()),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The process: its rights, its ends, its memory, and the same answers every time.
 
+use rustix::process::{Pid, Signal, kill_process};
 use turboflow_inspect::{InspectConfig, InspectError, Inspection, PacketLimits};
 use turboflow_packet::ParserConfig;
 use turboflow_testing::{Need, captures_folder, is_missing, until};
@@ -15,9 +16,9 @@ fn status(process: u32, name: &str) -> String {
     found.map_or_else(String::new, |(_, value)| value.trim().to_owned())
 }
 
-fn kill(process: u32) {
-    let process = rustix::process::Pid::from_raw(process.try_into().unwrap()).unwrap();
-    rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+fn signal(process: u32, signal: Signal) {
+    let process = Pid::from_raw(process.try_into().unwrap()).unwrap();
+    kill_process(process, signal).unwrap();
 }
 
 #[test]
@@ -144,7 +145,7 @@ fn a_process_that_is_killed_is_started_again_and_costs_names_alone() {
             inspection.counters().packets_inspected >= done + 100
         });
         if killed < KILLS {
-            kill(process);
+            signal(process, Signal::KILL);
             killed += 1;
             until("its end is seen", || {
                 inspection.poll(now_ns);
@@ -158,6 +159,52 @@ fn a_process_that_is_killed_is_started_again_and_costs_names_alone() {
     let sum = counters.packets_inspected + counters.packets_late + counters.taps_lost;
     assert_eq!(sum, offered, "{counters:?}");
     assert!(counters.packets_inspected >= KILLS * 100, "{counters:?}");
+}
+
+#[test]
+fn a_process_that_hangs_costs_names_and_is_started_again() {
+    if is_missing(&[LIBRARY]) {
+        return;
+    }
+    let texts = Texts::default();
+    let live = InspectConfig {
+        is_lossless: false,
+        queue_bytes: 1 << 20,
+        ..config()
+    };
+    let mut inspection = Inspection::start(live, &texts).unwrap();
+    let process = inspection.process_id().unwrap();
+    signal(process, Signal::STOP);
+    // More than the queue and the socket hold, within a second.
+    let mut now_ns = 1_000_000_000_000;
+    let payload = [7; 1400];
+    for flow in 0..10_000 {
+        let (packet, datagram) = udp((flow, 9), &payload, now_ns);
+        inspection.offer(&packet, || Some(&datagram));
+        now_ns += 100_000;
+    }
+    inspection.poll(now_ns);
+    let lost = inspection.counters().taps_lost;
+    assert!((5_000..10_000).contains(&lost), "{lost}");
+    // It goes on in time.
+    signal(process, Signal::CONT);
+    until("it has caught up", || {
+        inspection.poll(now_ns);
+        let counters = inspection.counters();
+        counters.packets_inspected + counters.taps_lost == 10_000
+    });
+    assert_eq!(inspection.process_id(), Some(process));
+    // It does not.
+    signal(process, Signal::STOP);
+    let (packet, datagram) = udp((1, 10), &payload, now_ns);
+    inspection.offer(&packet, || Some(&datagram));
+    inspection.poll(now_ns + 9_000_000_000);
+    assert_eq!(inspection.process_id(), Some(process));
+    inspection.poll(now_ns + 11_000_000_000);
+    inspection.poll(now_ns + 12_000_000_000);
+    assert_ne!(inspection.process_id(), Some(process));
+    let counters = inspection.counters();
+    assert_eq!((counters.restarts, counters.taps_lost), (1, lost + 1));
 }
 
 #[test]

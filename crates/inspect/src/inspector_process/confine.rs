@@ -56,8 +56,8 @@ mod linux {
         let lost = lose_rights();
         set_no_new_privs(true)?;
         let is_filtered = system_calls::allow_few()?;
-        // A service may forbid to change users and capabilities. Without system calls they are worth
-        // nothing.
+        // A service may forbid to change users and capabilities. Without system calls they are
+        // worth nothing.
         if is_filtered { Ok(()) } else { lost }
     }
 
