@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use turboflow_record::{ApplicationNames, Packet};
+use turboflow_record::{ApplicationNames, FiveTuple, Packet};
 
 use crate::admission::{Admissions, Want};
 use crate::inspector_process::{Child, Received};
@@ -121,6 +121,13 @@ impl<T: TextSink> Inspection<T> {
     #[must_use]
     pub fn verdicts(&self) -> Arc<Verdicts> {
         Arc::clone(&self.verdicts)
+    }
+
+    /// What is known about the flow of a record whose last packet was then. Threads that write many
+    /// records lock [`Inspection::verdicts`] once a batch.
+    #[must_use]
+    pub fn verdict(&self, tuple: &FiveTuple, last_ns: u64) -> Option<Verdict> {
+        self.verdicts.lock().get(tuple, last_ns).copied()
     }
 
     /// The number of the process, if there is one.

@@ -214,12 +214,7 @@ fn a_flood_of_random_flows_stays_within_its_memory() {
         return;
     }
     let texts = Texts::default();
-    let config = InspectConfig {
-        max_flows: 16_384,
-        memory_bytes: 256 << 20,
-        ..config()
-    };
-    let mut inspection = Inspection::start(config, &texts).unwrap();
+    let mut inspection = Inspection::start(config(), &texts).unwrap();
     let process = inspection.process_id().unwrap();
     let mut random = 1u64;
     let mut now_ns = 0;
@@ -244,7 +239,7 @@ fn a_flood_of_random_flows_stays_within_its_memory() {
         .parse()
         .unwrap();
     println!("peak of {peak} kB, resident {}", status(process, "VmHWM"));
-    assert!(peak * 1024 <= 256 << 20);
+    assert!(peak * 1024 <= config().memory_bytes);
     inspection.finish(now_ns);
     let counters = inspection.counters();
     assert_eq!(counters.packets_inspected, FLOWS, "{counters:?}");
@@ -280,8 +275,7 @@ fn limits_of_packets_hold() {
     assert_eq!((counters.packets_inspected, counters.taps), (5, 5));
     assert_eq!(counters.inspections_gave_up, 1);
     let (packet, _) = udp((50_000, 50_001), b"", 101);
-    let verdicts = inspection.verdicts();
-    let verdict = verdicts.lock().get(&packet.tuple, 101).copied().unwrap();
+    let verdict = inspection.verdict(&packet.tuple, 101).unwrap();
     assert_eq!(names.applications[0].1, "Unknown");
     assert_eq!(verdict.application, 0);
 }
