@@ -365,3 +365,140 @@ fn begins_anew(admission: &Admission, packet: &Packet, was_silent: bool) -> bool
     }
     packet.tcp_flags & (TCP_SYN | TCP_ACK) == TCP_SYN && (admission.has_ended || was_silent)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+    use turboflow_record::FiveTuple;
+
+    fn packet(port: u16, protocol: u8, tcp_flags: u16, time_s: u64) -> Packet {
+        let [a, b] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(IpAddr::from);
+        Packet {
+            tuple: FiveTuple::new(a, b, port, 443, protocol),
+            timestamp_ns: time_s * 1_000_000_000,
+            ip_length_bytes: 40,
+            frame_length_bytes: 54,
+            tcp_flags,
+            ttl: 64,
+            tos: 0,
+            is_echo_reply: false,
+        }
+    }
+
+    fn admissions(max_flows: usize) -> Admissions {
+        Admissions::new(&InspectConfig {
+            max_flows,
+            packets: PacketLimits {
+                tcp: 3,
+                udp: 2,
+                other: 1,
+            },
+            ..InspectConfig::default()
+        })
+    }
+
+    /// The number of the inspection that a packet belongs to, and whether it is the last.
+    fn number(admissions: &mut Admissions, packet: &Packet) -> Option<(u64, bool)> {
+        match admissions.want(packet, true, || true) {
+            Want::Yes(wanted) => Some((wanted.id.number, wanted.is_last)),
+            Want::No | Want::Pressed => None,
+        }
+    }
+
+    #[test]
+    fn packets_are_wanted_up_to_the_limit_of_their_protocol() {
+        let mut admissions = admissions(100);
+        for (protocol, limit) in [(TCP, 3), (UDP, 2), (47, 1)] {
+            let wanted: Vec<bool> = (0..5)
+                .filter_map(|_| number(&mut admissions, &packet(1, protocol, 0, 0)))
+                .map(|(_, is_last)| is_last)
+                .collect();
+            let mut expected = vec![false; limit];
+            expected[limit - 1] = true;
+            assert_eq!(wanted, expected);
+        }
+        assert_eq!(admissions.ends.opened, 3);
+    }
+
+    #[test]
+    fn a_packet_without_content_begins_nothing() {
+        let mut admissions = admissions(100);
+        let want = admissions.want(&packet(1, UDP, 0, 0), true, || false);
+        assert_eq!((want, admissions.ends.opened), (Want::No, 0));
+    }
+
+    #[test]
+    fn a_syn_behind_the_end_and_a_packet_behind_a_silence_begin_anew() {
+        let mut admissions = admissions(100);
+        let syn = |time| packet(1, TCP, TCP_SYN, time);
+        assert_eq!(number(&mut admissions, &syn(0)), Some((1, false)));
+        // Sent again.
+        assert_eq!(number(&mut admissions, &syn(1)), Some((1, false)));
+        assert_eq!(
+            number(&mut admissions, &packet(1, TCP, TCP_FIN, 2)),
+            Some((1, true))
+        );
+        assert_eq!(number(&mut admissions, &syn(3)), Some((2, false)));
+        assert_eq!(admissions.to_forget.len(), 1);
+        // A connection may be silent for long, and a flow without connections is a new one then.
+        assert_eq!(
+            number(&mut admissions, &packet(1, TCP, 0, 500)),
+            Some((2, false))
+        );
+        assert_eq!(number(&mut admissions, &syn(900)), Some((3, false)));
+        assert_eq!(
+            number(&mut admissions, &packet(2, UDP, 0, 900)),
+            Some((4, false))
+        );
+        assert_eq!(
+            number(&mut admissions, &packet(2, UDP, 0, 1000)),
+            Some((5, false))
+        );
+        assert_eq!(admissions.to_forget.len(), 2);
+        assert_eq!(admissions.ends.dropped, 3);
+    }
+
+    #[test]
+    fn the_oldest_leave_and_are_counted() {
+        let mut admissions = admissions(4);
+        for port in 1..=4 {
+            number(&mut admissions, &packet(port, UDP, 0, 0));
+        }
+        let fifth = packet(5, UDP, 0, 0);
+        assert_eq!(admissions.want(&fifth, false, || true), Want::Pressed);
+        assert!(number(&mut admissions, &fifth).is_some());
+        let closed: Vec<u64> = admissions.to_close.iter().map(|id| id.number).collect();
+        assert_eq!((closed, admissions.ends.dropped), (vec![1], 1));
+        // What it had is known; no further packet of it is wanted.
+        assert_eq!(number(&mut admissions, &packet(1, UDP, 0, 0)), None);
+        admissions.end_all(false);
+        let ends = admissions.ends;
+        assert_eq!(ends.opened, ends.dropped + ends.decided + ends.gave_up);
+    }
+
+    #[test]
+    fn answers_of_another_inspection_change_nothing() {
+        let mut admissions = admissions(4);
+        let Want::Yes(wanted) = admissions.want(&packet(1, UDP, 0, 0), true, || true) else {
+            panic!("it is the first");
+        };
+        let stale = InspectionId {
+            number: 77,
+            ..wanted.id
+        };
+        let beyond = InspectionId {
+            spot: u32::MAX,
+            ..wanted.id
+        };
+        for id in [stale, beyond] {
+            admissions.told(id, Progress::Complete, Confidence::Payload);
+            admissions.dropped(id);
+            assert_eq!(admissions.flow_of(id), None);
+        }
+        assert_eq!(admissions.open_ids().count(), 1);
+        admissions.told(wanted.id, Progress::Complete, Confidence::Payload);
+        admissions.told(wanted.id, Progress::Complete, Confidence::Payload);
+        assert_eq!((admissions.ends.decided, admissions.open), (1, 0));
+    }
+}

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use turboflow_record::{ApplicationNames, Packet};
+use turboflow_record::{ApplicationNames, FiveTuple, Packet};
 
 use crate::admission::{Admissions, Want};
 use crate::inspector_process::{Child, Received};
@@ -90,7 +90,7 @@ impl<T: TextSink> Inspection<T> {
         }
         let program = match &config.program {
             Some(program) => program.clone(),
-            None => std::env::current_exe().map_err(InspectError::Start)?,
+            None => own_program().map_err(InspectError::Start)?,
         };
         let mut inspection = Self {
             admissions: Admissions::new(&config),
@@ -121,6 +121,13 @@ impl<T: TextSink> Inspection<T> {
     #[must_use]
     pub fn verdicts(&self) -> Arc<Verdicts> {
         Arc::clone(&self.verdicts)
+    }
+
+    /// What is known about the flow of a record whose last packet was then. Threads that write many
+    /// records lock [`Inspection::verdicts`] once a batch.
+    #[must_use]
+    pub fn verdict(&self, tuple: &FiveTuple, last_ns: u64) -> Option<Verdict> {
+        self.verdicts.lock().get(tuple, last_ns).copied()
     }
 
     /// The number of the process, if there is one.
@@ -183,6 +190,10 @@ impl<T: TextSink> Inspection<T> {
             return;
         }
         order.write(&mut self.link.queue);
+        if self.link.taps == self.link.done {
+            // It had nothing to do until now.
+            self.link.alive_ns = now_ns;
+        }
         self.link.taps += 1;
         if self.link.waiting() >= SEND_BYTES {
             self.poll(now_ns);
@@ -465,6 +476,15 @@ impl Link {
     /// Bytes that were not sent.
     fn waiting(&self) -> usize {
         self.queue.len() - self.sent
+    }
+}
+
+/// This program. On Linux it is the one that runs, even if an upgrade has replaced its file:
+/// another version may speak differently.
+fn own_program() -> io::Result<PathBuf> {
+    match cfg!(target_os = "linux") {
+        true => Ok("/proc/self/exe".into()),
+        false => std::env::current_exe(),
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Sight<'a> {
     pub is_reversed: bool,
 }
 
-/// The texts that an inspection can find, in the order of [`Facts::texts`].
+/// The texts that an inspection can find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Text {
     /// Server name of TLS or QUIC.

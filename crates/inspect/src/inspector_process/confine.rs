@@ -53,6 +53,15 @@ mod linux {
     const OVERFLOW: u32 = 65_534;
 
     pub(super) fn seal() -> io::Result<()> {
+        let lost = lose_rights();
+        set_no_new_privs(true)?;
+        let is_filtered = system_calls::allow_few()?;
+        // A service may forbid to change users and capabilities. Without system calls they are
+        // worth nothing.
+        if is_filtered { Ok(()) } else { lost }
+    }
+
+    fn lose_rights() -> io::Result<()> {
         if getuid().is_root() {
             let (user, group) = (Uid::from_raw(OVERFLOW), Gid::from_raw(OVERFLOW));
             set_thread_groups(&[])?;
@@ -64,9 +73,7 @@ mod linux {
             permitted: CapabilitySet::empty(),
             inheritable: CapabilitySet::empty(),
         };
-        set_capabilities(None, none)?;
-        set_no_new_privs(true)?;
-        system_calls::allow_few()
+        Ok(set_capabilities(None, none)?)
     }
 
     #[cfg(any(
@@ -117,9 +124,15 @@ mod linux {
         const PROTECTING: [(i64, u8); 2] = [(libc::SYS_mmap, 2), (libc::SYS_mprotect, 2)];
 
         /// Everything else fails with "not permitted".
-        pub(super) fn allow_few() -> io::Result<()> {
+        pub(super) fn allow_few() -> io::Result<bool> {
             let program = program().map_err(io::Error::other)?;
-            apply_filter(&program).map_err(io::Error::other)
+            apply_filter(&program).map_err(|error| {
+                let mend = "a service has to allow `seccomp` in its SystemCallFilter";
+                io::Error::other(format!(
+                    "its system calls cannot be limited ({error}): {mend}"
+                ))
+            })?;
+            Ok(true)
         }
 
         fn program() -> Result<BpfProgram, seccompiler::BackendError> {
@@ -152,8 +165,8 @@ mod linux {
     )))]
     mod system_calls {
         /// Without a filter for this processor: the other limits hold.
-        pub(super) fn allow_few() -> std::io::Result<()> {
-            Ok(())
+        pub(super) fn allow_few() -> std::io::Result<bool> {
+            Ok(false)
         }
     }
 }

@@ -8,6 +8,8 @@ mod bytes;
 mod fingerprint;
 mod hello;
 mod segment;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 pub use fingerprint::{ja3, ja3_text, ja4};
