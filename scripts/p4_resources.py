@@ -11,11 +11,13 @@ machine.
 """
 
 import argparse
+import hashlib
 import json
 import pathlib
 import re
 import sys
 
+SOURCES = pathlib.Path(__file__).parent.parent / "engines/p4/p4"
 STAGES = {"tofino": 12, "tofino2": 20}
 ARCHITECTURES = {"tofino": "tna", "tofino2": "t2na"}
 # Columns of mau.resources.log: name in the report, and how many a stage has.
@@ -69,6 +71,20 @@ def stage_rows(log: str) -> tuple[dict[str, int], int]:
     return totals, used
 
 
+def sources_sha256(record: str) -> str:
+    """What the sources of a program were: SHA-256 of a line `PATH SHA256` for each, sorted."""
+    paths = [
+        *SOURCES.glob("tna/*.p4"),
+        *SOURCES.glob("shared/*.p4"),
+        SOURCES / f"shared/records/{record}/record.p4",
+    ]
+    lines = (
+        f"{path.relative_to(SOURCES)} {hashlib.sha256(path.read_bytes()).hexdigest()}\n"
+        for path in paths
+    )
+    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
+
+
 def share(part: int, whole: int) -> float:
     """Percent, as the tables of the paper have it."""
     return round(100 * part / whole, 2)
@@ -99,6 +115,7 @@ def read(name: str, folder: pathlib.Path) -> dict:
                 f"{program}.p4",
             ]
         ),
+        "sources_sha256": sources_sha256(record),
         "stages": {"used": used, "of": STAGES[target]},
     }
     for column, (key, stage) in RESOURCES.items():

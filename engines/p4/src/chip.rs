@@ -4,7 +4,7 @@
 //! Its clock has 48 bits, and cannot be set. Times in a record are the lower 32 of them. The report
 //! has all 48 bits of the moment when the record left, which was less than 2^32 ns later.
 
-use crate::record::P4Record;
+use crate::record::{P4Op, P4Record};
 use crate::report::Record;
 
 /// Bits of the chip's clock.
@@ -74,10 +74,66 @@ impl ChipClock {
     }
 }
 
+/// Copies of frames that did not come to the table. A chip says how many are under way: those that
+/// were lost are so for ever.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copies {
+    /// The fewest since [`Copies::settle`].
+    fewest: Option<u32>,
+    /// The fewest before that: lost already.
+    lost_before: Option<u32>,
+}
+
+impl Copies {
+    const NONE: Self = Self {
+        fewest: None,
+        lost_before: None,
+    };
+
+    /// So many are under way.
+    pub(crate) fn take(&mut self, under_way: u32) {
+        // The number goes around at its end.
+        let is_fewer = |fewest: u32| under_way.wrapping_sub(fewest).cast_signed() < 0;
+        if self.fewest.is_none_or(is_fewer) {
+            self.fewest = Some(under_way);
+        }
+    }
+
+    /// Those that never came count from now on.
+    pub(crate) fn begin(&mut self) {
+        self.lost_before = self.fewest.take();
+    }
+
+    /// Those that are under way now may come. From the answers that follow it is known which do not.
+    pub(crate) const fn settle(&mut self) {
+        self.fewest = None;
+    }
+
+    /// Copies that were lost.
+    pub(crate) fn lost(&self) -> u64 {
+        match (self.lost_before, self.fewest) {
+            (Some(before), Some(now)) => {
+                let lost = now.wrapping_sub(before).cast_signed();
+                lost.max(0).unsigned_abs().into()
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// The words of a record.
+pub(crate) struct WideRecord<'a> {
+    /// As words of 64 bits, for [`P4Record::append`].
+    pub(crate) words: &'a [u8],
+    /// Whether times and sums are known from the chip's words.
+    pub(crate) is_known: bool,
+}
+
 /// What is known of a chip.
 #[derive(Debug)]
 pub(crate) struct Chip {
     pub(crate) clock: ChipClock,
+    pub(crate) copies: Copies,
     /// No record in the table is older, on the chip's clock. Unknown at first.
     pub(crate) oldest_ns: Option<u64>,
     /// The words of one record, as words of 64 bits.
@@ -88,20 +144,24 @@ impl Chip {
     pub(crate) const fn new(clock: ChipClock) -> Self {
         Self {
             clock,
+            copies: Copies::NONE,
             oldest_ns: None,
             wide: Vec::new(),
         }
     }
 
     /// Whether a record may be older than 32 bits tell, because the table was not swept in time.
-    pub(crate) fn is_outdated(&self, record: &Record<'_>) -> bool {
+    fn is_outdated(&self, record: &Record<'_>) -> bool {
         self.oldest_ns
             .is_some_and(|oldest_ns| between(oldest_ns, record.now_ns) >= MOST_AGE_NS)
     }
 
-    /// The words of a record as words of 64 bits, for [`P4Record::append`], if it is one of this
-    /// layout.
-    pub(crate) fn widen(&mut self, layout: &P4Record, record: &Record<'_>) -> Option<&[u8]> {
+    /// The words of a record with 64 bits, if it is one of this layout.
+    pub(crate) fn widen(
+        &mut self,
+        layout: &P4Record,
+        record: &Record<'_>,
+    ) -> Option<WideRecord<'_>> {
         let address_words = match record.family {
             4 => 1,
             6 => 4,
@@ -117,6 +177,12 @@ impl Chip {
         if folds.len() != 1 + layout.features().len() {
             return None;
         }
+        // A sum that has reached its end stays there.
+        let is_full = |word: &[u8; 4]| *word == [u8::MAX; 4];
+        let mut sums = layout.features().iter().zip(&folds[1..]);
+        let has_full_sum =
+            is_full(octets) || sums.any(|(feature, word)| feature.op == P4Op::Sum && is_full(word));
+        let is_known = !has_full_sum && !self.is_outdated(record);
         let wide = &mut self.wide;
         wide.clear();
         for address in [source, destination] {
@@ -136,13 +202,20 @@ impl Chip {
         for fold in folds {
             wide.extend(number(fold).to_be_bytes());
         }
-        Some(wide)
+        Some(WideRecord {
+            words: wide,
+            is_known,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use turboflow_merge::Layout;
+    use turboflow_record::Definition;
+
     use super::*;
+    use crate::report::Cause;
 
     #[test]
     fn the_clock_runs_over_the_end_of_its_bits() {
@@ -157,6 +230,57 @@ mod tests {
         assert_eq!(clock.wall_ns(end_ns - 10), 5_000);
         assert_eq!(clock.cell_start_ns(4), 4);
         assert!(!clock.read(end_ns - 2_000_000_000));
+    }
+
+    #[test]
+    fn copies_that_never_come_are_lost() {
+        let lost = |before: &[u32], late: &[u32]| {
+            let mut copies = Copies::NONE;
+            before.iter().for_each(|under_way| copies.take(*under_way));
+            copies.begin();
+            copies.take(1_000_000);
+            copies.settle();
+            late.iter().for_each(|under_way| copies.take(*under_way));
+            copies.lost()
+        };
+        assert_eq!(lost(&[3, 0, 2], &[7, 0, 5]), 0);
+        assert_eq!(lost(&[3, 2, 9], &[7, 4, 5]), 2);
+        assert_eq!(lost(&[u32::MAX, 4], &[3, 1, 5]), 2);
+        assert_eq!(lost(&[5], &[4]), 0);
+        assert_eq!(lost(&[], &[]), 0);
+    }
+
+    #[test]
+    fn a_sum_at_its_end_is_not_known() {
+        let definition =
+            Definition::parse(include_str!("../definitions/paper_eight.toml")).unwrap();
+        let layout = Layout::compile(&definition, false).unwrap();
+        let record = P4Record::behind_queue(&definition, &layout).unwrap();
+        let at = record
+            .features()
+            .iter()
+            .position(|feature| feature.op == P4Op::Sum);
+        let bytes_at = 4 * 5;
+        let sum_at = bytes_at + 4 * (4 + at.unwrap());
+        let mut chip = Chip::new(ChipClock::new(0));
+        let mut is_known = |full_at: Option<usize>| {
+            let mut words = vec![0; record.sizes_of_chip().v4_bytes];
+            if let Some(at) = full_at {
+                words[at..at + 4].fill(u8::MAX);
+            }
+            let record_of_chip = Record {
+                cause: Cause::Aged,
+                family: 4,
+                now_ns: 0,
+                words: &words,
+            };
+            chip.widen(&record, &record_of_chip).unwrap().is_known
+        };
+        assert!(is_known(None));
+        assert!(!is_known(Some(bytes_at)));
+        assert!(!is_known(Some(sum_at)));
+        // Another word may have any value.
+        assert!(is_known(Some(sum_at + 4)));
     }
 
     #[test]

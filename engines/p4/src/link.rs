@@ -168,7 +168,12 @@ impl Link {
     /// Sweeps every slot of a program that keeps no list.
     pub(crate) fn sweep_slots(&mut self, all: bool) -> Result<(), P4Error> {
         let flags = FLAG_SLOT | if all { FLAG_ALL } else { 0 };
-        let slots = 0..self.slots.saturating_mul(2).min(PLACES_OF_CHIP);
+        let tables = if self.last_status().has(Status::NO_V6) {
+            1
+        } else {
+            2
+        };
+        let slots = 0..self.slots.saturating_mul(tables).min(PLACES_OF_CHIP);
         self.sweep_places(slots.clone(), flags, 0)?;
         if all {
             // For commands that were lost, which is not known.

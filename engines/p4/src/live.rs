@@ -281,7 +281,21 @@ impl Live {
         self.settings.meters = false;
         self.link.configure(&self.settings)?;
         self.link.receiver.is_flushing = true;
-        self.link.sweep_all()
+        self.link.sweep_all()?;
+        self.find_lost_copies()
+    }
+
+    /// Of a chip whose frames come to the table as copies: how many do not. Its settings are set
+    /// once more, because that answer has a number, and shows whether the last reports came.
+    fn find_lost_copies(&mut self) -> Result<(), P4Error> {
+        let Some(chip) = self.link.receiver.chip_mut() else {
+            return Ok(());
+        };
+        chip.copies.settle();
+        for _ in 0..READINGS {
+            self.link.status(0)?;
+        }
+        self.link.configure(&self.settings).map(drop)
     }
 
     /// Nothing more comes: what has come is handed over, and what is missing is lost.

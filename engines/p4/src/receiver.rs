@@ -7,7 +7,7 @@ use turboflow_engine::{EngineCounters, MicroflowBatch};
 use turboflow_merge::Layout;
 use turboflow_packet::{Frame, LinkType};
 
-use crate::chip::{Chip, ChipClock};
+use crate::chip::{Chip, ChipClock, WideRecord};
 use crate::punted::{PuntedFrames, PuntedRecord};
 use crate::record::{KEY_BYTES, P4Record};
 use crate::report::{Body, Cause, Punted, Record, RecordSizes, Report, Reports, Status, Strange};
@@ -61,8 +61,8 @@ pub(crate) struct Receiver {
     punted_bytes: u64,
     /// What is missing in the records of a table that is empty.
     lost: Lost,
-    /// Records whose times are not known.
-    outdated: Lost,
+    /// Records whose times or sums are not known.
+    unknown: Lost,
     pub(crate) strange: StrangeFrames,
 }
 
@@ -99,13 +99,16 @@ impl Receiver {
             punted_frames: 0,
             punted_bytes: 0,
             lost: Lost::default(),
-            outdated: Lost::default(),
+            unknown: Lost::default(),
             strange: StrangeFrames::default(),
         }
     }
 
     /// The run begins: what came until now belongs to an earlier one.
     pub(crate) fn begin(&mut self) {
+        if let Some(chip) = &mut self.chip {
+            chip.copies.begin();
+        }
         let record = self.record.clone();
         *self = Self {
             sequence: self.sequence.restart(),
@@ -210,10 +213,21 @@ impl Receiver {
 
     fn take_report(&mut self, report: &Report<'_>) {
         self.reports += 1;
-        self.sequence.take(report.sequence);
+        if let Some(number) = report.sequence {
+            self.sequence.take(number);
+        }
         match report.body {
             Body::Record(record) => self.take_record(&record),
-            Body::Status { now_ns, bytes } => self.take_status(Status::read(now_ns, bytes)),
+            Body::Status {
+                now_ns,
+                copies,
+                bytes,
+            } => {
+                if let (Some(chip), Some(copies)) = (&mut self.chip, copies) {
+                    chip.copies.take(copies);
+                }
+                self.take_status(Status::read(now_ns, bytes));
+            }
             Body::Punted(mut punted) => {
                 self.punted_frames += 1;
                 self.punted_bytes += u64::from(punted.wire_length_bytes);
@@ -243,10 +257,11 @@ impl Receiver {
         let Some(mut chip) = self.chip.take() else {
             return self.take_words(record.cause, record.words);
         };
-        let is_outdated = chip.is_outdated(record);
         match chip.widen(&self.record, record) {
-            Some(words) if is_outdated => self.lose(words),
-            Some(words) => self.take_words(record.cause, words),
+            Some(WideRecord { words, is_known }) if is_known => {
+                self.take_words(record.cause, words);
+            }
+            Some(WideRecord { words, .. }) => self.lose(words),
             None => self.strange.malformed += 1,
         }
         self.chip = Some(chip);
@@ -270,12 +285,12 @@ impl Receiver {
         } += 1;
     }
 
-    /// Counts a record whose times are not known.
+    /// Counts a record whose times or sums are not known.
     fn lose(&mut self, words: &[u8]) {
         let [packets, bytes] = P4Record::packets_and_bytes(words);
-        self.outdated.records += 1;
-        self.outdated.packets = self.outdated.packets.saturating_add(packets);
-        self.outdated.bytes = self.outdated.bytes.saturating_add(bytes);
+        self.unknown.records += 1;
+        self.unknown.packets = self.unknown.packets.saturating_add(packets);
+        self.unknown.bytes = self.unknown.bytes.saturating_add(bytes);
     }
 
     /// Appends a record of these words. Returns its packets and bytes, if it is one.
@@ -340,21 +355,22 @@ impl Receiver {
     }
 
     /// A chip cannot be told to stop, and counts packets that are in its table when a run begins or
-    /// ends. So nothing is lost unless the numbers of reports have gaps; then what the counters say
-    /// is missing, a packet for each report at least.
+    /// ends. So nothing is lost unless the numbers of reports have gaps, or copies did not come to the
+    /// table; then what the counters say is missing, a packet for each of them at least.
     fn lost_of_chip(&self, status: &Status) -> Lost {
-        let outdated = self.outdated;
+        let unknown = self.unknown;
         let reports = self.sequence.lost();
-        if reports == 0 {
-            return outdated;
+        let copies = self.chip.as_ref().map_or(0, |chip| chip.copies.lost());
+        if reports + copies == 0 {
+            return unknown;
         }
         let packets = status.packets.saturating_sub(self.packets_in_records);
         let bytes = status.bytes.saturating_sub(self.bytes_in_records);
-        let records = reports.saturating_add(outdated.records);
+        let records = reports.saturating_add(unknown.records);
         Lost {
             records,
-            packets: packets.max(records),
-            bytes: bytes.max(outdated.bytes),
+            packets: packets.max(records.saturating_add(copies)),
+            bytes: bytes.max(unknown.bytes),
             frames: 0,
         }
     }

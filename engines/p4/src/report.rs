@@ -6,6 +6,7 @@ use crate::lane::{ETHER_TYPE, LANE_BYTES, OUTER_BYTES};
 const VERSION: u8 = 0xf1;
 const HAS_TRAILER: u8 = 1;
 const HAS_LANE: u8 = 2;
+const COUNTS_COPIES: u8 = 4;
 const REPORT_BYTES: usize = 16;
 const STATUS_BYTES: usize = 88;
 
@@ -20,8 +21,8 @@ pub(crate) enum Cause {
 /// A report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report<'a> {
-    /// Reports before this one.
-    pub(crate) sequence: u32,
+    /// Reports before this one. Some answers have none.
+    pub(crate) sequence: Option<u32>,
     pub(crate) body: Body<'a>,
 }
 
@@ -33,6 +34,9 @@ pub(crate) enum Body<'a> {
     /// The program's time, and the other counters as they came.
     Status {
         now_ns: u64,
+        /// Copies of frames that are under way to the table, or were lost: where it says so instead
+        /// of a number.
+        copies: Option<u32>,
         bytes: &'a [u8],
     },
     Punted(Punted<'a>),
@@ -97,8 +101,10 @@ impl Status {
     /// The program takes frames by the lane.
     pub(crate) const REPLAY: u16 = 2;
     /// The program has counters of 32 bits, a clock of 48 that cannot be set, and cannot be told to
-    /// stop.
+    /// stop. Sums in its records stay at `u32::MAX` once they have reached it.
     pub(crate) const WRAPS: u16 = 4;
+    /// The program has one table, for IPv4.
+    pub(crate) const NO_V6: u16 = 8;
 
     /// Reads the counters of an answer: 88 bytes.
     pub(crate) fn read(now_ns: u64, bytes: &[u8]) -> Self {
@@ -195,7 +201,7 @@ impl<'a> Reports<'a> {
         let (words, rest) = rest.split_at_checked(record_bytes).ok_or(Strange::Cut)?;
         self.rest = behind(rest, flags);
         Ok(Report {
-            sequence: u32_at(header, 4),
+            sequence: Some(u32_at(header, 4)),
             body: Body::Record(Record {
                 cause,
                 family,
@@ -213,10 +219,16 @@ impl<'a> Reports<'a> {
     ) -> Result<Report<'a>, Strange> {
         let (bytes, rest) = rest.split_at_checked(STATUS_BYTES).ok_or(Strange::Cut)?;
         self.rest = behind(rest, flags);
+        let number = u32_at(header, 4);
+        let (sequence, copies) = match flags & COUNTS_COPIES {
+            0 => (Some(number), None),
+            _ => (None, Some(number)),
+        };
         Ok(Report {
-            sequence: u32_at(header, 4),
+            sequence,
             body: Body::Status {
                 now_ns: u64_at(header, 8),
+                copies,
                 bytes,
             },
         })
@@ -244,7 +256,7 @@ impl<'a> Reports<'a> {
             }
         };
         Ok(Report {
-            sequence: u32_at(header, 4),
+            sequence: Some(u32_at(header, 4)),
             body: Body::Punted(punted),
         })
     }

@@ -42,7 +42,10 @@ fn manifest() -> Manifest {
 }
 
 fn sha256(path: &Path) -> String {
-    let bytes = std::fs::read(path).unwrap_or_default();
+    sha256_of(&std::fs::read(path).unwrap_or_default())
+}
+
+fn sha256_of(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
         .fold(String::new(), |mut hex, byte| {
@@ -151,6 +154,65 @@ fn programs_are_compiled_from_these_sources() {
         let mut known = manifest.artefact.iter();
         let is_known = known.any(|known| known.artefact == *artefact);
         assert!(is_known, "there is no {artefact}");
+    }
+}
+
+/// A program in the report on the Tofino.
+#[derive(Deserialize)]
+struct OnChip {
+    record: String,
+    target: String,
+    options: Vec<String>,
+    sources_sha256: String,
+}
+
+#[derive(Deserialize)]
+struct ChipReport {
+    program: Vec<OnChip>,
+}
+
+/// The SHA-256 of a line `PATH SHA256` for each source of a program for the Tofino, sorted.
+fn sources_on_chip(record: &str) -> String {
+    let mut lines = vec![];
+    for folder in ["tna", "shared"] {
+        for entry in std::fs::read_dir(here("p4").join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|ends| ends == "p4") {
+                let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+                lines.push(format!("{folder}/{name} {}\n", sha256(&path)));
+            }
+        }
+    }
+    let record = format!("shared/records/{record}/record.p4");
+    lines.push(format!("{record} {}\n", sha256(&here("p4").join(&record))));
+    lines.sort();
+    sha256_of(lines.concat().as_bytes())
+}
+
+#[test]
+fn the_report_on_the_tofino_is_of_these_sources() {
+    let text = std::fs::read_to_string(here("compiled/tofino/resources.toml")).unwrap();
+    let report: ChipReport = toml::from_str(&text).unwrap();
+    for program in &report.program {
+        let OnChip {
+            record,
+            target,
+            options,
+            ..
+        } = program;
+        assert_eq!(
+            program.sources_sha256,
+            sources_on_chip(record),
+            "{target}, {record}, {options:?}: compile it with the command in \
+             compiled/tofino/resources.toml, then run scripts/p4_resources.py"
+        );
+    }
+    for (record, wanted) in [("paper_four", 2), ("paper_eight", 2), ("default", 4)] {
+        let of_record = |program: &&OnChip| program.record == record;
+        assert!(
+            report.program.iter().filter(of_record).count() >= wanted,
+            "{record}"
+        );
     }
 }
 

@@ -74,13 +74,15 @@ const bit<8> CAUSE_PUNTED = 5;    // a frame that the parser does not understand
 const bit<8> REPORT_HAS_TRAILER = 1;
 // PUNTED: the lane header of the frame precedes it.
 const bit<8> REPORT_HAS_LANE = 2;
+// STATUS: `sequence` is how many copies of frames are under way to the table, or were lost.
+const bit<8> REPORT_COUNTS_COPIES = 4;
 
 header report_t {
     bit<8> version;
     bit<8> cause;
     bit<8> flags;
     bit<8> family;    // 4 or 6, where the words of records have 32 bits
-    bit<32> sequence; // number of reports before this one
+    bit<32> sequence; // number of reports before this one; see REPORT_COUNTS_COPIES
     bit<64> now_ns;   // the pipeline's time, with its offset
 }
 
@@ -106,8 +108,11 @@ header status_t {
 const bit<16> ABILITY_LISTS = 1;
 // It takes frames by the lane.
 const bit<16> ABILITY_REPLAY = 2;
-// Its counters have 32 bits and begin anew at 2^32; those it does not keep are 0.
+// Its counters have 32 bits and begin anew at 2^32; those it does not keep are 0. Sums in records
+// stay at 2^32 - 1 once they have reached it.
 const bit<16> ABILITY_WRAPS = 4;
+// It has one table: IPv6 goes to the CPU as frames.
+const bit<16> ABILITY_NO_V6 = 8;
 
 // The cell word of a slot: the number of the cell, then a bit that says that nothing may join. An
 // empty slot has 0.

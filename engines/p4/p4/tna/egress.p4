@@ -7,7 +7,8 @@
 // report. All reports pass the CPU's port in the order of their numbers.
 //
 // Each of the two passes counts a frame once: the first adds it to what is metered, one of them
-// puts it into the table.
+// puts it into the table. Copies are counted when they are made and when they have come, so that
+// one that is lost is not overlooked.
 
 // Mirror sessions, whose owner sets their port (the CPU's, in the pipe of the ports that are
 // metered; one queue) and the length of copies: of frames that come again, what the parser can read
@@ -78,6 +79,7 @@ control Ingress(inout ingress_headers_t hdr, inout ingress_metadata_t md,
     apply {
         hdr.kind.setValid();
         hdr.kind.kind = md.kind;
+        hdr.kind.arrived = input.ingress_mac_tstamp[31:0];
         if (md.kind == KIND_FRAME) {
             forwarding.apply();
         } else {
@@ -91,6 +93,11 @@ control IngressDeparser(packet_out packet, inout ingress_headers_t hdr, in ingre
     apply {
         packet.emit(hdr.kind);
     }
+}
+
+struct numbers_t {
+    bit<32> reports;
+    bit<32> copies;
 }
 
 parser EgressParser(packet_in packet, out headers_t hdr, out metadata_t md,
@@ -116,6 +123,7 @@ parser EgressParser(packet_in packet, out headers_t hdr, out metadata_t md,
     }
     state parse_again {
         packet.extract(hdr.again);
+        md.copies = 1;
         md.known = METERED;
         md.clock = hdr.again.clock;
         md.queue_depth = hdr.again.queue_depth;
@@ -128,19 +136,20 @@ parser EgressParser(packet_in packet, out headers_t hdr, out metadata_t md,
     }
     state parse_punted {
         packet.advance(8);
+        md.copies = 1;
         md.verdict = PUNTED;
         transition accept;
     }
     // Each packet of the generator sweeps one slot.
     state parse_timer {
-        packet.advance(8);
+        packet.advance(40);
         packet.extract(hdr.timer);
         md.slot = hdr.timer.packet_id;
         md.verdict = SWEEP;
         transition accept;
     }
     state parse_command {
-        packet.advance(8);
+        packet.advance(40);
         command.apply(packet, hdr, md);
         transition accept;
     }
@@ -160,18 +169,36 @@ control Egress(inout headers_t hdr, inout metadata_t md, in egress_intrinsic_met
     }
     action note_queue() {
         md.queue_depth = (bit<32>) output.enq_qdepth;
-        md.hop_latency = (bit<32>) output.deq_timedelta;
+        // The chip's own count of the time in the queue has 18 bits.
+        md.hop_latency = md.now - hdr.kind.arrived;
     }
 
-    // One number for all reports, so that a gap tells how many were lost.
-    Register<bit<32>, bit<1>>(1, 0) sequence_reg;
-    RegisterAction<bit<32>, bit<1>, bit<32>>(sequence_reg) next_sequence = {
-        void apply(inout bit<32> value, out bit<32> sequence) {
-            sequence = value;
-            value = value + 1;
+    // One number for all reports, so that a gap tells how many were lost; and how many copies are
+    // under way or were lost.
+    Register<numbers_t, bit<1>>(1, { 0, 0 }) numbers_reg;
+    RegisterAction<numbers_t, bit<1>, bit<32>>(numbers_reg) number_report = {
+        void apply(inout numbers_t value, out bit<32> number) {
+            number = value.reports;
+            value.reports = value.reports + 1;
+            value.copies = value.copies - md.copies;
         }
     };
-    action report(bit<8> cause, bit<8> family) {
+    RegisterAction<numbers_t, bit<1>, bit<32>>(numbers_reg) begin_copy = {
+        void apply(inout numbers_t value) {
+            value.copies = value.copies + 1;
+        }
+    };
+    RegisterAction<numbers_t, bit<1>, bit<32>>(numbers_reg) end_copy = {
+        void apply(inout numbers_t value) {
+            value.copies = value.copies - md.copies;
+        }
+    };
+    RegisterAction<numbers_t, bit<1>, bit<32>>(numbers_reg) read_copies = {
+        void apply(inout numbers_t value, out bit<32> copies) {
+            copies = value.copies;
+        }
+    };
+    action begin_report(bit<8> cause, bit<8> flags, bit<8> family) {
         hdr.outer.setValid();
         hdr.outer.destination = 0xffffffffffff;
         hdr.outer.source = 0x020000000001;
@@ -179,11 +206,14 @@ control Egress(inout headers_t hdr, inout metadata_t md, in egress_intrinsic_met
         hdr.report.setValid();
         hdr.report.version = REPORT_VERSION;
         hdr.report.cause = cause;
-        hdr.report.flags = REPORT_HAS_TRAILER; // the copy that became the report
+        hdr.report.flags = flags;
         hdr.report.family = family;
-        hdr.report.sequence = next_sequence.execute(0);
         hdr.report.now_ns[63:48] = 0;
         hdr.report.now_ns[47:0] = from_parser.global_tstamp;
+    }
+    action report(bit<8> cause, bit<8> family) {
+        begin_report(cause, REPORT_HAS_TRAILER, family); // the copy that became the report
+        hdr.report.sequence = number_report.execute(0);
     }
     action report_4() {
         report(md.cause, 4);
@@ -208,20 +238,27 @@ control Egress(inout headers_t hdr, inout metadata_t md, in egress_intrinsic_met
     action answer() {
         report(CAUSE_STATUS, 0);
     }
+    action answer_copies() {
+        begin_report(CAUSE_STATUS, REPORT_HAS_TRAILER + REPORT_COUNTS_COPIES, 0);
+        hdr.report.sequence = read_copies.execute(0);
+    }
     action report_frame() {
         report(CAUSE_PUNTED, 0);
     }
     action copy_known() {
+        begin_copy.execute(0);
         deparser.mirror_type = MIRROR_AGAIN;
         md.session = AGAIN_SESSION;
         md.again = KIND_AGAIN;
     }
     action copy_unknown() {
+        begin_copy.execute(0);
         deparser.mirror_type = MIRROR_PUNTED;
         md.session = PUNT_SESSION;
         md.again = KIND_PUNTED;
     }
     action drop() {
+        end_copy.execute(0);
         deparser.drop_ctl = 1;
     }
     table reports {
@@ -239,6 +276,7 @@ control Egress(inout headers_t hdr, inout metadata_t md, in egress_intrinsic_met
             report_6;
 #endif
             answer;
+            answer_copies;
             report_frame;
             copy_known;
             copy_unknown;
@@ -259,7 +297,7 @@ control Egress(inout headers_t hdr, inout metadata_t md, in egress_intrinsic_met
             (PUNTED, _, _ OF_ANY): report_frame();
             (PROBE, _, COMES_AGAIN OF_ANY): copy_known();
             (PROBE, _, _ OF_ANY): NoAction();
-            (STATUS, _, _ OF_ANY): answer();
+            (STATUS, _, _ OF_ANY): answer_copies();
             (SETTINGS, _, _ OF_ANY): answer();
             (IGNORED, _, _ OF_ANY): drop();
             // METERED, SWEEP, SWEEP_ALL.
@@ -276,10 +314,10 @@ control Egress(inout headers_t hdr, inout metadata_t md, in egress_intrinsic_met
         if (!hdr.again.isValid()) {
             note_clock();
         }
+        md.now = md.clock[31:0];
         if (hdr.kind.isValid()) {
             note_queue();
         }
-        md.now = md.clock[31:0];
         classify.apply(hdr, md, from_parser.parser_err);
         counts.apply(hdr, md);
         microflows.apply(hdr, md, md.clock);
@@ -301,7 +339,7 @@ control EgressDeparser(packet_out packet, inout headers_t hdr, in metadata_t md,
             });
         }
         if (deparser.mirror_type == MIRROR_PUNTED) {
-            mirror.emit<kind_t>(md.session, { md.again });
+            mirror.emit<copy_t>(md.session, { md.again });
         }
         packet.emit(hdr.outer);
         packet.emit(hdr.report);

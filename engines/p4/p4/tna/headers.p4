@@ -60,6 +60,9 @@ const bit<8> KIND_COALESCED = 6;
 
 header kind_t {
     bit<8> kind;
+#ifdef QUEUE_FEATURES
+    bit<32> arrived; // the lower bits of the clock
+#endif
 }
 
 // How many bits of a word an input needs. The rest of the word is 0 and has no memory.
@@ -133,6 +136,11 @@ header option_t {
 }
 
 #ifdef QUEUE_FEATURES
+// Before the copy of a frame that is to go to the CPU.
+header copy_t {
+    bit<8> kind;
+}
+
 // Before the copy of a frame that did not join.
 header again_t {
     bit<8> kind;
@@ -222,6 +230,7 @@ struct metadata_t {
     bit<48> clock;
     bit<32> queue_depth;
     bit<32> hop_latency;
+    bit<32> copies;   // 1 if this is one
     bit<8> known;     // the verdict, if the frame is known
     MirrorId_t session;
     bit<8> again;     // the kind of the copy

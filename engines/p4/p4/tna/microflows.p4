@@ -71,7 +71,8 @@
 #endif
 #define MERGE_min(width, input) value = min(value, (bit<width>) input);
 #define MERGE_max(width, input) value = max(value, (bit<width>) input);
-#define MERGE_sum(width, input) value = value + (bit<width>) input;
+// Not over the end: the receiver sees that the sum is not known.
+#define MERGE_sum(width, input) value = value |+| (bit<width>) input;
 #define MERGE_bit_or(width, input) value = value | (bit<width>) input;
 #define WORD(op, name, width, input) SIZED_WORD(op, name, width, input)
 #define SIZED_WORD(op, name, width, input) \

@@ -213,6 +213,11 @@ parser Frame(packet_in packet, inout headers_t hdr, inout metadata_t md) {
 #else
 #define NO_HIGH_KEY
 #endif
+#ifdef QUEUE_FEATURES
+#define NO_COPY md.copies = 0;
+#else
+#define NO_COPY
+#endif
 #define BEGIN_METADATA \
         md.verdict = UNKNOWN; \
         md.step = STEP_NONE; \
@@ -222,6 +227,7 @@ parser Frame(packet_in packet, inout headers_t hdr, inout metadata_t md) {
         md.protocol = 0; \
         md.slot = 0; \
         md.key.ports = 0; \
+        NO_COPY \
         NO_HIGH_KEY
 
 parser Command(packet_in packet, inout headers_t hdr, inout metadata_t md) {

@@ -123,7 +123,11 @@ control Counts(inout headers_t hdr, inout metadata_t md) {
         hdr.status.token = hdr.lane.time_ns;
         hdr.status.layout_id = LAYOUT_ID;
         hdr.status.slots = SLOTS;
+#ifdef WITH_V6
         hdr.status.abilities = ABILITY_WRAPS;
+#else
+        hdr.status.abilities = ABILITY_WRAPS + ABILITY_NO_V6;
+#endif
         hdr.status.word_bits = 32;
         hdr.status.cell_shift = CELL_SHIFT;
     }

@@ -3,8 +3,8 @@
 //! clock of 48 bits that cannot be set, and counters that begin anew.
 
 use crate::lane::{
-    CAUSE_PUNTED, CAUSE_STATUS, FLAG_SLOT, KIND_SETTINGS, KIND_SWEEP, LANE_BYTES, OUTER_BYTES,
-    REPORT_BYTES,
+    CAUSE_PUNTED, CAUSE_STATUS, FLAG_COUNTS_COPIES, FLAG_SLOT, KIND_SETTINGS, KIND_STATUS,
+    KIND_SWEEP, LANE_BYTES, OUTER_BYTES, REPORT_BYTES,
 };
 use crate::switch::Switch;
 
@@ -21,6 +21,55 @@ const FIRST_V6_SLOT: u32 = 1 << 16;
 const CELL_SHIFT: u32 = 29;
 /// What a counter has counted before: it soon begins anew.
 const COUNTED_BEFORE: u32 = u32::MAX - 100;
+/// Of so many answers, one finds copies under way.
+const BUSY_ANSWERS: u32 = 3;
+/// Copies that were lost before the run.
+const LOST_BEFORE: u32 = u32::MAX - 1;
+
+/// The program with the table in egress, where frames come to it as copies.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Copies {
+    /// The command that is being answered.
+    command: u8,
+    answers: u32,
+    reports: u32,
+    lost: u32,
+    lost_bytes: u32,
+}
+
+impl Copies {
+    /// A copy of this frame was made, and does not come.
+    pub(crate) fn lose(&mut self, frame: &[u8]) {
+        self.lost += 1;
+        // IPv4 without tags.
+        self.lost_bytes += u32::from(u16::from_be_bytes([frame[16], frame[17]]));
+    }
+
+    /// This command is answered next.
+    pub(crate) fn take_command(&mut self, bytes: &[u8]) {
+        self.command = bytes[0];
+    }
+
+    /// The report with its number, or with that of copies.
+    pub(crate) fn number(&mut self, report: &mut [u8]) {
+        if report[REPORT_AT + 1] == CAUSE_STATUS {
+            let status = &mut report[BODY_AT..];
+            for (counter, lost) in [(36, self.lost), (44, self.lost_bytes)] {
+                let counted = number(status, counter).wrapping_add(lost);
+                set(status, counter, counted);
+            }
+            if self.command == KIND_STATUS {
+                self.answers += 1;
+                let under_way = u32::from(self.answers.is_multiple_of(BUSY_ANSWERS)) * 5;
+                let copies = LOST_BEFORE.wrapping_add(self.lost).wrapping_add(under_way);
+                report[REPORT_AT + 2] |= FLAG_COUNTS_COPIES;
+                return set(report, REPORT_AT + 4, copies);
+            }
+        }
+        set(report, REPORT_AT + 4, self.reports);
+        self.reports += 1;
+    }
+}
 
 /// Whether the chip would take this command; makes it one for the program.
 pub(crate) fn adapt_command(bytes: &mut [u8], switch: &Switch) -> bool {

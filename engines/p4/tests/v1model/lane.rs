@@ -19,6 +19,7 @@ pub(crate) const CAUSE_STATUS: u8 = 4;
 pub(crate) const CAUSE_PUNTED: u8 = 5;
 
 pub(crate) const FLAG_HAS_LANE: u8 = 2;
+pub(crate) const FLAG_COUNTS_COPIES: u8 = 4;
 
 pub(crate) const OUTER_BYTES: usize = 14;
 pub(crate) const LANE_BYTES: usize = 24;

@@ -15,7 +15,7 @@ use turboflow_record::Definition;
 use turboflow_run::{PipelineConfig, Source, Stop};
 use turboflow_testing::{Need, is_missing};
 
-use crate::chip::{self, adapt_command, adapt_report};
+use crate::chip::{self, Copies, adapt_command, adapt_report};
 use crate::lane::{CAUSE_STATUS, KIND_SETTINGS, OUTER_BYTES};
 use crate::queue::udp;
 use crate::support::{OfFile, Run, captures, run};
@@ -46,6 +46,10 @@ enum Machine {
     Chip {
         first_ns: u64,
     },
+    /// A chip that meters behind the queue, where frames come again as copies.
+    ChipWithQueue {
+        first_ns: u64,
+    },
 }
 
 impl Machine {
@@ -53,7 +57,15 @@ impl Machine {
         match self {
             Self::Switch | Self::Chip { .. } => TAP,
             Self::Batch => BATCH,
-            Self::Queue => PAPER_EIGHT,
+            Self::Queue | Self::ChipWithQueue { .. } => PAPER_EIGHT,
+        }
+    }
+
+    /// The clock of a chip at the first frame.
+    const fn chip_first_ns(self) -> Option<u64> {
+        match self {
+            Self::Switch | Self::Batch | Self::Queue => None,
+            Self::Chip { first_ns } | Self::ChipWithQueue { first_ns } => Some(first_ns),
         }
     }
 }
@@ -72,6 +84,8 @@ struct Arrival {
 struct Faults {
     /// Of so many reports one is lost.
     loses_one_in: u64,
+    /// Of so many frames that come again as copies one is lost.
+    loses_one_copy_in: u64,
     /// How long the port is left alone when nothing comes.
     looks_away_ns: u64,
     /// By how much this machine's clock is set, once, half way.
@@ -84,6 +98,7 @@ struct Faults {
 struct InTime {
     switch: Switch,
     machine: Machine,
+    copies: Copies,
     faults: Faults,
     frames: VecDeque<Arrival>,
     first_ns: u64,
@@ -105,10 +120,7 @@ impl InTime {
         let step_ns = if is_set { self.faults.clock_step_ns } else { 0 };
         let wall_ns = now_ns.saturating_add_signed(step_ns);
         WALL_NS.store(wall_ns, Ordering::Relaxed);
-        let chip_ns = match self.machine {
-            Machine::Switch | Machine::Batch | Machine::Queue => 5_000_000,
-            Machine::Chip { first_ns } => first_ns,
-        };
+        let chip_ns = self.machine.chip_first_ns().unwrap_or(5_000_000);
         self.switch.now_us = (now_ns - self.first_ns + chip_ns) / 1000;
     }
 
@@ -121,8 +133,11 @@ impl InTime {
                 // It goes on.
                 continue;
             }
-            if let Machine::Chip { .. } = self.machine {
+            if self.machine.chip_first_ns().is_some() {
                 report = adapt_report(report);
+            }
+            if let Machine::ChipWithQueue { .. } = self.machine {
+                self.copies.number(&mut report);
             }
             // Answers are asked for again.
             if report[OUTER_BYTES + 1] != CAUSE_STATUS {
@@ -163,7 +178,12 @@ impl InTime {
             self.set_time(frame.time_ns);
         }
         self.switch.queue = (frame.queued, 0);
-        self.take_in(PORT, &frame.bytes);
+        let every = self.faults.loses_one_copy_in;
+        if every > 0 && (self.frames.len() as u64).is_multiple_of(every) {
+            self.copies.lose(&frame.bytes);
+        } else {
+            self.take_in(PORT, &frame.bytes);
+        }
         true
     }
 }
@@ -176,7 +196,8 @@ impl Port for InTime {
     fn send(&mut self, parts: &[&[u8]]) {
         let mut command = parts.concat();
         let opens = command[OUTER_BYTES] == KIND_SETTINGS && command.ends_with(&[1]);
-        let is_chip = matches!(self.machine, Machine::Chip { .. });
+        let is_chip = self.machine.chip_first_ns().is_some();
+        self.copies.take_command(&command[OUTER_BYTES..]);
         if !is_chip || adapt_command(&mut command, &self.switch) {
             self.take_in(CPU_PORT, &command);
         }
@@ -246,6 +267,7 @@ fn live(config: &PipelineConfig, frames: Vec<Arrival>, machine: Machine, faults:
     let mut port = InTime {
         switch: Switch::new(machine.program()),
         machine,
+        copies: Copies::default(),
         faults,
         first_ns: frames[0].time_ns,
         half: frames.len() / 2,
@@ -372,6 +394,37 @@ fn packets_are_counted_whatever_clock_and_switch_do() {
             let name = format!("{machine:?} {faults:?} {}", path.display());
             assert_eq!(ledger.imbalances_at_the_end(), [], "{name}");
         }
+    }
+}
+
+/// Copies of frames that a chip loses before they come to its table are counted, whatever else is
+/// under way.
+#[test]
+fn copies_that_a_chip_loses_are_counted() {
+    let frames: Vec<Arrival> = (0..2_000_u64)
+        .map(|at| Arrival {
+            time_ns: LIVE_CELL_NS + 1_000_000 * at,
+            queued: 3,
+            bytes: udp(at as u16 % 7),
+        })
+        .collect();
+    let definition = include_str!("../../definitions/paper_eight.toml");
+    let config = PipelineConfig {
+        definition: Definition::parse(definition).unwrap(),
+        ..config()
+    };
+    let machine = Machine::ChipWithQueue {
+        first_ns: UNALIGNED_NS,
+    };
+    for (loses_one_copy_in, lost) in [(0, 0), (100, 20), (1, 2_000)] {
+        let faults = Faults {
+            loses_one_copy_in,
+            ..Faults::default()
+        };
+        let Run { ledger, .. } = live(&config, frames.clone(), machine, faults);
+        assert_eq!(ledger.imbalances_at_the_end(), []);
+        assert_eq!(ledger.source_dropped, lost);
+        assert_eq!(ledger.packets_recorded, 2_000 - lost);
     }
 }
 
