@@ -191,7 +191,7 @@ fn applications_need_inspection() {
     .says(&["apps.toml, line", "is found by application inspection"]);
 }
 
-/// The same flow has one ID in all formats and in both kinds of records.
+/// A flow has one ID in all formats.
 #[test]
 fn community_ids_are_in_every_output() {
     let folder = Folder::new();
