@@ -11,6 +11,7 @@ use turboflow_record::{Column, FlowBatch, ValueData};
 use crate::format::Packing;
 use crate::lines::{LineWriter, Row};
 use crate::output::Output;
+use crate::quotes::csv_field;
 use crate::text::Text;
 use crate::text_options::{TextOptions, Written};
 use crate::{ExportError, FlowWriter};
@@ -32,22 +33,11 @@ pub(crate) fn writer(
         .collect();
     let columns = schema.iter().zip(&written);
     let header: Vec<_> = columns
-        .map(|(column, written)| quoted(&written.name(column)))
+        .map(|(column, written)| csv_field(&written.name(column)))
         .collect();
     let header = header.join(",") + "\n";
     let row = CsvRow { written };
     LineWriter::start(output, packing, schema, row, header.as_bytes())
-}
-
-/// The text as a CSV field, quoted if necessary (RFC 4180).
-#[must_use]
-pub fn quoted(text: &str) -> String {
-    let plain = !text.contains([',', '"', '\n', '\r']) && text.trim() == text;
-    if plain {
-        text.to_owned()
-    } else {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    }
 }
 
 impl Row for CsvRow {

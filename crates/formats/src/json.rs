@@ -11,6 +11,7 @@ use turboflow_record::{Column, FlowBatch, ValueData};
 use crate::format::Packing;
 use crate::lines::{LineWriter, Row};
 use crate::output::Output;
+use crate::quotes::json_string;
 use crate::text::Text;
 use crate::text_options::{TextOptions, Written};
 use crate::{ExportError, FlowWriter};
@@ -35,29 +36,13 @@ pub(crate) fn writer(
     let columns = schema.iter().zip(&written).enumerate();
     let before = columns.map(|(index, (column, written))| {
         let start = if index == 0 { '{' } else { ',' };
-        format!("{start}{}:", quoted(&written.name(column))).into_bytes()
+        format!("{start}{}:", json_string(&written.name(column))).into_bytes()
     });
     let row = JsonRow {
         before: before.collect(),
         written,
     };
     LineWriter::start(output, packing, schema, row, &[])
-}
-
-/// The text as a JSON string, quotes included.
-#[must_use]
-pub fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            character if character < ' ' => {
-                quoted.push_str(&format!("\\u{:04x}", u32::from(character)));
-            }
-            character => quoted.push(character),
-        }
-    }
-    quoted + "\""
 }
 
 impl Row for JsonRow {

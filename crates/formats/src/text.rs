@@ -3,9 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::csv::quoted as quoted_csv;
-use crate::json::quoted as quoted_json;
 use crate::names::{end_reason_name, protocol_name};
+use crate::quotes::{csv_field, json_string};
 use crate::text_options::Written;
 use crate::time::civil;
 
@@ -164,7 +163,7 @@ impl Text {
 
     /// Writes a text as a CSV field. Needs [`quoted_bytes`] of it.
     pub(crate) fn csv_text(&mut self, text: &str) {
-        self.raw(quoted_csv(text).as_bytes());
+        self.raw(csv_field(text).as_bytes());
     }
 
     /// Writes a text as a JSON string. Needs [`quoted_bytes`] of it.
@@ -175,7 +174,7 @@ impl Text {
             self.raw(text.as_bytes());
             return self.byte(b'"');
         }
-        self.raw(quoted_json(text).as_bytes());
+        self.raw(json_string(text).as_bytes());
     }
 
     /// Writes a number in the form of its column.

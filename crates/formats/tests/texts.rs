@@ -149,7 +149,7 @@ fn templates_for_every_shape_and_one_for_all_hold_texts() {
     let mut rows = rows(&schema, 3_000);
     for (number, row) in rows.iter_mut().enumerate() {
         for (index, value) in row.iter_mut().enumerate() {
-            if schema[index].nullable && number * 2_654_435_761 >> (index + 3) & 1 == 1 {
+            if schema[index].nullable && (number * 2_654_435_761) >> (index + 3) & 1 == 1 {
                 *value = Owned::Absent;
             }
         }

@@ -104,8 +104,8 @@ impl NameIndex {
         }
     }
 
-    /// The name of an application as nDPI's reader writes it: the protocol that carries it, a point,
-    /// and the application itself, unless one of them says it all.
+    /// The name of an application as nDPI's reader writes it: the protocol that carries it, a
+    /// point, and the application itself, unless one of them says it all.
     #[must_use]
     pub fn application(&self, number: u32) -> Cow<'_, str> {
         let (carrier, application) = split(number);

@@ -3,7 +3,9 @@
 //! directions they saw first, so that records of several tools join.
 //!
 //! ```text
-//! "1:" base64(SHA-1(seed (2) | address (4 or 16) | address | protocol (1) | 0 (1) | port (2) | port))
+//! "1:" base64(SHA-1(
+//!     seed (2) | address (4 or 16) | address | protocol (1) | 0 (1) | port (2) | port
+//! ))
 //! ```
 //!
 //! The seed is 0. The smaller end comes first. Protocols that the specification knows no ports of

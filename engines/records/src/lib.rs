@@ -38,7 +38,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 #[must_use]
 pub fn abilities() -> Abilities {
     Abilities {
-        inputs: Input::ALL.into_iter().collect::<InputSet>(),
+        // Of what inspection finds, records hold numbers whose texts stayed where it was found.
+        inputs: Input::ALL
+            .into_iter()
+            .collect::<InputSet>()
+            .without(InputSet::INSPECTED),
         keys: KeyAbility::Any,
         state_words: MOST_STATE_WORDS,
         cuts_on_gap: false,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow definition`.
 
+use std::collections::BTreeSet;
+
 use crate::support::{Folder, office, turboflow};
 
 #[test]
@@ -155,4 +157,66 @@ fn biflow_needs_a_definition() {
         ran.says(&["--biflow is of no use without --check or --schema"]);
     }
     turboflow(["definition", "--schema", "--biflow"]).exits(0);
+}
+
+/// What inspection finds is in a definition of its own, and refused where no packet is inspected.
+#[test]
+fn applications_need_inspection() {
+    let folder = Folder::new();
+    let text = turboflow(["definition", "--with-applications"])
+        .exits(0)
+        .stdout;
+    let path = folder.write("apps.toml", &text);
+    let checked = turboflow(["definition", "--check", &path]).exits(0).stdout;
+    assert!(
+        checked.contains("26 columns; application, application_category"),
+        "{checked}"
+    );
+    assert!(
+        checked.contains("http_host with application inspection only"),
+        "{checked}"
+    );
+    let columns = turboflow(["definition", "--schema", &path]).exits(0).stdout;
+    assert!(columns.contains("server_name"), "{columns}");
+    turboflow([
+        "record",
+        "-r",
+        &office(),
+        "-w",
+        "x.csv",
+        "--definition",
+        &path,
+    ])
+    .exits(2)
+    .says(&["apps.toml, line", "is found by application inspection"]);
+}
+
+/// A flow has one ID in all formats.
+#[test]
+fn community_ids_are_in_every_output() {
+    let folder = Folder::new();
+    let text = "[[feature]]\nname = \"packets\"\nop = \"count\"\n\n\
+                [[feature]]\nname = \"community_id\"\nop = \"community_id\"\n";
+    let path = folder.write("id.toml", text);
+    let ids = |flags: &[&str], name: &str| {
+        let office = office();
+        let file = folder.file(name);
+        let mut arguments = vec!["record", "-r", &office, "-w", &file, "--definition", &path];
+        arguments.extend(flags);
+        turboflow(arguments).exits(0);
+        let shown = ["show", &file, "--select", "community_id", "--format", "csv"];
+        let shown = turboflow(shown).exits(0).stdout;
+        let ids: BTreeSet<String> = shown.lines().skip(1).map(str::to_owned).collect();
+        assert!(
+            ids.len() > 1 && ids.iter().all(|id| id.starts_with("1:")),
+            "{shown}"
+        );
+        ids
+    };
+    let csv = ids(&[], "a.csv");
+    for name in ["a.jsonl", "a.parquet", "a.ipfix"] {
+        assert_eq!(ids(&[], name), csv, "{name}");
+    }
+    // Where an ICMP flow has several types, that of its first message counts: a biflow has one.
+    assert!(ids(&["--biflow"], "b.csv").is_subset(&csv));
 }

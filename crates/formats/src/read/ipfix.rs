@@ -12,7 +12,6 @@ mod elements;
 mod messages;
 
 use std::fs::File;
-use std::io;
 use std::path::Path;
 
 use turboflow_record::{Column, FlowBatch, Schema};
@@ -133,13 +132,4 @@ fn fill_row(
 /// Whether the file begins as an IPFIX message does.
 pub(crate) fn is_start(first: &[u8]) -> bool {
     first.starts_with(b"\0\x0a")
-}
-
-/// The error of the system past a byte.
-fn unread(place: &str, offset_bytes: u64, source: io::Error) -> ReadError {
-    ReadError::Read {
-        place: place.to_owned(),
-        offset_bytes,
-        source,
-    }
 }

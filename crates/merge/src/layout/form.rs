@@ -108,6 +108,30 @@ pub(super) struct FormMaker<'a> {
 
 impl FormMaker<'_> {
     pub(super) fn form(&mut self, feature: &Feature) -> Form {
+        match feature.of {
+            Some(of) if of.is_inspected() => self.text(&feature.op, of),
+            _ => self.form_of_packets(feature),
+        }
+    }
+
+    /// A text, by what inspection found out.
+    fn text(&mut self, op: &Op, of: Input) -> Form {
+        let what = match op {
+            Op::First => StateContent::First,
+            _ => StateContent::Last,
+        };
+        let word = self.word(Some(of), &what);
+        Form::Text { word, of }
+    }
+
+    /// The words that hold type and code of the flow's first ICMP message.
+    fn community_id(&mut self) -> Form {
+        let inputs = [Input::IcmpType, Input::IcmpCode];
+        let icmp = inputs.map(|input| self.word(Some(input), &StateContent::First));
+        Form::CommunityId { icmp }
+    }
+
+    fn form_of_packets(&mut self, feature: &Feature) -> Form {
         let (op, of) = match feature.op.over_gaps() {
             Some(op) => (op, Some(Input::Gap)),
             None => (feature.op.clone(), feature.of),
@@ -127,20 +151,6 @@ impl FormMaker<'_> {
             Op::Max => match self.base_max(of) {
                 Some(field) => Form::Number(Number::Base(field)),
                 None => Form::Max(self.word(of, &StateContent::Max)),
-            },
-            Op::First | Op::Last if feature.of.is_some_and(Input::is_inspected) => {
-                let what = match op {
-                    Op::First => StateContent::First,
-                    _ => StateContent::Last,
-                };
-                Form::Text {
-                    word: self.word(of, &what),
-                    of: feature.of.expect("it is an inspected input"),
-                }
-            }
-            Op::CommunityId => Form::CommunityId {
-                icmp: [Input::IcmpType, Input::IcmpCode]
-                    .map(|input| self.word(Some(input), &StateContent::First)),
             },
             Op::First if self.is_base(of, Input::Tos) => Form::Number(Number::Base(BaseField::Tos)),
             Op::First => Form::Stored(self.word(of, &StateContent::First)),
@@ -172,6 +182,7 @@ impl FormMaker<'_> {
                     squares,
                 }
             }
+            Op::CommunityId => self.community_id(),
             Op::Duration => Form::Duration(self.span()),
             Op::Rate => {
                 let amount = if of.is_some() {

@@ -15,8 +15,9 @@
 //!
 //! R is set for the reverse direction of a biflow, J for features over both directions. Ops count
 //! from 1 and inputs from 0, in the order of their lists; after `rate` come key values, outer
-//! addresses and further ops. New ones are appended, so that a number never changes its meaning. Input 63 means that the op has none. Inputs from 63 on use the op
-//! rows that no op has taken, from the last row down.
+//! addresses and further ops. New ones are appended, so that a number never changes its meaning.
+//! Input 63 means that the op has none. Inputs from 63 on use the op rows that no op has taken,
+//! from the last row down.
 //!
 //! Columns without a number have 0 and are not exported in IPFIX: `nth` over both directions of a
 //! biflow, `nth` of inputs from 48 on, and inputs for which the ops leave no row.

@@ -11,8 +11,7 @@ use turboflow_record::{
     Op, Schema, TimeUnit,
 };
 
-use super::applications;
-use super::applications::Applications;
+use super::applications::{self, Applications};
 use super::definition::Own;
 use super::messages::{ElementId, VARIABLE, Value};
 use crate::read::kinds::{Parsed, Parts};

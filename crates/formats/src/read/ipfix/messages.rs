@@ -3,12 +3,11 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read};
+use std::io::{self, BufReader, ErrorKind, Read};
 use std::sync::Arc;
 
 use turboflow_record::BASIC_LIST;
 
-use super::unread;
 use crate::read::ReadError;
 
 const HEADER_BYTES: usize = 16;
@@ -383,4 +382,13 @@ fn split<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
 
 fn two(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// The error of the system past a byte.
+fn unread(place: &str, offset_bytes: u64, source: io::Error) -> ReadError {
+    ReadError::Read {
+        place: place.to_owned(),
+        offset_bytes,
+        source,
+    }
 }
