@@ -91,7 +91,7 @@ const ROOMS: [Room; 25] = [
     room(
         RUN,
         &[
-            RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, AGGREGATE, FORMATS,
+            RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, AGGREGATE, FORMATS, INSPECT,
         ],
     ),
     room(QUERY, &[RECORD, FORMATS]),
@@ -110,7 +110,7 @@ const ROOMS: [Room; 25] = [
         PROGRAM,
         &[
             RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, AGGREGATE, FORMATS, TRANSPORT,
-            QUERY, RUN, TOP, PLAN, WORKLOAD,
+            QUERY, RUN, TOP, PLAN, WORKLOAD, INSPECT,
         ],
     ),
     room(

@@ -128,8 +128,7 @@ fn the_summary_and_the_ledger_say_what_was_inspected() {
     for words in ["Applications:", "HTTP ", "packets inspected", "SSH "] {
         assert!(summary.contains(words), "{words}: {summary}");
     }
-    let ledger: serde_json::Value =
-        serde_json::from_str(&folder.read("ledger.json")).unwrap();
+    let ledger: serde_json::Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
     let inspection = &ledger["inspection"];
     let count = |name: &str| inspection[name].as_u64().unwrap();
     assert_eq!(ledger["balanced"], true);
