@@ -255,6 +255,7 @@ proptest! {
         outputs in proptest::collection::vec(output(), 0..3),
         timeouts in (timeout(), timeout(), some(0..i64::MAX as u64)),
         meter in (some(any::<u64>()), any::<u64>(), some(any::<u64>())),
+        dpi in (any::<bool>(), any::<u64>()),
         service in service(),
     ) {
         let run = RunConfig {
@@ -270,6 +271,8 @@ proptest! {
                 threads: meter.0.map(Count),
                 max_flows: Count(meter.1),
                 seed: meter.2.map(Seed),
+                dpi: dpi.0,
+                dpi_flows: Count(dpi.1),
             },
             service,
             outputs,

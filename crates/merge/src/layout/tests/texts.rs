@@ -180,7 +180,7 @@ proptest! {
             }
             for (place, step) in layout.annotation().words() {
                 let mut there = known.iter().filter_map(|values| values[place]);
-                let expected = if op == Op::First { there.next() } else { there.last() };
+                let expected = if op == Op::First { there.next() } else { there.next_back() };
                 prop_assert_eq!(whole.state[step].checked_sub(1), expected);
             }
         }
