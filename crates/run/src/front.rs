@@ -3,7 +3,6 @@
 //! to shards.
 
 use turboflow_engine::EngineCounters;
-use turboflow_inspect::InspectCounters;
 use turboflow_merge::{
     KeyWidths, Layout, Machine, MicroflowRecord, Vectors, WORDS_WIDE, WithVectors, prefetch,
 };
@@ -16,7 +15,7 @@ use crate::PipelineConfig;
 use crate::batch::{ShardBatch, batch_records};
 use crate::clock::Tick;
 use crate::feed::{Feed, Shards};
-use crate::inspecting::Inspecting;
+use crate::inspecting::{Inspecting, InspectingCounters};
 
 /// Frames prefetched ahead of the parser: one page of short frames, because hardware prefetchers
 /// stop at page boundaries.
@@ -56,7 +55,7 @@ pub(crate) struct FrontReport {
     /// Fragments that wait for their first fragment now.
     pub(crate) held: u64,
     pub(crate) held_frame_bytes: u64,
-    pub(crate) inspection: Option<InspectCounters>,
+    pub(crate) inspection: Option<InspectingCounters>,
 }
 
 impl Default for FrontReport {
@@ -138,7 +137,7 @@ impl FrontReport {
         self.held += other.held;
         self.held_frame_bytes += other.held_frame_bytes;
         if let Some(other) = &other.inspection {
-            *self.inspection.get_or_insert_default() += other;
+            self.inspection.get_or_insert_default().merge(other);
         }
     }
 }
@@ -490,13 +489,17 @@ impl<const N: usize> Front<N> {
         self.settle(shards);
     }
 
+    pub(crate) fn count_inspection(&mut self) {
+        self.report.inspection = self.inspecting.as_ref().map(Inspecting::counters);
+    }
+
     /// Hands over pending records, so that the report is up to date.
     pub(crate) fn settle(&mut self, shards: &mut impl Shards<N>) {
         self.feed.hand_over(shards);
         self.report.clock_steps = self.feed.clock_steps;
         self.report.packets_longer_than_frame = self.parser.packets_longer_than_frame();
         self.report.unread = *self.parser.unread_ether_types();
-        self.report.inspection = self.inspecting.as_ref().map(Inspecting::counters);
+        self.count_inspection();
         let rejected: u64 = self.report.rejected.iter().sum();
         let rejected_bytes: u64 = self.report.rejected_bytes.iter().sum();
         self.report.packets = self.report.frames - rejected;

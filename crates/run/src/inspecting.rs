@@ -9,7 +9,7 @@ use turboflow_inspect::{
 };
 use turboflow_merge::{InspectedValues, Layout, MicroflowRecord};
 use turboflow_packet::{Frame, Parser};
-use turboflow_record::{Input, InspectedTexts, Packet, Texts};
+use turboflow_record::{Input, InspectedTexts, Packet, TextCounters, Texts};
 
 use crate::ConfigError;
 
@@ -35,6 +35,7 @@ impl TextSink for RunTexts {
 /// Inspects the packets of one reader.
 pub(crate) struct Inspecting {
     inspection: Inspection<RunTexts>,
+    texts: Arc<Texts>,
     is_lossless: bool,
 }
 
@@ -43,6 +44,7 @@ impl Inspecting {
         let texts = RunTexts(Arc::clone(&config.texts));
         Ok(Self {
             is_lossless: config.limits.is_lossless,
+            texts: Arc::clone(&config.texts),
             inspection: Inspection::start(config.limits.clone(), texts)?,
         })
     }
@@ -78,8 +80,28 @@ impl Inspecting {
         self.inspection.finish(now_ns);
     }
 
-    pub(crate) fn counters(&self) -> InspectCounters {
-        self.inspection.counters()
+    pub(crate) fn counters(&self) -> InspectingCounters {
+        InspectingCounters {
+            inspected: self.inspection.counters(),
+            texts: self.texts.counters(),
+        }
+    }
+}
+
+/// Counters of inspections.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct InspectingCounters {
+    pub(crate) inspected: InspectCounters,
+    /// Of the one table of the run.
+    pub(crate) texts: TextCounters,
+}
+
+impl InspectingCounters {
+    /// Adds the counters of another reader.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.inspected += &other.inspected;
+        self.texts.cut = self.texts.cut.max(other.texts.cut);
+        self.texts.missed = self.texts.missed.max(other.texts.missed);
     }
 }
 

@@ -8,6 +8,7 @@ use turboflow_engine::Evicted;
 use turboflow_record::{EndReason, RejectClass, Rejected};
 
 use crate::front::FrontReport;
+use crate::inspecting::InspectingCounters;
 use crate::shard::ShardReport;
 
 /// Frames that are in no flow for one reason.
@@ -168,6 +169,10 @@ pub struct InspectionCounts {
     pub inspector_restarts: u64,
     /// Flow records with an application.
     pub records_named: u64,
+    /// Texts, such as server names, that were cut to 255 bytes.
+    pub texts_cut: u64,
+    /// Texts that records lack, because the table of texts had forgotten them.
+    pub texts_missed: u64,
 }
 
 /// Frames of an EtherType that is not read.
@@ -231,18 +236,25 @@ impl Ledger {
             forced_end: exported(EndReason::ForcedEnd),
             lack_of_resources: exported(EndReason::LackOfResources),
         };
-        ledger.inspection = front.inspection.map(|counted| InspectionCounts {
-            packets_tapped: counted.taps,
-            packets_inspected: counted.packets_inspected,
-            packets_late: counted.packets_late,
-            packets_lost: counted.taps_lost,
-            inspections_opened: counted.inspections_opened,
-            inspections_decided: counted.inspections_decided,
-            inspections_gave_up: counted.inspections_gave_up,
-            inspections_dropped: counted.inspections_dropped,
-            inspector_restarts: counted.restarts,
-            records_named: shards.records_named,
-        });
+        ledger.inspection = front.inspection.map(
+            |InspectingCounters {
+                 inspected: counted,
+                 texts,
+             }| InspectionCounts {
+                packets_tapped: counted.taps,
+                packets_inspected: counted.packets_inspected,
+                packets_late: counted.packets_late,
+                packets_lost: counted.taps_lost,
+                inspections_opened: counted.inspections_opened,
+                inspections_decided: counted.inspections_decided,
+                inspections_gave_up: counted.inspections_gave_up,
+                inspections_dropped: counted.inspections_dropped,
+                inspector_restarts: counted.restarts,
+                records_named: shards.records_named,
+                texts_cut: texts.cut,
+                texts_missed: texts.missed,
+            },
+        );
         let unread = front.unread.commonest().into_iter();
         let counted = |(ether_type, packets)| EtherTypeCount {
             ether_type: format!("{ether_type:#06x}"),

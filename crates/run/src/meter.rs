@@ -240,11 +240,18 @@ impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for RunningMeter<N, 
         }
     }
 
-    fn finish(mut self: Box<Self>) -> Counts {
-        self.front.finish(&mut self.shards);
+    fn finish(self: Box<Self>) -> Counts {
+        let Self {
+            mut front,
+            mut shards,
+        } = *self;
+        front.finish(&mut shards);
+        let shards = shards.finish();
+        // The last records have taken their texts.
+        front.count_inspection();
         Counts {
-            front: self.front.report().clone(),
-            shards: self.shards.finish(),
+            front: front.report().clone(),
+            shards,
         }
     }
 }
