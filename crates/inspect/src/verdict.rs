@@ -42,31 +42,48 @@ impl Verdict {
 /// The verdicts of one inspection, shared between threads. A lock is held for a batch of records or
 /// of verdicts, never for one.
 pub struct Verdicts {
-    table: Mutex<FlowTable<Verdict>>,
+    tables: Mutex<Tables>,
+}
+
+/// One place for a flow whose key another one has now, for so many flows.
+const FLOWS_FOR_ONE_FORMER: usize = 8;
+
+struct Tables {
+    flows: FlowTable<Verdict>,
+    /// Flows whose keys others have now: their records may not have left yet.
+    former: FlowTable<Verdict>,
 }
 
 /// The verdicts, locked.
 pub struct LockedVerdicts<'a> {
-    table: MutexGuard<'a, FlowTable<Verdict>>,
+    tables: MutexGuard<'a, Tables>,
 }
 
 impl Verdicts {
     pub(crate) fn new(places: usize, seed: u64) -> Self {
         Self {
-            table: Mutex::new(FlowTable::new(places, seed, Verdict::default())),
+            tables: Mutex::new(Tables {
+                flows: FlowTable::new(places, seed, Verdict::default()),
+                former: FlowTable::new(
+                    places.div_ceil(FLOWS_FOR_ONE_FORMER),
+                    seed,
+                    Verdict::default(),
+                ),
+            }),
         }
     }
 
     pub(crate) fn memory_bytes(places: usize) -> usize {
-        FlowTable::<Verdict>::memory_bytes(places)
+        let former = places.div_ceil(FLOWS_FOR_ONE_FORMER);
+        FlowTable::<Verdict>::memory_bytes(places) + FlowTable::<Verdict>::memory_bytes(former)
     }
 
     /// Locks them for a batch.
     #[must_use]
     pub fn lock(&self) -> LockedVerdicts<'_> {
         LockedVerdicts {
-            // Every state of the table is a valid one.
-            table: self.table.lock().unwrap_or_else(PoisonError::into_inner),
+            // Every state of the tables is a valid one.
+            tables: self.tables.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 }
@@ -75,17 +92,23 @@ impl LockedVerdicts<'_> {
     /// What is known about the flow of a record whose last packet was then.
     pub fn get(&mut self, tuple: &FiveTuple, last_ns: u64) -> Option<&Verdict> {
         let (key, _) = FlowKey::of(tuple);
-        let spot = self.table.find(&key)?;
-        self.table.touch(spot, last_ns);
-        let verdict = self.table.get(spot);
+        let Tables { flows, former } = &mut *self.tables;
+        let spot = flows.find(&key)?;
+        flows.touch(spot, last_ns);
+        let verdict = flows.get(spot);
+        if verdict.since_ns <= last_ns {
+            return Some(verdict);
+        }
+        let verdict = former.get(former.find(&key)?);
         (verdict.since_ns <= last_ns).then_some(verdict)
     }
 
     /// Keeps a verdict. A guess does not replace what the payload said about an earlier part of the
     /// flow.
     pub(crate) fn keep(&mut self, key: &FlowKey, now_ns: u64, verdict: Verdict) {
-        if let Found::Known(spot) = self.table.find_or_insert(key, now_ns, verdict) {
-            let kept = self.table.get_mut(spot);
+        let flows = &mut self.tables.flows;
+        if let Found::Known(spot) = flows.find_or_insert(key, now_ns, verdict) {
+            let kept = flows.get_mut(spot);
             let is_guess = verdict.confidence <= Confidence::Address;
             if !is_guess || kept.confidence <= Confidence::Address {
                 *kept = verdict;
@@ -93,16 +116,23 @@ impl LockedVerdicts<'_> {
         }
     }
 
-    /// Forgets a flow, because another one has its key now.
+    /// Another flow has this key now. Records of the one before may still come.
     pub(crate) fn forget(&mut self, key: &FlowKey) {
-        if let Some(spot) = self.table.find(key) {
-            // Later than any packet.
-            let since_ns = u64::MAX;
-            *self.table.get_mut(spot) = Verdict {
-                since_ns,
-                ..Verdict::default()
-            };
+        let Tables { flows, former } = &mut *self.tables;
+        let Some(spot) = flows.find(key) else {
+            return;
+        };
+        let (seen_ns, last) = (flows.seen_ns(spot), *flows.get(spot));
+        if last.since_ns < u64::MAX
+            && let Found::Known(spot) = former.find_or_insert(key, seen_ns, last)
+        {
+            *former.get_mut(spot) = last;
         }
+        *flows.get_mut(spot) = Verdict {
+            // Later than any packet.
+            since_ns: u64::MAX,
+            ..Verdict::default()
+        };
     }
 }
 
@@ -141,10 +171,18 @@ mod tests {
         }
         // A record that ended before the inspection began is of an earlier flow.
         assert_eq!(locked.get(&tuple, 9), None);
+        // Another flow begins with the key of this one, whose record has not left yet.
         locked.forget(&key);
-        assert_eq!(locked.get(&tuple, 50), None);
-        locked.keep(&key, 60, verdict(5, Confidence::Port));
+        assert_eq!(locked.get(&tuple, 50).unwrap().application, 92);
+        let since_ns = 60;
+        let next = Verdict {
+            since_ns,
+            ..verdict(5, Confidence::Port)
+        };
+        locked.keep(&key, 60, next);
         assert_eq!(locked.get(&tuple, 60).unwrap().application, 5);
+        assert_eq!(locked.get(&tuple, 50).unwrap().application, 92);
+        assert_eq!(locked.get(&tuple, 9), None);
     }
 
     #[test]
