@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use turboflow_inspect::{InspectConfig, Inspection};
 use turboflow_record::{Definition, Feature, Input, InputSet, InspectedTexts, Op, Texts};
-use turboflow_run::{InspectionConfig, PipelineConfig, RunConfig};
+use turboflow_run::{InspectionConfig, MeterConfig, PipelineConfig, RunConfig};
+
+use crate::keys::Key;
 
 /// Columns of a run whose definition has none of applications.
 const COLUMNS: [(&str, Input); 4] = [
@@ -45,6 +47,13 @@ pub(crate) fn inspection(
     config: &PipelineConfig,
 ) -> anyhow::Result<Option<InspectionConfig>> {
     if !run.meter.dpi {
+        if run.meter.dpi_flows != MeterConfig::default().dpi_flows {
+            bail!(
+                "{} is for {}: add it, or leave both out",
+                Key::DpiFlows,
+                Key::Dpi
+            );
+        }
         return Ok(None);
     }
     let flows = run.meter.dpi_flows.0;

@@ -436,18 +436,14 @@ pub(crate) struct RecordArgs {
     /// the definition has some of its own: `application`, `application_category`,
     /// `application_confidence`, `risk`, `server_name`, `ja3`, `ja4`, `dns_query_name` and
     /// `http_host`, by op `last`. Nothing else of a record changes.
-    #[arg(long, help_heading = "Flows")]
+    #[arg(long, help_heading = "What a flow is")]
     dpi: bool,
 
     /// Maximum number of flows under inspection, with --dpi
     ///
     /// At the limit, the oldest inspection ends with what is known.
     #[arg(long, value_name = "N", default_value = "65536", value_parser = str::parse::<Count>)]
-    #[arg(
-        help_heading = "Memory and speed",
-        hide_short_help = true,
-        requires = "dpi"
-    )]
+    #[arg(help_heading = "Memory and speed", hide_short_help = true)]
     dpi_flows: Count,
 
     /// Slots of the microflow table in front of the flow cache, over all threads

@@ -50,6 +50,8 @@ const VALUES: [(Key, &str); 49] = [
     (Key::Threads, "2"),
     (Key::MaxFlows, "\"1.5M\""),
     (Key::Seed, "\"18446744073709551615\""),
+    (Key::Dpi, "true"),
+    (Key::DpiFlows, "\"100k\""),
     (Key::Metrics, "\"none\""),
     (Key::User, "\"turboflow\""),
     (Key::Ledger, "\"ledger.json\""),
