@@ -238,6 +238,7 @@ pub(crate) fn all_features() -> Vec<Feature> {
         Op::GapVariance,
         Op::Duration,
         Op::Rate,
+        Op::CommunityId,
     ];
     assert_eq!(ops.len(), Op::NAMES.len());
     let inputs = INPUTS.iter().map(Some);
