@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Inspection of packets: which applications flows are. A record gets what is known of its flow when
-//! it leaves.
+//! Inspection of packets: which applications flows are. A record gets what is known of its flow
+//! when it leaves.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct InspectionConfig {
     pub limits: InspectConfig,
     /// The table that its texts go to.
     pub texts: Arc<Texts>,
-    /// The same table, and the names of the library's numbers.
+    /// That table, and the names of the library's numbers.
     pub names: Arc<InspectedTexts>,
 }
 

@@ -104,7 +104,7 @@ impl Copies {
         self.lost_before = self.fewest.take();
     }
 
-    /// Those that are under way now may come. From the answers that follow it is known which do not.
+    /// Those that are under way now may come. The answers that follow tell which do not.
     pub(crate) const fn settle(&mut self) {
         self.fewest = None;
     }

@@ -355,8 +355,8 @@ impl Receiver {
     }
 
     /// A chip cannot be told to stop, and counts packets that are in its table when a run begins or
-    /// ends. So nothing is lost unless the numbers of reports have gaps, or copies did not come to the
-    /// table; then what the counters say is missing, a packet for each of them at least.
+    /// ends. So nothing is lost unless the numbers of reports have gaps, or copies did not come to
+    /// the table; then what the counters say is missing, a packet for each of them at least.
     fn lost_of_chip(&self, status: &Status) -> Lost {
         let unknown = self.unknown;
         let reports = self.sequence.lost();
