@@ -26,7 +26,7 @@ fn read(text: &str) -> RunConfig {
 }
 
 /// For each flag, a value that is not the default. Used as a flag, as an old key, and as a key.
-const VALUES: [(Key, &str); 49] = [
+const VALUES: [(Key, &str); 51] = [
     (Key::Interfaces, "\"eth0\""),
     (Key::CpuPorts, "\"eth1\""),
     (Key::Filter, "\"tcp port 443\""),
