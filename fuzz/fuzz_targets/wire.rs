@@ -44,6 +44,7 @@ fuzz_target!(|input: &[u8]| {
         domain: 7,
         message_bytes: 512 + usize::from(size) * 4,
         has_options: kind & 16 == 0,
+        applications: None,
         interface: (kind & 32 != 0).then_some(u32::from(size)),
     };
     let schema = layout.schema();
