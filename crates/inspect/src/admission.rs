@@ -185,7 +185,7 @@ impl Admissions {
 
     /// The first packet of a flow whose key another one had.
     fn begin_anew(&mut self, spot: Spot, packet: &Packet, is_reversed: bool) -> Want {
-        self.leave(spot);
+        self.end_with_flow(spot);
         // A silence alone does not make another flow.
         if packet.tuple.protocol() == TCP {
             self.to_forget.push(*self.table.key(spot));
@@ -256,6 +256,18 @@ impl Admissions {
             }
         }
         false
+    }
+
+    /// The flow of a place is over: its inspection ends with what is known, if it goes on.
+    fn end_with_flow(&mut self, spot: Spot) {
+        let Admission { number, phase, .. } = *self.table.get(spot);
+        if phase != Phase::Done {
+            self.to_close.push(InspectionId {
+                spot: spot.0,
+                number,
+            });
+            self.finish(spot);
+        }
     }
 
     /// The inspection of a place is dropped if it goes on.
@@ -456,7 +468,10 @@ mod tests {
             Some((5, false))
         );
         assert_eq!(admissions.to_forget.len(), 2);
-        assert_eq!(admissions.ends.dropped, 3);
+        // Each ended with its flow, about which nothing was known.
+        let ends = admissions.ends;
+        assert_eq!((ends.gave_up, ends.dropped), (3, 0));
+        assert_eq!(admissions.to_close.len(), 3);
     }
 
     #[test]

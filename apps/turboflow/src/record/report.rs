@@ -475,7 +475,7 @@ fn warn_of_missing_names(inspection: &InspectionCounts) {
     let dropped = inspection.inspections_dropped;
     if dropped > 0 {
         say!(Warning InspectionsDropped, flows = dropped;
-            "the inspection of {} ended early for newer ones; raise {}",
+            "the inspection of {} ended early, for newer ones or for want of memory; raise {}",
             counted(dropped, "flow"), Key::DpiFlows);
     }
 }
