@@ -236,6 +236,19 @@ impl Page {
             self.sample(name, &labels, value);
         }
     }
+
+    /// Counters that differ in the value of one label.
+    fn counters_by<const N: usize>(
+        &mut self,
+        label: &str,
+        name: &str,
+        help: &str,
+        counts: [(&str, u64); N],
+    ) {
+        let samples = counts.into_iter();
+        let samples = samples.map(|(value, count)| (vec![(label, value)], count));
+        self.family(name, "counter", help, samples);
+    }
 }
 
 /// Escapes the value of a label.
@@ -302,26 +315,22 @@ fn inspections(page: &mut Page, counts: &InspectionCounts) {
         ("late", counts.packets_late),
         ("lost", counts.packets_lost),
     ];
-    page.family(
+    page.counters_by(
+        "outcome",
         "inspection_packets_total",
-        "counter",
         "Packets that were to be inspected for applications, by outcome",
-        packets
-            .map(|(outcome, packets)| (vec![("outcome", outcome)], packets))
-            .into_iter(),
+        packets,
     );
     let ended = [
         ("decided", counts.inspections_decided),
         ("gave_up", counts.inspections_gave_up),
         ("dropped", counts.inspections_dropped),
     ];
-    page.family(
+    page.counters_by(
+        "outcome",
         "inspection_flows_total",
-        "counter",
         "Flows whose inspection ended, by outcome",
-        ended
-            .map(|(outcome, flows)| (vec![("outcome", outcome)], flows))
-            .into_iter(),
+        ended,
     );
     for (name, help, value) in [
         (
@@ -364,13 +373,11 @@ fn reasons(page: &mut Page, ledger: &Ledger) {
         ("forced_end", exported.forced_end),
         ("lack_of_resources", exported.lack_of_resources),
     ];
-    page.family(
+    page.counters_by(
+        "reason",
         "flows_exported_total",
-        "counter",
         "Flow records exported, by flowEndReason",
-        by_reason
-            .into_iter()
-            .map(|(reason, count)| (vec![("reason", reason)], count)),
+        by_reason,
     );
     let evicted = &ledger.microflows_evicted;
     let by_cause = [
@@ -380,13 +387,11 @@ fn reasons(page: &mut Page, ledger: &Ledger) {
         ("flush", evicted.flush),
         ("bypass", evicted.bypass),
     ];
-    page.family(
+    page.counters_by(
+        "cause",
         "microflows_evicted_total",
-        "counter",
         "Microflow records evicted by the engine, by cause",
-        by_cause
-            .into_iter()
-            .map(|(cause, count)| (vec![("cause", cause)], count)),
+        by_cause,
     );
 }
 
