@@ -65,7 +65,7 @@ pub(crate) fn inspection(
         ..InspectConfig::default()
     };
     let texts = Arc::new(Texts::new(TEXT_BYTES));
-    let named = Inspection::start(limits.clone(), |_: &str| 0);
+    let named = Inspection::start(limits.clone(), |_: &[u8]| 0);
     let names = named.context("cannot inspect payload")?.names();
     Ok(Some(InspectionConfig {
         limits,

@@ -76,7 +76,7 @@ fn run(packets: &[(Packet, Option<Vec<u8>>)]) -> Costs {
         program: Some(env!("CARGO_BIN_EXE_turboflow-inspector").into()),
         ..InspectConfig::default()
     };
-    let mut inspection = Inspection::start(config, |_: &str| 1).expect("the library is here");
+    let mut inspection = Inspection::start(config, |_: &[u8]| 1).expect("the library is here");
     let process = inspection.process_id().expect("it was just started");
     let process = format!("/proc/{process}/schedstat");
     let before = (time_ns(&process), thread_ns());

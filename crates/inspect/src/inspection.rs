@@ -31,12 +31,12 @@ const MAX_FAILURES: u32 = 5;
 
 /// The run's table of texts.
 pub trait TextSink {
-    /// The handle of a text. It is never 0.
-    fn intern(&self, text: &str) -> u64;
+    /// The handle of a text, which need not be UTF-8. It is never 0.
+    fn intern(&self, text: &[u8]) -> u64;
 }
 
-impl<F: Fn(&str) -> u64> TextSink for F {
-    fn intern(&self, text: &str) -> u64 {
+impl<F: Fn(&[u8]) -> u64> TextSink for F {
+    fn intern(&self, text: &[u8]) -> u64 {
         self(text)
     }
 }
@@ -437,7 +437,7 @@ impl<T: TextSink> Inspection<T> {
             for text in Text::ALL {
                 let bytes = facts.text(text);
                 if !bytes.is_empty() {
-                    verdict.set_text(text, self.texts.intern(&readable(bytes)));
+                    verdict.set_text(text, self.texts.intern(bytes));
                 }
             }
             verdicts.keep(key, since_ns, verdict);
@@ -486,17 +486,4 @@ fn own_program() -> io::Result<PathBuf> {
         true => Ok("/proc/self/exe".into()),
         false => std::env::current_exe(),
     }
-}
-
-/// The bytes as text. Those that are not UTF-8 are written as `\xff`, so that nothing is made equal
-/// that differs.
-fn readable(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        text.push_str(chunk.valid());
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    text
 }

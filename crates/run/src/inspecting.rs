@@ -27,8 +27,8 @@ pub struct InspectionConfig {
 struct RunTexts(Arc<Texts>);
 
 impl TextSink for RunTexts {
-    fn intern(&self, text: &str) -> u64 {
-        self.0.intern(text)
+    fn intern(&self, text: &[u8]) -> u64 {
+        self.0.intern_bytes(text)
     }
 }
 

@@ -21,9 +21,9 @@ pub(crate) struct Texts {
 }
 
 impl TextSink for &Texts {
-    fn intern(&self, text: &str) -> u64 {
+    fn intern(&self, text: &[u8]) -> u64 {
         let mut all = self.all.lock().unwrap();
-        all.push(text.to_owned());
+        all.push(String::from_utf8_lossy(text).into_owned());
         all.len() as u64
     }
 }
