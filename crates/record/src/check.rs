@@ -158,11 +158,25 @@ fn check_of(feature: &Feature) -> Result<(), (&'static str, Fault)> {
     }
 }
 
-/// A Community ID is that of addresses, ports and protocol, so they have to be in the key.
+/// A Community ID is that of addresses, ports and protocol, and so is what inspection finds: they
+/// have to be in the key.
 fn check_tuple(key: &[KeyField], feature: &Feature) -> Result<(), (&'static str, Fault)> {
     let mut needed = KeyField::FIVE_TUPLE.into_iter();
-    match needed.find(|field| feature.op == Op::CommunityId && !key.contains(field)) {
-        Some(lacks) => Err(("op", Fault::NoTuple(lacks.name()))),
+    let Some(lacks) = needed.find(|field| !key.contains(field)) else {
+        return Ok(());
+    };
+    match feature
+        .of
+        .filter(|input| InputSet::INSPECTED.contains(*input))
+    {
+        _ if feature.op == Op::CommunityId => Err(("op", Fault::NoTuple(lacks.name()))),
+        Some(input) => Err((
+            "of",
+            Fault::NoTupleToInspect {
+                input: input.name(),
+                lacks: lacks.name(),
+            },
+        )),
         None => Ok(()),
     }
 }

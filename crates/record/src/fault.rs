@@ -127,6 +127,16 @@ pub enum Fault {
         "op `community_id` is computed from the 5-tuple, but `{0}` is not in the key; add it, or leave out the [key] table for the 5-tuple"
     )]
     NoTuple(&'static str),
+    /// An input of inspection without the 5-tuple in the key.
+    #[error(
+        "`{input}` is found by the 5-tuple, but `{lacks}` is not in the key; add it, or leave out the [key] table for the 5-tuple"
+    )]
+    NoTupleToInspect {
+        /// The input.
+        input: &'static str,
+        /// The field that is missing.
+        lacks: &'static str,
+    },
     /// `direction` in a definition without biflows.
     #[error("`direction` exists in biflows only; add `flow.biflow` or remove it")]
     DirectionOfUniflow,

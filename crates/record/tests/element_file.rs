@@ -8,7 +8,7 @@ use std::path::Path;
 
 use turboflow_record::{
     DOCUMENTATION_ENTERPRISE, DataType, Definition, Element, ElementOptions, Feature, Input,
-    KeyField, Op, Semantics, Units,
+    InputSet, KeyField, Op, Semantics, Units,
 };
 
 /// Every op, and `nth` for the first few `k`.
@@ -72,9 +72,10 @@ fn elements() -> BTreeMap<u16, Element> {
                 per_biflow,
                 ..Feature::new("f", op.clone(), of)
             };
-            let key = match op {
-                Op::CommunityId => five_tuple.to_vec(),
-                _ => vec![KeyField::Protocol],
+            let is_inspected = of.is_some_and(|input| InputSet::INSPECTED.contains(input));
+            let key = match op == Op::CommunityId || is_inspected {
+                true => five_tuple.to_vec(),
+                false => vec![KeyField::Protocol],
             };
             let features = vec![feature];
             let definition = Definition { key, features };

@@ -402,6 +402,16 @@ fn refuses_what_inspection_finds_where_there_is_none() {
 }
 
 #[test]
+fn refuses_applications_without_the_tuple() {
+    refuses(&[(
+        "[key]\nfields = [\"source_address\", \"destination_address\", \"protocol\"]\n\
+         [[feature]]\nname = \"site\"\nop = \"last\"\nof = \"server_name\"",
+        "line 6: feature `site`: `server_name` is found by the 5-tuple, but `source_port` is not in \
+         the key; add it, or leave out the [key] table for the 5-tuple",
+    )]);
+}
+
+#[test]
 fn refuses_a_community_id_without_the_tuple() {
     refuses(&[
         (
