@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traffic in bins of half a second of the packets' clock.
 
+use std::ops::RangeInclusive;
+
 /// Length of a bin in nanoseconds. It is the active timeout, and so the cell, of metering for the
 /// screen: no record crosses the boundary of a bin.
 pub const BIN_NS: u64 = 500_000_000;
@@ -32,6 +34,14 @@ impl Sums {
         Self {
             bytes: self.bytes + other.bytes,
             packets: self.packets + other.packets,
+        }
+    }
+
+    /// What is left without the other.
+    pub(crate) const fn minus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(other.bytes),
+            packets: self.packets.saturating_sub(other.packets),
         }
     }
 }
@@ -146,6 +156,40 @@ impl Bins {
             }
         }
         self.newest = bin;
+    }
+
+    /// Adds the traffic of another row.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        if other.newest > self.newest {
+            self.move_to(other.newest);
+        }
+        self.total = self.total.plus(other.total);
+        for bin in self.bins_of(other) {
+            let at = slot(bin);
+            self.bytes[at] += other.bytes[at];
+            self.packets[at] = self.packets[at].saturating_add(other.packets[at]);
+        }
+    }
+
+    /// Takes away the traffic of a row that was added to this one bin by bin. What a clock that was
+    /// set back has removed from one of them is not missed in the other.
+    pub(crate) fn remove_all(&mut self, other: &Self) {
+        self.total = self.total.minus(other.total);
+        for bin in self.bins_of(other) {
+            let at = slot(bin);
+            self.bytes[at] = self.bytes[at].saturating_sub(other.bytes[at]);
+            self.packets[at] = self.packets[at].saturating_sub(other.packets[at]);
+        }
+    }
+
+    /// The bins of `other` that are also kept here.
+    fn bins_of(&self, other: &Self) -> RangeInclusive<u64> {
+        let newest = self.newest.min(other.newest);
+        let oldest = self
+            .newest
+            .max(other.newest)
+            .saturating_sub(KEPT as u64 - 1);
+        oldest..=newest
     }
 
     pub(crate) const fn total(&self) -> Sums {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Filters of flows: the expressions of `turboflow show`, over the fields of a row.
 
+use std::sync::Arc;
+
 use turboflow_query::{Filter, QueryError};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Value};
 
 use crate::picture::FlowRow;
 
+const APPLICATION: &str = "application";
+
 /// The fields of a filter, and their kinds.
-const FIELDS: [(&str, ColumnKind); 11] = [
+const FIELDS: [(&str, ColumnKind); 12] = [
     ("src_addr", ColumnKind::Address),
     ("dst_addr", ColumnKind::Address),
     ("src_port", ColumnKind::Unsigned { bits: 16 }),
@@ -19,6 +23,7 @@ const FIELDS: [(&str, ColumnKind); 11] = [
     ("pps", ColumnKind::Unsigned { bits: 64 }),
     ("first_ns", ColumnKind::TimestampNs),
     ("last_ns", ColumnKind::TimestampNs),
+    (APPLICATION, ColumnKind::Text),
 ];
 
 /// A condition on flows, such as `host 192.0.2.1 and bps > 1M`.
@@ -37,7 +42,7 @@ impl FlowFilter {
         let column = |(name, kind): (&str, ColumnKind)| Column {
             name: name.to_owned(),
             kind,
-            nullable: false,
+            nullable: name == APPLICATION,
         };
         let schema: Vec<Column> = FIELDS.into_iter().map(column).collect();
         let filter = Filter::parse(text, &schema)?;
@@ -45,13 +50,14 @@ impl FlowFilter {
     }
 
     /// Flows as records, to apply the filter to.
-    pub(crate) fn batch(&self, flows: &[FlowRow]) -> FlowBatch {
+    pub(crate) fn batch(&self, flows: &[FlowRow], names: &[Arc<str>]) -> FlowBatch {
         let mut batch = FlowBatch::new(&self.schema);
         for FlowRow {
             key,
             measured,
             first_ns,
             last_ns,
+            application,
         } in flows
         {
             batch.push_row(&[
@@ -66,6 +72,10 @@ impl FlowFilter {
                 Value::Unsigned(measured.now.packets),
                 Value::Unsigned(*first_ns),
                 Value::Unsigned(*last_ns),
+                match application.is_known() {
+                    true => Value::Text(&names[application.index()]),
+                    false => Value::Absent,
+                },
             ]);
         }
         batch

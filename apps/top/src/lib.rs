@@ -11,6 +11,7 @@
 //! crate reads no clock and no terminal. Times are those of packets, keys are a [`Key`], and a
 //! screen is drawn into cells of text.
 
+mod applications;
 mod bins;
 mod bounded;
 mod draw;
@@ -21,11 +22,12 @@ mod screen;
 mod sink;
 mod traffic;
 
+pub use applications::{APPLICATIONS_MAX, ApplicationId};
 pub use bins::{AVERAGE_BINS, BIN_NS, BINS_A_SECOND, Measured, PerSecond, Sums, Window};
 pub use draw::{Colours, draw, lines};
 pub use filter::FlowFilter;
 pub use health::{Health, InterfaceHealth, Moment};
-pub use picture::{FlowRow, HostRow, Left, Picture, ShareRow};
+pub use picture::{ApplicationRow, FlowRow, HostRow, Left, Picture, ShareRow};
 pub use screen::{Key, Screen, Sort, Source, View};
 pub use sink::TrafficWriter;
 pub use traffic::{FLOWS_MAX, FlowKey, HOSTS_MAX, PORTS_MAX, Traffic};

@@ -5,9 +5,11 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use turboflow_record::FlowBatch;
 
+use crate::applications::ApplicationId;
 use crate::bins::{AVERAGE_BINS, BIN_NS, Measured, UNSETTLED_BINS, Window};
 use crate::filter::FlowFilter;
 use crate::traffic::{FLOWS_MAX, FlowKey, HOSTS_MAX, PORTS_MAX, Traffic};
@@ -23,6 +25,8 @@ pub struct FlowRow {
     pub first_ns: u64,
     /// Time of its last packet.
     pub last_ns: u64,
+    /// Its application.
+    pub application: ApplicationId,
 }
 
 /// The row of a host.
@@ -57,6 +61,17 @@ pub struct ShareRow {
     pub measured: Measured,
 }
 
+/// The row of an application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApplicationRow {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its rates and totals.
+    pub measured: Measured,
+    /// Number of known flows of it.
+    pub flows: u64,
+}
+
 /// The content of a screen at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
@@ -68,6 +83,10 @@ pub struct Picture {
     pub protocols: Vec<ShareRow>,
     /// Ports of the protocols.
     pub ports: Vec<ShareRow>,
+    /// The applications seen; none if records have no application.
+    pub applications: Vec<ApplicationRow>,
+    /// Names of applications by [`ApplicationId`].
+    pub names: Vec<Arc<str>>,
     /// The sum of all flows, including those evicted from a table.
     pub all: Measured,
     /// The end of the last bin shown, in nanoseconds since 1970.
@@ -119,6 +138,7 @@ impl Traffic {
             measured: flow.bins.measured(window),
             first_ns: flow.first_ns.unwrap_or_default(),
             last_ns: flow.last_ns,
+            application: flow.application,
         });
         let flows: Vec<FlowRow> = flows.collect();
         let mut flows_of: HashMap<IpAddr, u64> = HashMap::new();
@@ -141,6 +161,12 @@ impl Traffic {
             port: Some(*port),
             measured: bins.measured(window),
         });
+        let of = self.applications.bins().iter();
+        let of = of.map(|bins| bins.measured(window)).collect();
+        let applications = match self.has_applications() {
+            true => application_rows(self.applications.names(), of, &flows),
+            false => Vec::new(),
+        };
         let left = [
             ("flows", FLOWS_MAX, self.flows.left),
             ("hosts", HOSTS_MAX, self.hosts.left),
@@ -151,6 +177,8 @@ impl Traffic {
             hosts: hosts.collect(),
             protocols: protocols.collect(),
             ports: ports.collect(),
+            applications,
+            names: self.applications.names().to_vec(),
             all: self.all.measured(window),
             end_ns: window.end_ns,
             left: left
@@ -179,15 +207,24 @@ impl Picture {
     /// The flows that pass the filter, and sums over them only.
     #[must_use]
     pub fn filtered(&self, filter: &FlowFilter) -> Self {
-        let batch: FlowBatch = filter.batch(&self.flows);
+        let batch: FlowBatch = filter.batch(&self.flows, &self.names);
         let passing = self.flows.iter().enumerate();
         let passing = passing.filter(|(row, _)| filter.passes(&batch, *row));
         let flows: Vec<FlowRow> = passing.map(|(_, flow)| *flow).collect();
         let (mut hosts, mut flows_of) = (HashMap::new(), HashMap::new());
         let (mut protocols, mut ports) = (HashMap::new(), HashMap::new());
         let mut all = Measured::default();
-        for FlowRow { key, measured, .. } in &flows {
+        let mut applications = vec![Measured::default(); self.names.len()];
+        for FlowRow {
+            key,
+            measured,
+            application,
+            ..
+        } in &flows
+        {
             all = all.plus(*measured);
+            let of = &mut applications[application.index()];
+            *of = of.plus(*measured);
             count(&mut flows_of, key);
             let (sent, _) = hosts.entry(key.source).or_insert_with(none);
             *sent = sent.plus(*measured);
@@ -219,6 +256,11 @@ impl Picture {
                 .into_iter()
                 .map(|((protocol, port), measured)| share(protocol, Some(port), measured))
                 .collect(),
+            applications: match self.applications.is_empty() {
+                true => Vec::new(),
+                false => application_rows(&self.names, applications, &flows),
+            },
+            names: self.names.clone(),
             all,
             flows,
             end_ns: self.end_ns,
@@ -227,6 +269,25 @@ impl Picture {
             is_final: self.is_final,
         }
     }
+}
+
+/// The applications that have traffic. `measured` has one for each name.
+fn application_rows(
+    names: &[Arc<str>],
+    measured: Vec<Measured>,
+    flows: &[FlowRow],
+) -> Vec<ApplicationRow> {
+    let mut flows_of = vec![0; names.len()];
+    for flow in flows {
+        flows_of[flow.application.index()] += 1;
+    }
+    let rows = names.iter().zip(measured).zip(flows_of);
+    let rows = rows.map(|((name, measured), flows)| ApplicationRow {
+        name: Arc::clone(name),
+        measured,
+        flows,
+    });
+    rows.filter(|row| row.measured.total.packets > 0).collect()
 }
 
 fn none() -> (Measured, Measured) {

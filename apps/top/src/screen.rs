@@ -3,7 +3,7 @@
 
 use crate::bins::{AVERAGE_BINS, BINS_A_SECOND, Measured};
 use crate::filter::FlowFilter;
-use crate::picture::{FlowRow, HostRow, Picture, ShareRow};
+use crate::picture::{ApplicationRow, FlowRow, HostRow, Picture, ShareRow};
 
 /// The views.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,11 +17,19 @@ pub enum View {
     Protocols,
     /// The state of the meter.
     Health,
+    /// Applications, if packets are inspected.
+    Applications,
 }
 
 impl View {
     /// All views, in the order of their keys.
-    pub const ALL: [Self; 4] = [Self::Flows, Self::Hosts, Self::Protocols, Self::Health];
+    pub const ALL: [Self; 5] = [
+        Self::Flows,
+        Self::Hosts,
+        Self::Protocols,
+        Self::Health,
+        Self::Applications,
+    ];
 
     /// The view's name.
     #[must_use]
@@ -31,12 +39,8 @@ impl View {
             Self::Hosts => "hosts",
             Self::Protocols => "protocols",
             Self::Health => "health",
+            Self::Applications => "applications",
         }
-    }
-
-    fn step(self, by: usize) -> Self {
-        let at = Self::ALL.iter().position(|view| *view == self);
-        Self::ALL[(at.unwrap_or_default() + by) % Self::ALL.len()]
     }
 }
 
@@ -134,6 +138,8 @@ pub struct Source {
 pub struct Screen {
     /// The view.
     pub view: View,
+    /// Whether records have an application.
+    pub has_applications: bool,
     /// The sort order.
     pub sort: Sort,
     /// Whether the order is reversed: smallest first.
@@ -165,6 +171,7 @@ impl Default for Screen {
     fn default() -> Self {
         Self {
             view: View::default(),
+            has_applications: false,
             sort: Sort::default(),
             is_reversed: false,
             interval: BINS_A_SECOND,
@@ -206,9 +213,9 @@ impl Screen {
             Key::Char('S') => self.sort_by(Sort::ALL.len() - 1),
             Key::Char('+') => self.change_interval(|known, chosen| known > chosen),
             Key::Char('-') => self.change_interval(|known, chosen| known < chosen),
-            Key::Char(digit @ '1'..='4') => self.show(View::ALL[digit as usize - '1' as usize]),
-            Key::Tab => self.show(self.view.step(1)),
-            Key::BackTab => self.show(self.view.step(View::ALL.len() - 1)),
+            Key::Char(digit @ '1'..='5') => self.show_number(digit as usize - '1' as usize),
+            Key::Tab => self.step(1),
+            Key::BackTab => self.step(self.views().len() - 1),
             Key::Escape => self.filter = None,
             _ => self.scroll_by(key),
         }
@@ -252,6 +259,31 @@ impl Screen {
             _ => {}
         }
         self.typing = Some(text);
+    }
+
+    /// The views that there are.
+    #[must_use]
+    pub fn views(&self) -> &'static [View] {
+        match self.has_applications {
+            true => &View::ALL,
+            false => &View::ALL[..View::ALL.len() - 1],
+        }
+    }
+
+    fn show_number(&mut self, number: usize) {
+        match self.views().get(number) {
+            Some(view) => self.show(*view),
+            None => {
+                self.message =
+                    Some("packets are not inspected, so there are no applications".to_owned())
+            }
+        }
+    }
+
+    fn step(&mut self, by: usize) {
+        let views = self.views();
+        let at = views.iter().position(|view| *view == self.view);
+        self.show(views[(at.unwrap_or_default() + by) % views.len()]);
     }
 
     fn show(&mut self, view: View) {
@@ -299,6 +331,8 @@ impl Screen {
         let share = |row: &ShareRow| (row.measured, (row.protocol, row.port));
         self.order(&mut shown.protocols, share);
         self.order(&mut shown.ports, share);
+        let name = |row: &ApplicationRow| (row.measured, row.name.to_string());
+        self.order(&mut shown.applications, name);
         shown
     }
 

@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use turboflow_record::{Column, FlowBatch, ValueData};
+use turboflow_record::{Column, ColumnKind, FlowBatch, Value, ValueData};
 
+use crate::applications::{ApplicationId, Applications};
 use crate::bins::{BIN_NS, Bins, Sums};
 use crate::bounded::{Bounded, Ranked};
 use crate::sink::Skipped;
@@ -59,6 +60,7 @@ pub(crate) struct Flow {
     pub(crate) bins: Bins,
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
+    pub(crate) application: ApplicationId,
 }
 
 /// The state of a host since it is in the table.
@@ -106,6 +108,7 @@ pub struct Traffic {
     pub(crate) hosts: Bounded<IpAddr, Host>,
     pub(crate) ports: Bounded<(u8, u16), Bins>,
     pub(crate) protocols: HashMap<u8, Bins>,
+    pub(crate) applications: Applications,
     pub(crate) all: Bins,
     /// The first bin of the run, or after the clock was set back.
     pub(crate) first_bin: Option<u64>,
@@ -115,7 +118,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// No traffic yet. `schema` is that of the default definition.
+    /// No traffic yet. `schema` is that of the default definition, with or without applications.
     ///
     /// # Panics
     /// When a column of the default definition is missing.
@@ -136,6 +139,7 @@ impl Traffic {
             hosts: Bounded::new(hosts),
             ports: Bounded::new(ports),
             protocols: HashMap::new(),
+            applications: Applications::new(),
             all: Bins::default(),
             first_bin: None,
             newest_ns: 0,
@@ -147,6 +151,14 @@ impl Traffic {
     pub fn add(&mut self, batch: &FlowBatch) {
         let columns = self.columns.of(batch);
         for row in 0..batch.rows() {
+            let application = self
+                .columns
+                .application
+                .map(|column| batch.value(row, column));
+            let application = match application {
+                Some(Value::Text(name)) => self.applications.id(name),
+                _ => ApplicationId::default(),
+            };
             let key = FlowKey {
                 source: columns.source[row],
                 destination: columns.destination[row],
@@ -158,8 +170,15 @@ impl Traffic {
                 bytes: columns.bytes[row],
                 packets: columns.packets[row],
             };
-            self.record(&key, sums, columns.first_ns[row], columns.last_ns[row]);
+            let (first_ns, last_ns) = (columns.first_ns[row], columns.last_ns[row]);
+            self.record(&key, sums, first_ns, last_ns, application);
         }
+    }
+
+    /// Whether records have an application.
+    #[must_use]
+    pub const fn has_applications(&self) -> bool {
+        self.columns.application.is_some()
     }
 
     pub(crate) const fn columns(&self) -> Columns {
@@ -174,7 +193,14 @@ impl Traffic {
         }
     }
 
-    fn record(&mut self, key: &FlowKey, sums: Sums, first_ns: u64, last_ns: u64) {
+    fn record(
+        &mut self,
+        key: &FlowKey,
+        sums: Sums,
+        first_ns: u64,
+        last_ns: u64,
+        application: ApplicationId,
+    ) {
         let bin = last_ns / BIN_NS;
         let before = self.all.newest();
         self.all.add(bin, sums);
@@ -187,6 +213,13 @@ impl Traffic {
         self.first_bin = Some(self.first_bin.map_or(bin, |first| first.min(bin)));
         let flow = self.flows.entry(*key, newest);
         flow.bins.add(bin, sums);
+        self.applications.add(flow.application, bin, sums);
+        // A record without one says nothing new.
+        if application.is_known() && application != flow.application {
+            self.applications
+                .move_flow(&flow.bins, flow.application, application);
+            flow.application = application;
+        }
         flow.first_ns = Some(flow.first_ns.map_or(first_ns, |known| known.min(first_ns)));
         flow.last_ns = flow.last_ns.max(last_ns);
         self.hosts.entry(key.source, newest).sent.add(bin, sums);
@@ -204,7 +237,10 @@ impl Traffic {
 
 /// Indexes of the columns that are used.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Columns([usize; 9]);
+pub(crate) struct Columns {
+    always: [usize; 9],
+    application: Option<usize>,
+}
 
 const NAMES: [&str; 9] = [
     "src_addr", "dst_addr", "src_port", "dst_port", "protocol", "packets", "bytes", "first_ns",
@@ -226,10 +262,14 @@ struct Slices<'a> {
 
 impl Columns {
     fn new(schema: &[Column]) -> Self {
-        Self(NAMES.map(|name| {
-            let at = schema.iter().position(|column| column.name == name);
-            at.unwrap_or_else(|| panic!("the default definition has a column {name}"))
-        }))
+        let at = |name: &str| schema.iter().position(|column| column.name == name);
+        let application = at("application");
+        Self {
+            always: NAMES.map(|name| {
+                at(name).unwrap_or_else(|| panic!("the default definition has a column {name}"))
+            }),
+            application: application.filter(|at| schema[*at].kind == ColumnKind::Text),
+        }
     }
 
     /// Adds records to those that were skipped.
@@ -250,11 +290,11 @@ impl Columns {
     }
 
     fn of<'a>(&self, batch: &'a FlowBatch) -> Slices<'a> {
-        let addresses = |index: usize| match &batch.column(self.0[index]).data {
+        let addresses = |index: usize| match &batch.column(self.always[index]).data {
             ValueData::Address(addresses) => &addresses[..],
             other => panic!("{} are addresses, not {other:?}", NAMES[index]),
         };
-        let numbers = |index: usize| match &batch.column(self.0[index]).data {
+        let numbers = |index: usize| match &batch.column(self.always[index]).data {
             ValueData::Unsigned(numbers) => &numbers[..],
             other => panic!("{} are numbers, not {other:?}", NAMES[index]),
         };

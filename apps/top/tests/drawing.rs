@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::support::{Delta, batch, key, schema};
+use crate::support::{Delta, batch, key, named_batch, schema, schema_with_applications};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -31,8 +31,21 @@ const FLOWS: [(&str, u64, u64); 6] = [
     ("192.0.2.10:0 > 203.0.113.7:0/253", 1_500, 1),
 ];
 
+/// What is found of these flows from the fourth half second on.
+const APPLICATIONS: [Option<&str>; 6] = [
+    Some("TLS.Wikipedia"),
+    Some("TLS.Wikipedia"),
+    Some("DNS"),
+    Some("SSH"),
+    Some("ICMP"),
+    None,
+];
+
 fn picture(screen: &Screen) -> Picture {
-    let mut traffic = Traffic::new(&schema());
+    let mut traffic = match screen.has_applications {
+        true => Traffic::new(&schema_with_applications()),
+        false => Traffic::new(&schema()),
+    };
     for bin in 0..10 {
         let delta = |(text, bytes, packets): (&str, u64, u64)| Delta {
             key: key(text),
@@ -43,7 +56,13 @@ fn picture(screen: &Screen) -> Picture {
         // The last two flows are silent after a second.
         let talking = if bin < 2 { FLOWS.len() } else { 4 };
         let deltas: Vec<_> = FLOWS[..talking].iter().map(|flow| delta(*flow)).collect();
-        traffic.add(&batch(&deltas));
+        if screen.has_applications {
+            let known = APPLICATIONS.map(|name| name.filter(|_| bin >= 3));
+            let named: Vec<_> = deltas.into_iter().zip(known).collect();
+            traffic.add(&named_batch(&named));
+        } else {
+            traffic.add(&batch(&deltas));
+        }
     }
     let window = traffic.window(Some(START_NS + 12 * BIN_NS), screen.interval);
     screen.arrange(&traffic.picture(window))
@@ -138,6 +157,7 @@ fn views_match_the_golden_files() {
     for view in View::ALL {
         let screen = Screen {
             view,
+            has_applications: view == View::Applications,
             ..Screen::default()
         };
         compare(
@@ -149,6 +169,21 @@ fn views_match_the_golden_files() {
             &shown(&screen, 200, 50),
         );
     }
+}
+
+#[test]
+fn flows_are_shown_and_filtered_by_application() {
+    let mut screen = Screen {
+        has_applications: true,
+        ..Screen::default()
+    };
+    compare("flows-by-application-80x24.txt", &shown(&screen, 80, 24));
+    let filter = "application = 'TLS.Wikipedia'";
+    screen.set_filter(filter).expect("it is a column");
+    let picture = picture(&screen);
+    let rows = |picture: &Picture| (picture.flows.len(), picture.applications.len());
+    assert_eq!(rows(&picture), (2, 1));
+    assert_eq!(picture.all.total, picture.applications[0].measured.total);
 }
 
 #[test]

@@ -20,6 +20,27 @@ fn views_by_number_and_tab() {
 }
 
 #[test]
+fn applications_have_a_view_if_packets_are_inspected() {
+    let mut screen = Screen::default();
+    press(&mut screen, "25");
+    assert_eq!(screen.view, View::Hosts);
+    assert!(
+        screen
+            .message
+            .is_some_and(|message| message.contains("not inspected"))
+    );
+    let mut screen = Screen {
+        has_applications: true,
+        ..Screen::default()
+    };
+    press(&mut screen, "5");
+    assert_eq!(screen.view, View::Applications);
+    screen.press(Key::Tab);
+    screen.press(Key::BackTab);
+    assert_eq!(screen.view, View::Applications);
+}
+
+#[test]
 fn sorts_pauses_and_scrolls() {
     let mut screen = Screen::default();
     press(&mut screen, "srp");

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 
-use crate::support::{Delta, batch, key, schema};
+use crate::support::{Delta, batch, key, named_batch, schema, schema_with_applications};
 use proptest::prelude::*;
 use turboflow_formats::FlowWriter;
 use turboflow_top::{
@@ -96,6 +96,38 @@ proptest! {
         let flows: u64 = picture.flows.iter().map(|row| row.measured.now.bits).sum();
         prop_assert!(flows <= picture.all.now.bits);
         prop_assert!(picture.all.now.bits - flows <= picture.flows.len() as u64);
+    }
+
+    /// Whenever a flow's application is found, or found to be another.
+    #[test]
+    fn applications_are_the_sums_of_their_flows(
+        deltas in deltas(),
+        names in proptest::collection::vec(0usize..4, 150),
+    ) {
+        let known = [None, None, Some("TLS"), Some("DNS")];
+        let names = names.into_iter().map(|name| known[name]);
+        let named: Vec<_> = deltas.iter().copied().zip(names).collect();
+        let mut traffic = Traffic::new(&schema_with_applications());
+        for part in named.chunks(7) {
+            traffic.add(&named_batch(part));
+        }
+        let mut last = BTreeMap::new();
+        for (delta, name) in &named {
+            let known = last.entry(delta.key).or_insert("(not known yet)");
+            *known = name.unwrap_or(known);
+        }
+        // An interval in which a rate is a whole number.
+        let picture = traffic.picture(traffic.window(None, BINS_A_SECOND));
+        let mut expected: BTreeMap<&str, (Sums, u64, u64)> = BTreeMap::new();
+        for flow in &picture.flows {
+            let (total, bits, flows) = expected.entry(last[&flow.key]).or_default();
+            *total = total.plus(flow.measured.total);
+            *bits += flow.measured.now.bits;
+            *flows += 1;
+        }
+        let shown = picture.applications.iter();
+        let shown = shown.map(|row| (&*row.name, (row.measured.total, row.measured.now.bits, row.flows)));
+        prop_assert_eq!(shown.collect::<BTreeMap<_, _>>(), expected);
     }
 
     #[test]

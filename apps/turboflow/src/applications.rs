@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use turboflow_inspect::{InspectConfig, Inspection};
-use turboflow_record::{Definition, Feature, Input, InputSet, InspectedTexts, Op, Texts};
+use turboflow_record::{Definition, Feature, Input, InputSet, InspectedTexts, KeyField, Op, Texts};
 use turboflow_run::{InspectionConfig, MeterConfig, PipelineConfig, RunConfig};
 
 use crate::keys::Key;
@@ -29,15 +29,24 @@ pub(crate) fn has_columns(definition: &Definition) -> bool {
 }
 
 /// The definition with columns of applications, unless it has some.
-pub(crate) fn with_columns(mut definition: Definition) -> Definition {
+pub(crate) fn with_columns(mut definition: Definition) -> anyhow::Result<Definition> {
     if !has_columns(&definition) {
+        let mut needed = KeyField::FIVE_TUPLE.into_iter();
+        if let Some(lacks) = needed.find(|field| !definition.key.contains(field)) {
+            bail!(
+                "applications are found by the 5-tuple, but `{}` is not in the key of the \
+                 definition; add it, or leave out {}",
+                lacks.name(),
+                Key::Dpi
+            );
+        }
         let columns = COLUMNS.map(|(name, of)| Feature {
             per_biflow: true,
             ..Feature::new(name, Op::Last, Some(of))
         });
         definition.features.extend(columns);
     }
-    definition
+    Ok(definition)
 }
 
 /// The inspection of a run, if it is asked for. Starts the inspector once, for the names that it

@@ -7,14 +7,14 @@ use ratatui::style::Style;
 use super::Pen;
 
 const HELP: [&str; 19] = [
-    "1 2 3 4, Tab   flows, hosts, protocols and ports, health of the meter",
+    "1 to 5, Tab    flows, hosts, protocols and ports, health, applications if inspected",
     "s S            sort by the next or previous: bits, packets, average, total, name",
     "r              smallest first",
     "/              show only flows of which this is true, as in show --where:",
     "                 tcp and port 443     host 192.0.2.1 or net 10.0.0.0/8",
     "                 bps > 1M             pps > 100 and not udp",
     "               fields: src_addr dst_addr src_port dst_port protocol packets",
-    "               bytes bps pps first_ns last_ns",
+    "               bytes bps pps first_ns last_ns application",
     "Esc            takes the filter away",
     "p Space        the screen stands still; metering goes on",
     "+ -            longer and shorter interval (1s, 2s, 5s, 10s)",

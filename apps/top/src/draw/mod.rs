@@ -83,6 +83,7 @@ pub fn draw(
             View::Hosts => tables::hosts(&mut pen, body, screen, picture),
             View::Protocols => tables::protocols(&mut pen, body, screen, picture),
             View::Health => health::draw(&mut pen, body, screen, health),
+            View::Applications => tables::applications(&mut pen, body, screen, picture),
         }
     }
     if area.height > HEAD_LINES {
@@ -158,8 +159,8 @@ impl Pen<'_> {
         );
         self.write(0, 2, &total, self.colours.quiet());
         let mut x = 0;
-        for (view, key) in View::ALL.into_iter().zip('1'..) {
-            let style = match view == screen.view {
+        for (view, key) in screen.views().iter().zip('1'..) {
+            let style = match *view == screen.view {
                 true => REVERSED,
                 false => Style::new(),
             };

@@ -7,9 +7,14 @@ use ratatui::style::Style;
 use super::grid::{self, Column, Width, column};
 use super::text::{bar, count, duration, end, percent, protocol};
 use super::{BOLD, Pen};
+use crate::bins::Measured;
 use crate::picture::{Picture, ShareRow};
 use crate::screen::Screen;
 
+/// A column of flows, if packets are inspected, and its place.
+const APPLICATION: Column = column("application", Width::Text(16), 60);
+const APPLICATION_AT: usize = 3;
+const PACKETS_AT: usize = 5;
 const FLOWS: [Column; 8] = [
     column("source", Width::Share(47), 0),
     column("destination", Width::Share(47), 0),
@@ -22,11 +27,17 @@ const FLOWS: [Column; 8] = [
 ];
 
 pub(super) fn flows(pen: &mut Pen<'_>, area: Rect, screen: &Screen, picture: &Picture) {
+    let mut columns = FLOWS.to_vec();
+    if screen.has_applications {
+        columns.insert(APPLICATION_AT, APPLICATION);
+        // Its room is that of packets, where addresses would be cut.
+        columns[PACKETS_AT + 1].from = 100;
+    }
     let quiet = pen.colours.quiet();
     let row = |index: usize| {
         let flow = &picture.flows[index];
         let (key, measured) = (&flow.key, &flow.measured);
-        let texts = vec![
+        let mut texts = vec![
             end(key.source, key.source_port),
             end(key.destination, key.destination_port),
             protocol(key.protocol),
@@ -36,6 +47,16 @@ pub(super) fn flows(pen: &mut Pen<'_>, area: Rect, screen: &Screen, picture: &Pi
             count(measured.total.bytes),
             duration(flow.age_ns(picture.end_ns)),
         ];
+        if screen.has_applications {
+            let name = &picture.names[flow.application.index()];
+            texts.insert(
+                APPLICATION_AT,
+                match flow.application.is_known() {
+                    true => name.to_string(),
+                    false => "-".to_owned(),
+                },
+            );
+        }
         let style = match measured.now.packets {
             0 => quiet,
             _ => Style::new(),
@@ -43,7 +64,7 @@ pub(super) fn flows(pen: &mut Pen<'_>, area: Rect, screen: &Screen, picture: &Pi
         (texts, style)
     };
     let rows = picture.flows.len();
-    grid::draw(pen, area, &FLOWS, rows, screen.scroll, row);
+    grid::draw(pen, area, &columns, rows, screen.scroll, row);
 }
 
 const HOSTS: [Column; 8] = [
@@ -92,26 +113,48 @@ const SHARES: [Column; 6] = [
     column("of bytes in all", Width::Share(60), 50),
 ];
 
-/// Draws protocols, then their ports. Shares are those of recent traffic. At the end, or without
-/// recent traffic, they are shares of the total.
+/// Shares of recent traffic. At the end, or without recent traffic, of the total.
+struct Shares {
+    whole: Measured,
+    is_of_all: bool,
+}
+
+impl Shares {
+    const fn of(picture: &Picture) -> Self {
+        Self {
+            whole: picture.all,
+            is_of_all: picture.is_final || picture.all.average.bits == 0,
+        }
+    }
+
+    const fn title(&self) -> &'static str {
+        match self.is_of_all {
+            true => "of bytes in all",
+            false => "of bits in the last 10 s",
+        }
+    }
+
+    /// A part, and the whole.
+    const fn fraction(&self, measured: &Measured) -> (u64, u64) {
+        match self.is_of_all {
+            true => (measured.total.bytes, self.whole.total.bytes),
+            false => (measured.average.bits, self.whole.average.bits),
+        }
+    }
+}
+
+/// Draws protocols, then their ports.
 pub(super) fn protocols(pen: &mut Pen<'_>, area: Rect, screen: &Screen, picture: &Picture) {
-    let whole = picture.all;
-    let is_of_all = picture.is_final || whole.average.bits == 0;
+    let shares = Shares::of(picture);
     let mut columns = SHARES;
-    columns[5].title = match is_of_all {
-        true => "of bytes in all",
-        false => "of bits in the last 10 s",
-    };
+    columns[5].title = shares.title();
     let rows: Vec<&ShareRow> = picture.protocols.iter().chain(&picture.ports).collect();
     let accent = pen.colours.accent();
     let width = usize::from(area.width.saturating_sub(45)).min(60);
     let row = |index: usize| {
         let share = rows[index];
         let measured = &share.measured;
-        let (part, whole) = match is_of_all {
-            true => (measured.total.bytes, whole.total.bytes),
-            false => (measured.average.bits, whole.average.bits),
-        };
+        let (part, whole) = shares.fraction(measured);
         let name = protocol(share.protocol);
         let (name, style) = match share.port {
             None => (name, accent.patch(BOLD)),
@@ -129,4 +172,43 @@ pub(super) fn protocols(pen: &mut Pen<'_>, area: Rect, screen: &Screen, picture:
         (texts, style)
     };
     grid::draw(pen, area, &columns, rows.len(), screen.scroll, row);
+}
+
+const APPLICATIONS: [Column; 7] = [
+    column("application", Width::Text(24), 0),
+    column("bit/s", Width::Number(6), 0),
+    column("packet/s", Width::Number(8), 60),
+    column("bytes", Width::Number(6), 50),
+    column("flows", Width::Number(6), 50),
+    column("share", Width::Number(6), 0),
+    column("of bytes in all", Width::Share(60), 70),
+];
+
+pub(super) fn applications(pen: &mut Pen<'_>, area: Rect, screen: &Screen, picture: &Picture) {
+    let shares = Shares::of(picture);
+    let mut columns = APPLICATIONS;
+    columns[6].title = shares.title();
+    let quiet = pen.colours.quiet();
+    let width = usize::from(area.width.saturating_sub(62)).min(60);
+    let row = |index: usize| {
+        let application = &picture.applications[index];
+        let measured = &application.measured;
+        let (part, whole) = shares.fraction(measured);
+        let texts = vec![
+            application.name.to_string(),
+            count(measured.now.bits),
+            count(measured.now.packets),
+            count(measured.total.bytes),
+            count(application.flows),
+            percent(part, whole),
+            bar(part, whole, width),
+        ];
+        let style = match measured.now.packets {
+            0 => quiet,
+            _ => Style::new(),
+        };
+        (texts, style)
+    };
+    let rows = picture.applications.len();
+    grid::draw(pen, area, &columns, rows, screen.scroll, row);
 }

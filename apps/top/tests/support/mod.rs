@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use turboflow_merge::Layout;
-use turboflow_record::{Definition, FlowBatch, Schema, Value};
+use turboflow_record::{Definition, Feature, FlowBatch, Input, Op, Schema, Value};
 use turboflow_top::{FlowKey, Sums};
 
 /// The traffic of a flow between two times.
@@ -23,12 +23,31 @@ pub(crate) fn schema() -> Schema {
     layout.expect("the default compiles").schema().clone()
 }
 
+/// The columns of the default definition, and the application.
+pub(crate) fn schema_with_applications() -> Schema {
+    let mut definition = Definition::default();
+    let application = Feature::new("application", Op::Last, Some(Input::Application));
+    definition.features.push(application);
+    let layout = Layout::compile(&definition, false);
+    layout.expect("the definition compiles").schema().clone()
+}
+
 /// Records of the default definition; columns that the screen does not use are 0.
 pub(crate) fn batch(deltas: &[Delta]) -> FlowBatch {
-    let schema = schema();
-    let mut batch = FlowBatch::new(&schema);
-    for delta in deltas {
+    let unnamed: Vec<_> = deltas.iter().map(|delta| (*delta, None)).collect();
+    records(&schema(), &unnamed)
+}
+
+/// Records with the application, where it is known.
+pub(crate) fn named_batch(deltas: &[(Delta, Option<&'static str>)]) -> FlowBatch {
+    records(&schema_with_applications(), deltas)
+}
+
+fn records(schema: &Schema, deltas: &[(Delta, Option<&'static str>)]) -> FlowBatch {
+    let mut batch = FlowBatch::new(schema);
+    for (delta, application) in deltas {
         let value = |name: &str| match name {
+            "application" => application.map_or(Value::Absent, Value::Text),
             "src_addr" => Value::Address(delta.key.source),
             "dst_addr" => Value::Address(delta.key.destination),
             "src_port" => Value::Unsigned(delta.key.source_port.into()),

@@ -69,7 +69,7 @@ impl Settings {
 pub(super) fn definition(run: &RunConfig) -> anyhow::Result<Definition> {
     let definition = read_or_default(run)?;
     Ok(match run.meter.dpi {
-        true => applications::with_columns(definition),
+        true => applications::with_columns(definition)?,
         false => definition,
     })
 }

@@ -181,6 +181,18 @@ pub(crate) struct TopArgs {
     )]
     readers: Count,
 
+    /// Find applications of flows in the payload of their first packets: view 5, a column of flows,
+    /// and `application` in filters
+    ///
+    /// As in `turboflow record`.
+    #[arg(long, help_heading = "Metering")]
+    pub(super) dpi: bool,
+
+    /// Maximum number of flows under inspection, with --dpi
+    #[arg(long, value_name = "N", default_value = "65536", value_parser = str::parse::<Count>)]
+    #[arg(help_heading = "Metering", hide_short_help = true)]
+    dpi_flows: Count,
+
     /// Maximum number of open flows, over all threads
     #[arg(long, value_name = "N", default_value = "10M", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Metering", hide_short_help = true)]
@@ -231,6 +243,8 @@ pub(super) enum ViewName {
     Protocols,
     /// The meter
     Health,
+    /// Applications, with --dpi
+    Applications,
 }
 
 impl From<ViewName> for View {
@@ -240,6 +254,7 @@ impl From<ViewName> for View {
             ViewName::Hosts => Self::Hosts,
             ViewName::Protocols => Self::Protocols,
             ViewName::Health => Self::Health,
+            ViewName::Applications => Self::Applications,
         }
     }
 }
@@ -308,6 +323,8 @@ impl TopArgs {
             meter: MeterConfig {
                 threads: Some(self.threads),
                 max_flows: self.max_flows,
+                dpi: self.dpi,
+                dpi_flows: self.dpi_flows,
                 ..MeterConfig::default()
             },
             service: ServiceConfig {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, bail};
 use turboflow_run::{Output, Snapshots};
-use turboflow_top::{Screen, Traffic, TrafficWriter};
+use turboflow_top::{Screen, Traffic, TrafficWriter, View};
 
 use crate::exit::Outcome;
 use crate::record::Watched;
@@ -55,8 +55,13 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<Outcome> {
 }
 
 fn screen(args: &TopArgs) -> anyhow::Result<Screen> {
+    let view = View::from(args.view);
+    if view == View::Applications && !args.dpi {
+        bail!("applications are found by --dpi: add it, or choose another --view");
+    }
     let mut screen = Screen {
-        view: args.view.into(),
+        view,
+        has_applications: args.dpi,
         sort: args.sort.into(),
         interval: args.interval,
         ..Screen::default()

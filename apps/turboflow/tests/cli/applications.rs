@@ -146,6 +146,50 @@ fn the_summary_and_the_ledger_say_what_was_inspected() {
     assert_eq!(count("packets_lost") + count("inspector_restarts"), 0);
 }
 
+/// Applications of the screen, with their flows and bytes.
+#[test]
+fn the_screen_has_the_applications_of_the_records() {
+    if is_missing(&[LIBRARY]) {
+        return;
+    }
+    let office = office();
+    let rows = |more: &[&str]| -> BTreeMap<String, String> {
+        let top = [
+            "top",
+            "-r",
+            &office,
+            "--batch",
+            "1",
+            "--dpi",
+            "--view",
+            "applications",
+        ];
+        let screen = turboflow(top.iter().chain(more)).exits(0).stdout;
+        let rows = screen.lines().skip(5).filter(|line| !line.is_empty());
+        let row = |line: &str| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            (fields[0].to_owned(), fields[4].to_owned())
+        };
+        rows.map(row).collect()
+    };
+    let all = rows(&[]);
+    for (application, flows) in [
+        ("HTTP", "398"),
+        ("SSH", "18"),
+        ("DNS", "52"),
+        ("TLS", "156"),
+    ] {
+        assert_eq!(
+            all.get(application).map(String::as_str),
+            Some(flows),
+            "{all:?}"
+        );
+    }
+    assert_eq!(rows(&["--threads", "3"]), all);
+    let only = rows(&["--where", "application = DNS"]);
+    assert_eq!(only, BTreeMap::from([("DNS".to_owned(), "52".to_owned())]));
+}
+
 #[test]
 fn what_cannot_be_inspected_is_refused() {
     let folder = Folder::new();
@@ -155,6 +199,22 @@ fn what_cannot_be_inspected_is_refused() {
     turboflow(["record", "-r", &office, "--definition", &path])
         .exits(2)
         .says(&["d.toml, line 4", "`server_name`", "--dpi"]);
+    let pairs = "[key]\nfields = [\"source_address\", \"destination_address\"]\n\
+                 [[feature]]\nname = \"packets\"\nop = \"count\"\n";
+    let pairs = folder.write("pairs.toml", pairs);
+    turboflow(["record", "-r", &office, "--definition", &pairs, "--dpi"])
+        .exits(2)
+        .says(&["5-tuple", "`source_port` is not in the key", "--dpi"]);
+    let view = [
+        "top",
+        "-r",
+        &office,
+        "--batch",
+        "1",
+        "--view",
+        "applications",
+    ];
+    turboflow(view).exits(2).says(&["--dpi"]);
     turboflow(["record", "-i", "lo", "--dpi", "--engine", "xdp"])
         .exits(2)
         .says(&[
