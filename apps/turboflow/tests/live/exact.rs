@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Live capture is exact: a replay gives the records of its file.
 
+use turboflow_testing::{Need, is_missing};
+
 use crate::link::{Ended, FAR, Link, NEAR};
 use crate::support::{Folder, office, turboflow};
 
@@ -14,6 +16,7 @@ pub(crate) const NO_TIMEOUTS: [&str; 6] = [
     "none",
 ];
 const OFFICE_PACKETS: &str = "13035";
+const LIBRARY: Need<'static> = Need::Engine("libndpi", cfg!(feature = "dpi"));
 /// Captured bytes of the sample, which is what tcpreplay sends.
 const OFFICE_BYTES: u64 = 1_662_901;
 /// Frames with an 802.1Q or 802.1ad tag.
@@ -88,6 +91,24 @@ fn a_replay_gives_the_records_of_its_file() {
         let of_files = (0..options.len()).filter(|at| options[*at] != "--readers" && !is_live(*at));
         let of_files: Vec<&str> = of_files.map(|at| options[at]).collect();
         equal(&ended, &of_file(&office(), &of_files).1);
+    }
+}
+
+/// Each reader has a process that inspects; the kernel keeps both directions of a flow with one.
+#[test]
+fn applications_are_those_of_the_file() {
+    let Some(link) = Link::new() else { return };
+    if is_missing(&[LIBRARY]) {
+        return;
+    }
+    let expected = of_file(&office(), &["--dpi"]).1;
+    for options in ["--readers 1", "--readers 3", "--readers 2 --threads 2"] {
+        let mut options: Vec<&str> = options.split(' ').collect();
+        options.push("--dpi");
+        let ended = of_replay(&link, &options);
+        let inspection = &ended.ledger["inspection"];
+        assert_eq!(inspection["packets_lost"], 0, "{options:?}: {inspection:#}");
+        equal(&ended, &expected);
     }
 }
 
