@@ -214,11 +214,12 @@ impl Report {
         if let Some(unparsed) = &self.unparsed {
             words += &unparsed.words();
         }
+        let is_any_lost = ledger.source_dropped > 0 || ledger.microflows_dropped > 0;
         words
-            + if self.imbalances.is_empty() {
-                "; every packet is accounted for"
-            } else {
-                ""
+            + match (self.imbalances.is_empty(), is_any_lost) {
+                (false, _) => "",
+                (true, false) => "; every packet is accounted for",
+                (true, true) => "; every other packet is accounted for",
             }
     }
 
