@@ -30,6 +30,10 @@ pub enum Assumption {
     ExportMessageBytes,
     /// Size of a flow record in an export message.
     ExportRecordBytes,
+    /// Time of a core for a packet that is inspected, in nanoseconds.
+    InspectionNsPerPacket,
+    /// Packets of a flow until inspection has decided what it is.
+    InspectionPacketsPerFlow,
     /// The share of traffic with IPv6 addresses, whose records are larger.
     Ipv6Share,
     /// Updates a second that a core makes to a key-value store.
@@ -40,6 +44,8 @@ pub enum Assumption {
     MeterPacketsPerSecondPerCore,
     /// Size of a microflow record, in the table and on the bus.
     MicroflowRecordBytes,
+    /// Time of a core for a flow that is offloaded, in nanoseconds: its orders and its counts.
+    OffloadNsPerFlow,
     /// Number of cores of a server.
     ServerCores,
     /// Price of a server.
@@ -80,7 +86,7 @@ const fn entry(
     }
 }
 
-const ENTRIES: [Entry; 21] = [
+const ENTRIES: [Entry; 24] = [
     entry(
         A::ActiveTimeoutSeconds,
         "active_timeout_seconds",
@@ -136,6 +142,18 @@ const ENTRIES: [Entry; 21] = [
         "the default definition in IPFIX: 58 with IPv4, 82 with IPv6, by ipv6_share; the paper's record 24",
     ),
     entry(
+        A::InspectionNsPerPacket,
+        "inspection_ns_per_packet",
+        1_550.0,
+        "bench/runs/2026-11-27-intel-xeon-inspection, els0r__default: 6.05 us a flow of 3.9 packets",
+    ),
+    entry(
+        A::InspectionPacketsPerFlow,
+        "inspection_packets_per_flow",
+        4.0,
+        "the median of TCP, and 3.9 in that run; random payload takes nDPI 9 to 23",
+    ),
+    entry(
         A::Ipv6Share,
         "ipv6_share",
         0.0,
@@ -164,6 +182,12 @@ const ENTRIES: [Entry; 21] = [
         "microflow_record_bytes",
         64.0,
         "the default definition: 64 with IPv4, 128 with IPv6, by ipv6_share; the paper's switch 24",
+    ),
+    entry(
+        A::OffloadNsPerFlow,
+        "offload_ns_per_flow",
+        2_000.0,
+        "ours: the most that orders and counts of a flow may take",
     ),
     entry(
         A::ServerCores,
@@ -244,6 +268,15 @@ impl Assumption {
         &ENTRIES[self as usize]
     }
 
+    /// Whether only plans of flow offload depend on it.
+    #[must_use]
+    pub const fn is_of_offload(self) -> bool {
+        matches!(
+            self,
+            A::InspectionNsPerPacket | A::InspectionPacketsPerFlow | A::OffloadNsPerFlow
+        )
+    }
+
     /// The default for IPv6, if its records have another size.
     const fn of_ipv6(self) -> Option<f64> {
         match self {
@@ -270,7 +303,9 @@ impl Assumption {
             | A::SwitchCostUsdPerTerabit
             | A::SwitchProcessorPowerWatts
             | A::SwitchPowerWattsPerTerabit
-            | A::ExportHeaderBytes => ((Included(0.0), Included(MOST)), ZERO_OR_MORE),
+            | A::ExportHeaderBytes
+            | A::InspectionNsPerPacket
+            | A::OffloadNsPerFlow => ((Included(0.0), Included(MOST)), ZERO_OR_MORE),
             _ => ((Included(LEAST), Included(MOST)), ABOVE_ZERO),
         }
     }
@@ -419,7 +454,7 @@ mod tests {
             (cost.value, cost.is_default, cost.source.as_str()),
             (0.0, false, "a gift")
         );
-        assert_eq!(shown.iter().filter(|shown| shown.is_default).count(), 20);
+        assert_eq!(shown.iter().filter(|shown| shown.is_default).count(), 23);
         for (share, microflow_bytes, export_bytes) in [(0.25, 80.0, 64.0), (1.0, 128.0, 82.0)] {
             assumptions.set(A::Ipv6Share, share, "the test").unwrap();
             assert_eq!(assumptions.get(A::MicroflowRecordBytes), microflow_bytes);

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! The model is the paper's (TurboFlow, sections 5.4 and 6.4 to 6.7); [`paper`] computes the
-//! paper's tables with it. The simulation takes hashes and times only: its caller reads captures or
-//! interfaces. No I/O, no clock, no thread.
+//! paper's tables with it. [`offload`] adds a table of flows in a card or in the kernel, after
+//! which only the first packets of a flow reach the host. The simulation takes hashes and times
+//! only: its caller reads captures or interfaces. No I/O, no clock, no thread.
 
 mod assumption;
 mod capacity;
@@ -19,6 +20,7 @@ mod cost;
 mod curve;
 mod impossible;
 mod measured;
+pub mod offload;
 pub mod paper;
 mod question;
 mod simulation;

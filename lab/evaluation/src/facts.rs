@@ -109,6 +109,7 @@ impl Facts {
 }
 
 /// `raw.jsonl` of a run. It grows line by line, and an interrupted run can be resumed.
+#[derive(Clone)]
 pub(crate) struct Raw {
     path: PathBuf,
     facts: Vec<Fact>,
@@ -157,6 +158,17 @@ impl Raw {
         file.flush()?;
         self.facts.push(fact);
         Ok(())
+    }
+
+    /// This run with one more complete part. The file is left as it is.
+    pub(crate) fn with_part(&self, part: &str, facts: Vec<Fact>) -> Self {
+        let mut with = self.clone();
+        with.facts.extend(facts);
+        with.facts.push(Fact {
+            complete_after_s: Some(0.0),
+            ..Fact::new(part)
+        });
+        with
     }
 
     /// The measurements of a part; empty if the part is not complete.

@@ -6,6 +6,7 @@
 //! each starts with fresh memory. Results are stored line by line, and an interrupted run can be
 //! resumed.
 
+mod cuckoo;
 mod facts;
 mod machine;
 mod parts;

@@ -3,8 +3,10 @@
 
 use serde::Serialize;
 use turboflow_formats::table::{self, Align, Table};
+use turboflow_plan::offload::OffloadPlan;
 use turboflow_plan::{Assumed, Assumption, Limit, MonitoringCost, Need, Plan, Target};
 
+use super::offload;
 use super::watch::{Source, Watched};
 use crate::units::grouped;
 
@@ -18,14 +20,27 @@ pub(super) struct Answer<'a> {
     source: Option<&'a Source>,
     #[serde(flatten)]
     plan: &'a Plan,
+    /// With a flow table; absent if none was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offload: Option<&'a OffloadPlan>,
 }
 
 impl<'a> Answer<'a> {
-    pub(super) fn new(plan: &'a Plan, target: Target, watched: Option<&'a Watched>) -> Self {
+    pub(super) fn new(
+        plan: &'a Plan,
+        target: Target,
+        watched: Option<&'a Watched>,
+        offload: Option<&'a OffloadPlan>,
+    ) -> Self {
+        let mut answer = sentence(plan, target);
+        if let Some(offload) = offload {
+            answer += &format!(" {}", offload::sentence(offload));
+        }
         Self {
-            answer: sentence(plan, target),
+            answer,
             source: watched.map(|watched| &watched.source),
             plan,
+            offload,
         }
     }
 
@@ -40,6 +55,9 @@ impl<'a> Answer<'a> {
         text += &traffic(plan);
         text += "\nWhat it takes\n";
         text += &needs(plan);
+        if let Some(offload) = self.offload {
+            text += &offload::tables(offload);
+        }
         text += "\nWhat it costs, for each Tb/s of links and for these\n";
         text += &costs(plan);
         text += "\nPackets for each microflow record, by size of one link's table\n";
@@ -339,7 +357,7 @@ fn assumed(shown: &[Assumed]) -> String {
     table.render(None)
 }
 
-fn columns<const N: usize>(names: [&str; N]) -> Table {
+pub(super) fn columns<const N: usize>(names: [&str; N]) -> Table {
     let align = |index| {
         if index == 0 {
             Align::Left
@@ -356,7 +374,7 @@ fn columns<const N: usize>(names: [&str; N]) -> Table {
 }
 
 /// A number with three significant digits.
-fn amount(value: f64) -> String {
+pub(super) fn amount(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),
         value if value < 0.001 => "< 0.001".to_owned(),
@@ -380,7 +398,7 @@ fn whole(value: f64) -> String {
 }
 
 /// Rounded up, so that the amount is sufficient.
-fn memory(bytes: f64) -> String {
+pub(super) fn memory(bytes: f64) -> String {
     if bytes < COUNTED {
         table::bytes_needed(bytes.ceil() as u64)
     } else {
@@ -388,7 +406,7 @@ fn memory(bytes: f64) -> String {
     }
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     match 100.0 * share {
         percent if percent > 0.0 && percent < 0.1 => "< 0.1 %".to_owned(),
         percent if percent < COUNTED => format!("{percent:.1} %"),
@@ -396,11 +414,11 @@ fn percent(share: f64) -> String {
     }
 }
 
-fn a_second(value: f64) -> String {
+pub(super) fn a_second(value: f64) -> String {
     format!("{}/s", amount(value))
 }
 
-fn bits(value: f64) -> String {
+pub(super) fn bits(value: f64) -> String {
     let amount = amount(value);
     let gap = if amount.ends_with(char::is_numeric) {
         " "
@@ -410,7 +428,7 @@ fn bits(value: f64) -> String {
     format!("{amount}{gap}b/s")
 }
 
-fn cores(value: f64) -> String {
+pub(super) fn cores(value: f64) -> String {
     let amount = amount(value);
     let plural = if amount == "1.00" { "" } else { "s" };
     format!("{amount} core{plural}")

@@ -31,6 +31,8 @@ Examples:
     turboflow plan -r office.pcap --table-memory 1MB --cores 4
   How much table do I need to make do with one core for 200 links?
     turboflow plan -r office.pcap --links 200 --cores 1
+  What would a card save that takes flows over after their first packets?
+    turboflow plan -r office.pcap --links 40 --offload napatech
   With microflow records of 24 bytes and cheaper servers, on this machine's own cores
     turboflow plan -r office.pcap --assume microflow_record_bytes=24 \\
         --assume server_cost_usd=2000 --measure
@@ -123,6 +125,12 @@ pub(crate) struct PlanArgs {
     /// Memory of the table for all links, such as 1MB or 512KiB: show its effect
     #[arg(long, value_name = "SIZE", value_parser = size_bytes, help_heading = "Question")]
     table_memory: Option<u64>,
+
+    /// A table takes flows over: kernel, napatech, or a TOML file
+    ///
+    /// Show how full it is, what still reaches the host, and what limits first.
+    #[arg(long, value_name = "CARD", help_heading = "Question")]
+    pub(super) offload: Option<String>,
 
     /// Change an assumption, such as server_cost_usd=2000; repeat for more.
     /// --assumptions lists them
@@ -336,6 +344,7 @@ impl PlanArgs {
                  carry: leave out one of the three"
             );
         }
+        self.refuse_offload_alone()?;
         let per_core = Assumption::AggregatorRecordsPerSecondPerCore.name();
         let assumed = self.assume.iter().find(|text| text.starts_with(per_core));
         if let Some(text) = assumed.filter(|_| self.measure) {
@@ -344,8 +353,25 @@ impl PlanArgs {
         Ok(())
     }
 
+    /// Assumptions of flow offload are of no use without it.
+    fn refuse_offload_alone(&self) -> anyhow::Result<()> {
+        if self.offload.is_some() || self.assumptions {
+            return Ok(());
+        }
+        let is_of_offload = |text: &&String| {
+            let name = text.split('=').next().unwrap_or_default().trim();
+            Assumption::named(name).is_some_and(Assumption::is_of_offload)
+        };
+        match self.assume.iter().find(is_of_offload) {
+            Some(text) => {
+                bail!("--assume {text} is of no use without --offload: add it, or leave this out")
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Options that may be without effect: name, whether given, and what they affect.
-    fn options(&self) -> [(&'static str, bool, OptionScope); 16] {
+    fn options(&self) -> [(&'static str, bool, OptionScope); 17] {
         [
             ("FILTER", !self.filter.is_empty(), OptionScope::Packets),
             ("--for", self.lasts.is_some(), OptionScope::Interface),
@@ -376,6 +402,7 @@ impl PlanArgs {
                 self.table_memory.is_some(),
                 OptionScope::Any,
             ),
+            ("--offload", self.offload.is_some(), OptionScope::Any),
             ("--assume", !self.assume.is_empty(), OptionScope::Assumed),
             ("--measure", self.measure, OptionScope::Any),
             (

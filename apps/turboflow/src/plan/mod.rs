@@ -3,11 +3,14 @@
 
 mod answer;
 mod args;
+mod card;
 mod measure;
+mod offload;
 mod paper;
 mod watch;
 
 use anyhow::bail;
+use turboflow_plan::offload::OffloadPlan;
 use turboflow_plan::{Assumption, Assumptions, Measured, Question, Traffic};
 
 use crate::exit::{Outcome, print};
@@ -33,6 +36,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
     if args.links() == 0 {
         bail!("--links is 0: one link at least is needed");
     }
+    let card = args.offload.as_deref().map(card::read).transpose()?;
     let (mut traffic, watched) = traffic(args, &assumptions)?;
     traffic.check().map_err(|error| refused(&error))?;
     if let Some(watched) = &watched {
@@ -57,7 +61,12 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
         measure(args, &traffic, &mut assumptions)?;
         plan = ask(&assumptions)?;
     }
-    let answer = Answer::new(&plan, args.target(), watched.as_ref());
+    let offload = card.map(|card| {
+        let planned = OffloadPlan::of(&card, &traffic, args.links(), &assumptions);
+        planned.map_err(|error| refused(&error))
+    });
+    let offload = offload.transpose()?;
+    let answer = Answer::new(&plan, args.target(), watched.as_ref(), offload.as_ref());
     print(&answer.render(args.json)?)?;
     Ok(watched.map_or(Outcome::Well, |watched| watched.say()))
 }

@@ -21,6 +21,7 @@ mod p4;
 mod package;
 mod pipes;
 mod plan;
+mod plan_offload;
 mod plan_refusals;
 mod reader;
 mod record;

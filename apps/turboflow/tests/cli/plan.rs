@@ -192,8 +192,9 @@ fn every_assumption_is_listed_and_can_be_changed() {
             _ => other,
         };
         let changed = format!("{name}={other}");
-        let plan = answer(&["-r", &office, "--assume", &changed]);
-        let (plan, default) = (&plan, &answer(&["-r", &office]));
+        let asked = ["-r", &office, "--offload", "kernel"];
+        let plan = answer(&[&asked[..], &["--assume", &changed]].concat());
+        let (plan, default) = (&plan, &answer(&asked));
         let kept = |plan: &Value| {
             let mut plan = plan.clone();
             plan["assumptions"] = Value::Null;

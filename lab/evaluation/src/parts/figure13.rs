@@ -15,6 +15,7 @@ pub(super) const PART: Part = Part {
     title: "Figure 13: microflow records over time",
     measure,
     report,
+    is_computed: false,
 };
 
 const SLOTS: [u32; 3] = [2_048, 8_192, 65_536];

@@ -10,6 +10,7 @@ mod figure11;
 mod figure13;
 mod figure14;
 mod links;
+mod offload;
 mod paper_tables;
 mod sweep;
 mod table10;
@@ -32,6 +33,15 @@ pub struct Scale {
 }
 
 impl Scale {
+    /// All there is to compute, and nothing outside of the program.
+    pub(crate) fn of_computation() -> Self {
+        Self {
+            quick: false,
+            redis: None,
+            captures: PathBuf::new(),
+        }
+    }
+
     /// Chooses between the numbers for a quick and a full run.
     pub(crate) fn pick<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
@@ -55,10 +65,25 @@ pub(crate) struct Part {
     pub(crate) measure: fn(&Scale, FactSink<'_>) -> anyhow::Result<()>,
     /// May also use facts of other parts, if they were measured.
     pub(crate) report: fn(&Raw, &mut Section),
+    /// Whether the facts are the same at any time and on any machine. Then the report of a run
+    /// without the part computes them.
+    pub(crate) is_computed: bool,
+}
+
+impl Part {
+    /// A run that has the facts of this part as well, computed now.
+    ///
+    /// # Errors
+    /// When the part fails.
+    pub(crate) fn computed(&self, raw: &Raw, scale: &Scale) -> anyhow::Result<Raw> {
+        let mut facts = Vec::new();
+        (self.measure)(scale, &mut |fact| facts.push(fact))?;
+        Ok(raw.with_part(self.name, facts))
+    }
 }
 
 /// All parts, in the order of the report.
-pub(crate) const PARTS: [Part; 12] = [
+pub(crate) const PARTS: [Part; 13] = [
     paper_tables::TABLE_5,
     figure11::PART,
     aggregator::PART,
@@ -70,6 +95,7 @@ pub(crate) const PARTS: [Part; 12] = [
     paper_tables::TABLE_12,
     paper_tables::TABLE_13,
     sweep::PART,
+    offload::PART,
     accuracy::PART,
 ];
 

@@ -32,6 +32,7 @@ pub(super) const TABLE_5: Part = Part {
             &rows,
         );
     },
+    is_computed: false,
 };
 
 pub(super) const TABLE_12: Part = Part {
@@ -46,6 +47,7 @@ pub(super) const TABLE_12: Part = Part {
         );
         table(&raw.part("table12"), section);
     },
+    is_computed: false,
 };
 
 pub(super) const TABLE_13: Part = Part {
@@ -59,6 +61,7 @@ pub(super) const TABLE_13: Part = Part {
         );
         table(&raw.part("table13"), section);
     },
+    is_computed: false,
 };
 
 /// Flows of the simulation beside Table 5. Many flows keep the variance low.

@@ -3,7 +3,7 @@
 
 use turboflow_bench::Options;
 
-use super::{FactSink, Part, Scale, benches};
+use super::{FactSink, Part, Scale, benches, offload};
 use crate::facts::Raw;
 use crate::report::axis::{Spacing, short};
 use crate::report::chart::{Marks, Plot, Series};
@@ -14,16 +14,11 @@ pub(super) const PART: Part = Part {
     title: "The offload paper: 10 K to 20 M active flows",
     measure,
     report,
+    is_computed: false,
 };
 
 /// Numbers of active flows (Deri and others, section V).
 const FLOWS: [u64; 5] = [10_000, 100_000, 1_000_000, 10_000_000, 20_000_000];
-/// Fraction of packets that the paper's software probe dropped on each of its 16 cores, without
-/// deep packet inspection and without offload (Table I).
-const PAPERS_DROPS: [f64; 5] = [0.0, 0.0, 0.0, 0.40, 0.63];
-/// What the probe was offered in these runs, according to the authors' data sheet: 89 M packets/s
-/// of 60 bytes. The table's head says 10 M of 970 bytes, of which it dropped none.
-const PAPERS_RATE: f64 = 89e6;
 
 fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
     let options = Options {
@@ -43,10 +38,7 @@ fn report(raw: &Raw, section: &mut Section) {
          packets/s, a tenth of the flows ends and is replaced. The run fails if a packet is lost \
          or a flow has to leave early.",
     );
-    let drops = FLOWS.iter().zip(PAPERS_DROPS);
-    let papers: Vec<(f64, f64)> = drops
-        .map(|(flows, dropped)| (*flows as f64, PAPERS_RATE * (1.0 - dropped) / 1e6))
-        .collect();
+    let papers = offload::software_rates();
     let of = |design| -> Vec<(f64, f64)> {
         let points = facts
             .with("design", design)

@@ -14,6 +14,7 @@ pub(super) const PART: Part = Part {
     title: "Table 10: load on bus and network",
     measure: |_, give| paper_tables::cells("table10", paper::table_10(), give),
     report,
+    is_computed: false,
 };
 
 fn report(raw: &Raw, section: &mut Section) {

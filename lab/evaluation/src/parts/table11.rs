@@ -14,6 +14,7 @@ pub(super) const PART: Part = Part {
     title: "Table 11: monitoring capacity",
     measure: |_, give| paper_tables::cells("table11", paper::table_11(), give),
     report,
+    is_computed: false,
 };
 
 /// Memory of the paper's table, in bytes.

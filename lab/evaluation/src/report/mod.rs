@@ -13,7 +13,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use crate::facts::Raw;
-use crate::parts::PARTS;
+use crate::parts::{PARTS, Scale};
 
 /// The report of one part.
 #[derive(Default)]
@@ -41,6 +41,11 @@ impl Section {
             line(&row.iter().map(String::as_str).collect::<Vec<_>>());
         }
         self.text.push('\n');
+    }
+
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// Adds a drawing, kept in a file of that name.
@@ -78,12 +83,18 @@ pub(crate) fn write(folder: &Path, origin: &Origin<'_>, raw: &Raw) -> anyhow::Re
     }
     for part in &PARTS {
         writeln!(page, "## {}\n", part.title).expect("a string takes any text");
-        if !raw.is_complete(part.name) {
+        let is_missing = !raw.is_complete(part.name);
+        if is_missing && !part.is_computed {
             page += "Not measured in this run.\n\n";
             continue;
         }
         let mut section = Section::default();
-        (part.report)(raw, &mut section);
+        if is_missing {
+            let with_it = part.computed(raw, &Scale::of_computation())?;
+            (part.report)(&with_it, &mut section);
+        } else {
+            (part.report)(raw, &mut section);
+        }
         page += &section.text;
         for (name, svg) in &section.plots {
             let path = folder.join(format!("{name}.svg"));

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A cuckoo hash table as network cards have for flows: what an insertion costs, by load.
+//!
+//! It is simulated key by key, and the same for a seed on every machine. This file depends on
+//! nothing, neither on the evaluation nor on the planner, because a model of a card needs it too.
+//!
+//! # Source
+//! Pagh and Rodler, "Cuckoo hashing", 2004, with several slots a bucket; the victim is chosen at
+//! random.
+
+use std::num::NonZeroU64;
+
+/// The shape of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// The buckets that a key may be in.
+    pub(crate) ways: u32,
+    /// Slots of a bucket, which one access reads together.
+    pub(crate) slots_per_bucket: u32,
+}
+
+/// What an insertion took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Insertion {
+    /// Buckets read, and keys written over others.
+    pub(crate) accesses: u32,
+    /// Whether a slot was found. If not, the table is as it was before.
+    pub(crate) is_placed: bool,
+}
+
+/// A slot without a key.
+const FREE: u64 = 0;
+
+/// A table of keys.
+pub(crate) struct Cuckoo {
+    shape: Shape,
+    buckets: u64,
+    keys: Vec<u64>,
+    filled: usize,
+    /// Keys that an insertion may move, before it is refused.
+    max_moves: usize,
+    seed: u64,
+    random_state: u64,
+    /// The slots whose keys the present insertion moved.
+    path: Vec<usize>,
+}
+
+impl Cuckoo {
+    /// An empty table of at least `slots` slots.
+    ///
+    /// # Panics
+    /// When the shape has no way or no slot.
+    pub(crate) fn new(shape: Shape, slots: u64, max_moves: usize, seed: u64) -> Self {
+        assert!(
+            shape.ways > 0 && shape.slots_per_bucket > 0,
+            "a key needs a place"
+        );
+        let buckets = slots.div_ceil(u64::from(shape.slots_per_bucket)).max(1);
+        let slots = (buckets * u64::from(shape.slots_per_bucket)) as usize;
+        Self {
+            shape,
+            buckets,
+            keys: vec![FREE; slots],
+            filled: 0,
+            max_moves,
+            seed: mixed(seed),
+            random_state: seed,
+            path: Vec::with_capacity(max_moves),
+        }
+    }
+
+    /// The share of the slots that hold keys.
+    pub(crate) fn load(&self) -> f64 {
+        self.filled as f64 / self.keys.len() as f64
+    }
+
+    /// Inserts a key that is not in the table.
+    ///
+    /// The buckets of the key are read in turn, an access each. If all are full, a key of one of
+    /// them is displaced, which is another access, and looks for a place in the same way.
+    pub(crate) fn insert(&mut self, key: NonZeroU64) -> Insertion {
+        let (mut homeless, mut accesses) = (key.get(), 0);
+        self.path.clear();
+        loop {
+            for way in 0..self.shape.ways {
+                accesses += 1;
+                if let Some(slot) = self.free_slot(self.bucket(homeless, way)) {
+                    self.keys[slot] = homeless;
+                    self.filled += 1;
+                    return Insertion {
+                        accesses,
+                        is_placed: true,
+                    };
+                }
+            }
+            if self.path.len() == self.max_moves {
+                self.undo(homeless);
+                return Insertion {
+                    accesses,
+                    is_placed: false,
+                };
+            }
+            let slot = self.any_slot(homeless);
+            std::mem::swap(&mut self.keys[slot], &mut homeless);
+            self.path.push(slot);
+            accesses += 1;
+        }
+    }
+
+    /// Puts every displaced key back to where it was.
+    fn undo(&mut self, mut homeless: u64) {
+        while let Some(slot) = self.path.pop() {
+            std::mem::swap(&mut self.keys[slot], &mut homeless);
+        }
+    }
+
+    /// The first slot of the bucket that a key has in this way.
+    fn bucket(&self, key: u64, way: u32) -> usize {
+        let hash = mixed(key ^ mixed(self.seed.wrapping_add(u64::from(way))));
+        // The high half of the product: a number below `buckets`, without a division.
+        let bucket = (u128::from(hash) * u128::from(self.buckets)) >> 64;
+        bucket as usize * self.shape.slots_per_bucket as usize
+    }
+
+    fn free_slot(&self, bucket: usize) -> Option<usize> {
+        let slots = bucket..bucket + self.shape.slots_per_bucket as usize;
+        slots.into_iter().find(|slot| self.keys[*slot] == FREE)
+    }
+
+    /// A random slot of the key's buckets.
+    fn any_slot(&mut self, key: u64) -> usize {
+        self.random_state = self.random_state.wrapping_add(GOLDEN);
+        let random = mixed(self.random_state);
+        let way = (random >> 32) % u64::from(self.shape.ways);
+        let slot = (random & 0xffff_ffff) % u64::from(self.shape.slots_per_bucket);
+        self.bucket(key, way as u32) + slot as usize
+    }
+}
+
+/// The step of `SplitMix64` between two states: 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A number whose bits all depend on all bits of another.
+///
+/// # Source
+/// Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014: the output function
+/// of `SplitMix64`.
+const fn mixed(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+/// The cost of insertions while a table is filled from one load to the next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CurvePoint {
+    /// The share of the slots that hold keys at the end of the step.
+    pub(crate) load: f64,
+    /// Mean accesses of an insertion, refused ones included.
+    pub(crate) accesses_per_insertion: f64,
+    /// The share of insertions that were refused.
+    pub(crate) refused_share: f64,
+}
+
+/// Steps of a curve between an empty and a full table.
+const STEPS: usize = 100;
+/// The share of a table's slots after which refusals end its curve: it does not get fuller.
+const REFUSED_IN_ALL: f64 = 0.005;
+
+/// Fills a table of `slots` slots, a hundredth at a time, until it refuses too much.
+pub(crate) fn curve(shape: Shape, slots: u64, max_moves: usize, seed: u64) -> Vec<CurvePoint> {
+    let mut table = Cuckoo::new(shape, slots, max_moves, seed);
+    let refused_most = (table.keys.len() as f64 * REFUSED_IN_ALL) as u64;
+    let (mut points, mut refused_in_all) = (Vec::new(), 0);
+    let mut keys = (1..).filter_map(NonZeroU64::new);
+    for step in 1..=STEPS {
+        let until = table.keys.len() * step / STEPS;
+        let (mut insertions, mut accesses, mut refused) = (0_u64, 0_u64, 0_u64);
+        while table.filled < until && refused_in_all + refused < refused_most {
+            let Some(key) = keys.next() else { break };
+            let insertion = table.insert(key);
+            insertions += 1;
+            accesses += u64::from(insertion.accesses);
+            refused += u64::from(!insertion.is_placed);
+        }
+        if insertions == 0 {
+            break;
+        }
+        refused_in_all += refused;
+        points.push(CurvePoint {
+            load: table.load(),
+            accesses_per_insertion: accesses as f64 / insertions as f64,
+            refused_share: refused as f64 / insertions as f64,
+        });
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO_OF_FOUR: Shape = Shape {
+        ways: 2,
+        slots_per_bucket: 4,
+    };
+
+    fn keys(range: std::ops::Range<u64>) -> impl Iterator<Item = NonZeroU64> {
+        range.filter_map(NonZeroU64::new)
+    }
+
+    impl Cuckoo {
+        fn holds(&self, key: NonZeroU64) -> bool {
+            (0..self.shape.ways).any(|way| {
+                let bucket = self.bucket(key.get(), way);
+                let slots = &self.keys[bucket..bucket + self.shape.slots_per_bucket as usize];
+                slots.contains(&key.get())
+            })
+        }
+    }
+
+    #[test]
+    fn every_placed_key_stays_in_one_of_its_buckets_and_refusals_change_nothing() {
+        let mut table = Cuckoo::new(TWO_OF_FOUR, 4_096, 100, 7);
+        let (mut placed, mut refused) = (Vec::new(), 0);
+        for key in keys(1..4_500) {
+            let before = table.keys.clone();
+            if table.insert(key).is_placed {
+                placed.push(key);
+            } else {
+                refused += 1;
+                assert_eq!(table.keys, before);
+            }
+        }
+        assert!(refused > 400, "{refused}");
+        assert!(placed.iter().all(|key| table.holds(*key)));
+        let held = table.keys.iter().filter(|key| **key != FREE).count();
+        assert_eq!((held, held), (placed.len(), table.filled));
+        assert!(table.load() > 0.97, "{}", table.load());
+    }
+
+    #[test]
+    fn accesses_are_buckets_read_and_keys_displaced() {
+        let one = Shape {
+            ways: 1,
+            slots_per_bucket: 1,
+        };
+        let mut table = Cuckoo::new(one, 1, 3, 0);
+        let insert = |table: &mut Cuckoo, key| {
+            let insertion = table.insert(NonZeroU64::new(key).unwrap());
+            (insertion.accesses, insertion.is_placed)
+        };
+        assert_eq!(insert(&mut table, 5), (1, true));
+        // One read finds the slot taken; three times it is displaced and read again.
+        assert_eq!(insert(&mut table, 6), (1 + 3 * 2, false));
+        assert_eq!(table.keys, [5]);
+    }
+
+    #[test]
+    fn a_curve_is_the_same_for_a_seed_and_another_for_another_seed() {
+        let of = |seed| curve(TWO_OF_FOUR, 1 << 12, 500, seed);
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1), of(2));
+        assert_eq!(of(1)[0].accesses_per_insertion, 1.0);
+    }
+
+    /// Accesses an insertion and the share refused at loads, by another program with another hash
+    /// and other random numbers. Its numbers move by a few percent from seed to seed, and by more
+    /// where insertions are refused.
+    const OTHERS: [(u32, u32, &[(f64, f64, f64)]); 4] = [
+        (
+            2,
+            4,
+            &[
+                (0.50, 1.24, 0.0),
+                (0.80, 4.56, 0.0),
+                (0.90, 18.1, 0.0),
+                (0.95, 80.7, 0.0),
+                (0.97, 329.0, 0.03),
+            ],
+        ),
+        (
+            2,
+            8,
+            &[
+                (0.50, 1.06, 0.0),
+                (0.80, 2.40, 0.0),
+                (0.90, 6.23, 0.0),
+                (0.95, 18.0, 0.0),
+                (0.97, 35.7, 0.0),
+            ],
+        ),
+        (
+            4,
+            1,
+            &[
+                (0.50, 2.19, 0.0),
+                (0.80, 10.1, 0.0),
+                (0.90, 39.9, 0.0),
+                (0.95, 187.0, 0.0),
+                (0.97, 878.0, 0.11),
+            ],
+        ),
+        (
+            3,
+            1,
+            &[(0.50, 2.67, 0.0), (0.80, 25.1, 0.0), (0.90, 428.0, 0.04)],
+        ),
+    ];
+
+    #[test]
+    fn curves_are_those_of_an_independent_simulation() {
+        for (ways, slots_per_bucket, expected) in OTHERS {
+            let shape = Shape {
+                ways,
+                slots_per_bucket,
+            };
+            let points = curve(shape, 1 << 19, 500, 1);
+            for (load, accesses, refused) in expected {
+                let at = |point: &&CurvePoint| (point.load - load).abs() < 0.002;
+                let point = points.iter().find(at).expect("the table gets that full");
+                let within = if *refused > 0.0 { 0.25 } else { 0.08 };
+                let ratio = point.accesses_per_insertion / accesses;
+                assert!(
+                    (ratio - 1.0).abs() < within,
+                    "{shape:?} {point:?} {accesses}"
+                );
+                let off = (point.refused_share - refused).abs();
+                assert!(off <= refused / 2.0 + 1e-3, "{shape:?} {point:?} {refused}");
+            }
+        }
+    }
+}

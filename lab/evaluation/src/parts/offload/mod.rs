@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The offload paper's own measurements: its authors' sheets beside its tables, what explains them,
+//! and what a cuckoo table in a card costs.
+
+mod disagreements;
+mod host;
+mod report;
+mod sheets;
+
+use super::{FactSink, Part, Scale};
+use crate::cuckoo::{self, Shape};
+use crate::facts::Fact;
+use host::{
+    Cost, FAST, FAST_NO_NDPI, LEARNING_RATES, LONG, Load, Outcome, Prediction, cost, late_share,
+    predictions, prompt_share,
+};
+use sheets::{Mode, Paper, Setup, Sheets};
+
+pub(super) const PART: Part = Part {
+    name: "offload",
+    title: "The offload paper: a flow table in the card",
+    measure,
+    report: report::report,
+    is_computed: true,
+};
+
+/// The tables of the curve. The first one's curve is that of the paper's card, as far as its
+/// learning rates tell.
+const SHAPES: [Shape; 4] = [shape(2, 4), shape(2, 8), shape(4, 1), shape(3, 1)];
+/// Keys that an insertion may move before it is refused.
+const MAX_MOVES: usize = 500;
+const SEED: u64 = 1;
+
+const fn shape(ways: u32, slots_per_bucket: u32) -> Shape {
+    Shape {
+        ways,
+        slots_per_bucket,
+    }
+}
+
+/// `2 ways of 4`: two buckets of four slots each.
+fn shape_name(shape: Shape) -> String {
+    format!("{} ways of {}", shape.ways, shape.slots_per_bucket)
+}
+
+fn setup_name(setup: Setup) -> String {
+    let cores = match setup.cores {
+        1 => "1 core".to_owned(),
+        cores => format!("{cores} cores"),
+    };
+    let ndpi = if setup.ndpi { "nDPI" } else { "no nDPI" };
+    format!("{cores}, {} M packets/s, {ndpi}", setup.offered_mpps)
+}
+
+/// What the paper's probe took on 16 cores of the 89 M packets/s of 60 bytes that it was offered,
+/// without nDPI and without offload: active flows, and M packets/s.
+///
+/// The head of Table I says 10 M packets/s of 970 bytes, of which it lost none.
+pub(super) fn software_rates() -> Vec<(f64, f64)> {
+    let sheets = Sheets::in_tree();
+    let flows = Paper::in_tree().table_1.flows;
+    let rates = flows.iter().filter_map(|flows| {
+        let run = Outcome::of_run(&sheets, FAST_NO_NDPI, Mode::Passive, flows)?;
+        let offered = f64::from(FAST_NO_NDPI.offered_mpps);
+        Some((sheets::count(flows), offered * (1.0 - run.loss)))
+    });
+    rates.collect()
+}
+
+fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
+    let sheets = Sheets::in_tree();
+    for prediction in predictions(&sheets) {
+        give(predicted(&prediction));
+    }
+    for setup in [FAST, LONG] {
+        for flows in sheets.flows(setup) {
+            if let Some(cost) = cost(&sheets, setup, &flows) {
+                give_late(&sheets, setup, &flows, cost, give);
+            }
+        }
+    }
+    let slots = scale.pick(1 << 16, 1 << 19);
+    for shape in SHAPES {
+        for point in cuckoo::curve(shape, slots, MAX_MOVES, SEED) {
+            let fact = Fact::new(PART.name)
+                .of("is", "cuckoo")
+                .of("shape", shape_name(shape))
+                .value("slots", slots as f64)
+                .value("load", point.load)
+                .value("accesses_per_insertion", point.accesses_per_insertion)
+                .value("refused_share", point.refused_share);
+            give(fact);
+        }
+    }
+    Ok(())
+}
+
+fn predicted(prediction: &Prediction) -> Fact {
+    let basis = if prediction.is_fit {
+        "its own"
+    } else {
+        "others"
+    };
+    Fact::new(PART.name)
+        .of("is", "run")
+        .of("setup", setup_name(prediction.setup))
+        .of("mode", prediction.mode.name())
+        .of("costs_of", basis)
+        .value("flows", sheets::count(&prediction.flows))
+        .value("model_cpu", prediction.model.cpu)
+        .value("model_loss", prediction.model.loss)
+        .value("sheet_cpu", prediction.sheet.cpu)
+        .value("sheet_loss", prediction.sheet.loss)
+}
+
+/// The share of packets that reached the host with offload, and what it would be if rules were in
+/// place promptly. A load below 1 % tells nothing about the share.
+fn give_late(sheets: &Sheets, setup: Setup, flows: &str, cost: Cost, give: FactSink<'_>) {
+    let load = Load::of(setup, flows);
+    let base = || {
+        Fact::new(PART.name)
+            .of("setup", setup_name(setup))
+            .value("flows", load.active_flows)
+    };
+    let outcome = sheets.outcome(setup, Mode::PassiveOffload, flows);
+    let is_known = outcome.is_some_and(|(_, cpu)| !cpu.is_bound);
+    if let Some(share) = late_share(sheets, setup, flows).filter(|_| is_known) {
+        let fact = base()
+            .of("is", "late")
+            .value("packet_ns", cost.packet_seconds * 1e9)
+            .value("host_share", share)
+            .value("packets_per_flow_at_host", share * load.packets_per_flow())
+            .value("packets_per_flow", load.packets_per_flow())
+            .value("seconds_late", share * host::FLOW_LIFE_SECONDS);
+        give(fact);
+    }
+    if setup != FAST {
+        return;
+    }
+    for learning_rate in LEARNING_RATES {
+        let share = prompt_share(load, learning_rate);
+        let outcome = cost.outcome(load, share);
+        let fact = base()
+            .of("is", "prompt")
+            .value("rules_per_s", learning_rate)
+            .value("host_share", share)
+            .value("cpu", outcome.cpu)
+            .value("loss", outcome.loss);
+        give(fact);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turboflow_plan::offload::{cuckoo_points, cuckoo_shapes};
+
+    use super::*;
+
+    #[test]
+    fn the_sweep_shows_the_runs_with_89_million_packets() {
+        let rates: Vec<(f64, f64)> = software_rates()
+            .into_iter()
+            .map(|(flows, rate)| (flows, (rate * 10.0).round() / 10.0))
+            .collect();
+        let expected = [
+            (1e4, 89.0),
+            (1e5, 89.0),
+            (1e6, 89.0),
+            (1e7, 53.4),
+            (2e7, 32.9),
+        ];
+        assert_eq!(rates, expected);
+    }
+
+    /// The planner cannot depend on the laboratory, so it has the curves as numbers.
+    #[test]
+    fn the_planner_knows_the_curves() {
+        let shapes: Vec<Shape> = cuckoo_shapes()
+            .map(|(ways, slots)| shape(ways, slots))
+            .collect();
+        assert_eq!(shapes, SHAPES);
+        for Shape {
+            ways,
+            slots_per_bucket,
+        } in SHAPES
+        {
+            let curve = cuckoo::curve(shape(ways, slots_per_bucket), 1 << 19, MAX_MOVES, 2);
+            for (load, accesses) in cuckoo_points(ways, slots_per_bucket) {
+                let at = |point: &&cuckoo::CurvePoint| (point.load - load).abs() < 0.002;
+                let point = curve.iter().find(at).expect("the table gets that full");
+                assert!(
+                    point.refused_share < 0.05,
+                    "{ways} {slots_per_bucket} {point:?}"
+                );
+                // Where a key in a hundred moves for long, the mean moves with it.
+                let within = if *accesses > 100.0 { 0.25 } else { 0.08 };
+                let ratio = point.accesses_per_insertion / accesses;
+                assert!((ratio - 1.0).abs() < within, "{ways} {point:?} {accesses}");
+            }
+        }
+    }
+}
