@@ -44,9 +44,11 @@ const AGGREGATE: &str = "turboflow-aggregate";
 const FORMATS: &str = "turboflow-formats";
 const TRANSPORT: &str = "turboflow-transport";
 const INSPECT: &str = "turboflow-inspect";
+const NETLINK: &str = "turboflow-netlink";
 const RUN: &str = "turboflow-run";
 const QUERY: &str = "turboflow-query";
 const TOP: &str = "turboflow-top";
+const BRIDGE: &str = "turboflow-bridge";
 const PLAN: &str = "turboflow-plan";
 const WORKLOAD: &str = "turboflow-workload";
 const ACCURACY: &str = "turboflow-accuracy";
@@ -59,13 +61,14 @@ const PROGRAM: &str = "turboflow";
 
 /// The table. Rooms below `lab/` serve tests and measurements. The product may depend on the
 /// traffic generator alone, and the meter on none of them.
-const ROOMS: [Room; 25] = [
+const ROOMS: [Room; 27] = [
     room(RECORD, &[]).with_external(&["thiserror", "toml"]),
     room(MERGE, &[RECORD]).with_external(&[]),
     room(ENGINE, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
     room(PACKET, &[RECORD]).with_external(&[]),
     room(SOFTWARE, &[RECORD, MERGE, ENGINE]).with_external(&[]),
-    room(XDP, &[RECORD, MERGE, ENGINE, PACKET]).with_external(&[
+    room(NETLINK, &[]).with_external(&["rustix"]),
+    room(XDP, &[RECORD, MERGE, ENGINE, PACKET, NETLINK]).with_external(&[
         "libbpf-rs",
         "libbpf-sys",
         "memmap2",
@@ -75,7 +78,7 @@ const ROOMS: [Room; 25] = [
     room(P4, &[RECORD, MERGE, ENGINE, PACKET]).with_external(&["rustix", "thiserror"]),
     room(SWX, &[]).with_external(&["anyhow", "cc", "pkg-config"]),
     room(AGGREGATE, &[RECORD, MERGE]).with_external(&["memmap2"]),
-    room(CAPTURE, &[PACKET]),
+    room(CAPTURE, &[PACKET, NETLINK]),
     room(INSPECT, &[RECORD, PACKET]).with_external(&[
         "cc",
         "libc",
@@ -97,6 +100,12 @@ const ROOMS: [Room; 25] = [
     room(QUERY, &[RECORD, FORMATS]),
     room(TOP, &[RECORD, FORMATS, QUERY, RUN]),
     room(PLAN, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
+    room(BRIDGE, &[RECORD, INSPECT, NETLINK]).with_external(&[
+        "rustix",
+        "serde",
+        "thiserror",
+        "toml",
+    ]),
     room(WORKLOAD, &[RECORD, MERGE, PACKET]),
     room(ACCURACY, &[RECORD, MERGE]).with_external(&[]),
     room(
@@ -110,7 +119,7 @@ const ROOMS: [Room; 25] = [
         PROGRAM,
         &[
             RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, AGGREGATE, FORMATS, TRANSPORT,
-            QUERY, RUN, TOP, PLAN, WORKLOAD, INSPECT,
+            QUERY, RUN, TOP, PLAN, WORKLOAD, INSPECT, BRIDGE,
         ],
     ),
     room(
@@ -132,10 +141,10 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 11] = [
     (MERGE, &[]),
     (TESTING, &[]),
     (SOFTWARE, &[XDP, ENGINE, P4, SWX]),
-    (CAPTURE, &[XDP, P4, SWX, INSPECT]),
+    (CAPTURE, &[XDP, P4, SWX, INSPECT, BRIDGE]),
     (P4, &[SWX]),
     (RECORD, &[SWX]),
-    (PACKET, &[SWX]),
+    (PACKET, &[SWX, BRIDGE]),
     (FORMATS, &[P4, SWX]),
     (RUN, &[P4, SWX]),
     (ENGINE, &[SWX]),
@@ -157,7 +166,7 @@ const LEAVES: [(&str, &[&str]); 14] = [
     ("memmap2", &[AGGREGATE, CAPTURE, XDP, BENCH]),
     ("parquet", &[FORMATS]),
     ("ratatui", &[TOP, PROGRAM]),
-    ("rustix", &[XDP, P4, PROGRAM, CAPTURE, INSPECT]),
+    ("rustix", &[XDP, P4, PROGRAM, INSPECT, NETLINK, BRIDGE]),
     ("signal-hook", &[PROGRAM]),
     ("zstd", &[CAPTURE, FORMATS]),
 ];

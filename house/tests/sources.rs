@@ -37,12 +37,13 @@ const CLOCK_ROOMS: [&str; 6] = [
     "lab/testing/",
 ];
 
-/// Rooms without input and output: packets and records are plain values there.
-const INNER_ROOMS: [&str; 6] = [
+/// Rooms without input and output: packets, records and rules are plain values there.
+const INNER_ROOMS: [&str; 7] = [
     "crates/record/",
     "crates/merge/",
     "crates/packet/",
     "apps/plan/",
+    "apps/bridge/src/rules/",
     "crates/aggregate/",
     "engines/software/",
 ];

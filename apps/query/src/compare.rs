@@ -4,10 +4,10 @@
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-use turboflow_record::{ColumnKind, Value};
+use turboflow_record::{ColumnKind, Network, Value};
 
 use crate::field::Show;
-use crate::literal::{self, Net};
+use crate::literal;
 use crate::names;
 
 /// How two values are compared.
@@ -52,7 +52,7 @@ pub(crate) enum Test {
     Number(Operator, u64),
     Float(Operator, f64),
     Address(Operator, IpAddr),
-    In(Net),
+    In(Network),
     /// All of these bits are set.
     Bits(u64),
     /// The list contains this number.

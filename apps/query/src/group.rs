@@ -3,13 +3,12 @@
 
 use std::net::IpAddr;
 
-use turboflow_record::{Column, ColumnKind, FlowBatch, Value};
+use turboflow_record::{Column, ColumnKind, FlowBatch, Value, masked};
 
 use crate::QueryError;
 use crate::answer::{AnswerColumn, Cell};
 use crate::compare;
 use crate::field::{self, Field, Show};
-use crate::literal::masked;
 use crate::record_shape::RecordShape;
 
 pub(crate) const OPTION: &str = "--group-by";

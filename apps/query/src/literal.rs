@@ -1,54 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values as people write them: `1.5k`, `5m`, `10.0.0.0/8`, `2024-03-01T12:00Z`.
-
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+//! Values as people write them: `1.5k`, `5m`, `2024-03-01T12:00Z`.
 
 use turboflow_formats::iso_time_ns;
 pub use turboflow_formats::time_text;
-
-/// A network: the addresses with a common prefix of `length` bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Net {
-    address: IpAddr,
-    length: u8,
-}
-
-impl Net {
-    pub(crate) fn contains(self, address: IpAddr) -> bool {
-        self.address.is_ipv4() == address.is_ipv4()
-            && masked(address, self.length) == masked(self.address, self.length)
-    }
-}
-
-/// The address with all but its first `length` bits cleared.
-pub(crate) fn masked(address: IpAddr, length: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX
-                .checked_shl(32 - u32::from(length.min(32)))
-                .unwrap_or(0);
-            Ipv4Addr::from_bits(address.to_bits() & mask).into()
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX
-                .checked_shl(128 - u32::from(length.min(128)))
-                .unwrap_or(0);
-            Ipv6Addr::from_bits(address.to_bits() & mask).into()
-        }
-    }
-}
-
-/// Parses `ADDRESS/LENGTH`, or an address as a network of one address.
-pub(crate) fn net(text: &str) -> Option<Net> {
-    let (address, length) = match text.split_once('/') {
-        Some((address, length)) => (address, Some(length.parse::<u8>().ok()?)),
-        None => (text, None),
-    };
-    let address: IpAddr = address.parse().ok()?;
-    let bits = if address.is_ipv4() { 32 } else { 128 };
-    let length = length.unwrap_or(bits);
-    (length <= bits).then_some(Net { address, length })
-}
 
 /// Parses an integer with an optional decimal or binary prefix: `443`, `0x1f`, `1.5k`, `10M`,
 /// `4Ki`.
@@ -265,21 +219,6 @@ mod tests {
             (3_723_000_000_000, "1:02:03"),
         ] {
             assert_eq!(duration_text(ns), text);
-        }
-    }
-
-    #[test]
-    fn networks_hold_their_addresses() {
-        let holds =
-            |text: &str, address: &str| net(text).unwrap().contains(address.parse().unwrap());
-        assert!(holds("10.0.0.0/8", "10.255.0.1"));
-        assert!(!holds("10.0.0.0/8", "11.0.0.1"));
-        assert!(holds("0.0.0.0/0", "11.0.0.1"));
-        assert!(!holds("0.0.0.0/0", "::1"));
-        assert!(holds("2001:db8::/32", "2001:db8:ffff::"));
-        assert!(holds("::1", "::1"));
-        for text in ["10.0.0.0/33", "10.0.0/8", "x", "::/129", "1.2.3.4/"] {
-            assert_eq!(net(text), None, "{text}");
         }
     }
 }

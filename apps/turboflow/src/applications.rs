@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use turboflow_inspect::{InspectConfig, Inspection};
-use turboflow_record::{Definition, Feature, Input, InputSet, InspectedTexts, KeyField, Op, Texts};
+use turboflow_inspect::{InspectConfig, InspectError, Inspection};
+use turboflow_record::{
+    ApplicationNames, Definition, Feature, Input, InputSet, InspectedTexts, KeyField, Op, Texts,
+};
 use turboflow_run::{InspectionConfig, MeterConfig, PipelineConfig, RunConfig};
 
 use crate::keys::Key;
@@ -47,6 +49,15 @@ pub(crate) fn with_columns(mut definition: Definition) -> anyhow::Result<Definit
         definition.features.extend(columns);
     }
     Ok(definition)
+}
+
+/// The names that inspection gives. Starts the inspector, which takes some 0.1 s.
+pub(crate) fn names() -> Result<Arc<ApplicationNames>, InspectError> {
+    let limits = InspectConfig {
+        max_flows: 1,
+        ..InspectConfig::default()
+    };
+    Ok(Inspection::start(limits, |_: &[u8]| 0)?.names())
 }
 
 /// The inspection of a run, if it is asked for. Starts the inspector once, for the names that it

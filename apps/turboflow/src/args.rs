@@ -8,6 +8,8 @@ use std::io::Write;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::application_list::ApplicationsArgs;
+use crate::bridge::BridgeArgs;
 use crate::definition::DefinitionArgs;
 use crate::engines;
 use crate::generate::GenerateArgs;
@@ -132,6 +134,10 @@ pub(crate) enum Command {
     Generate(Box<GenerateArgs>),
     /// Plan before you deploy: table memory, cores, bandwidth, capacity, cost
     Plan(Box<PlanArgs>),
+    /// List the applications, categories and risks that inspection tells apart
+    Applications(ApplicationsArgs),
+    /// Check the rules of a bridge that passes or drops flows by their application
+    Bridge(BridgeArgs),
     /// Print, check and explain the definition of a flow record
     Definition(DefinitionArgs),
     /// Write the sources of the P4 program, for your own compiler

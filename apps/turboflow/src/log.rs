@@ -99,6 +99,7 @@ events! {
     RecordsCut "records_cut"
     ReloadRefused "reload_refused"
     Reloaded "reloaded"
+    RulesDoubtful "rules_doubtful"
     SentAsLists "sent_as_lists"
     Serving "serving"
     ServingEveryone "serving_everyone"

@@ -4,8 +4,10 @@
 #![forbid(unsafe_code)]
 
 mod anonymize;
+mod application_list;
 mod applications;
 mod args;
+mod bridge;
 mod config_error;
 mod definition;
 mod engines;
@@ -52,6 +54,8 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::P4(args) => p4::run(&args),
+        Command::Applications(args) => application_list::run(&args),
+        Command::Bridge(args) => bridge::run(&args),
         Command::Definition(args) => definition::run(&args),
         Command::Completions(args) => shell::completions(&args, Args::program()),
         Command::Man(args) => shell::man(&args, Args::program()),

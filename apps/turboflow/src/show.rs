@@ -152,7 +152,7 @@ pub(crate) struct ShowArgs {
 
 /// How answers are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum AnswerFormat {
+pub(crate) enum AnswerFormat {
     /// For people; as wide as the terminal
     Table,
     /// For programs; numbers and times as integers

@@ -3,7 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::names::{end_reason_name, protocol_name};
+use turboflow_record::protocol_name;
+
+use crate::names::end_reason_name;
 use crate::quotes::{csv_field, json_string};
 use crate::text_options::Written;
 use crate::time::civil;

@@ -284,8 +284,10 @@ fn suited(input: NamedInput) -> String {
     join(suited.iter().map(Op::name))
 }
 
-/// "; did you mean `x`? " if a name is similar, and "; " otherwise.
-pub(crate) fn did_you_mean<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+/// "; did you mean `x`? " if a name is similar, and "; " otherwise: between an unknown name and what
+/// there is.
+#[must_use]
+pub fn did_you_mean<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let written: String = written.chars().take(MAX_NAME_BYTES).collect();
     let distances = names
         .into_iter()
@@ -324,7 +326,8 @@ pub(crate) fn is_identifier(name: &str) -> bool {
 }
 
 /// The user's text as an error message repeats it: on one line, and shortened.
-pub(crate) fn shorten(text: &str) -> String {
+#[must_use]
+pub fn shorten(text: &str) -> String {
     let start: String = text.chars().take(MAX_NAME_BYTES).collect();
     let rest = if start.len() < text.len() { "..." } else { "" };
     format!("{}{rest}", start.escape_debug())

@@ -15,7 +15,9 @@ mod end_reason;
 mod fault;
 mod input;
 mod key;
+mod network;
 mod packet;
+mod protocol_names;
 mod rejected;
 mod sha1;
 mod text;
@@ -32,10 +34,15 @@ pub use elements::{
     REVERSE_ENTERPRISE, Semantics, TimeUnit, Units,
 };
 pub use end_reason::EndReason;
-pub use fault::{Fault, InvalidDefinition, MAX_EDGES, MAX_LIST, MAX_NAME_BYTES, NamedInput, Place};
+pub use fault::{
+    Fault, InvalidDefinition, MAX_EDGES, MAX_LIST, MAX_NAME_BYTES, NamedInput, Place, did_you_mean,
+    shorten,
+};
 pub use input::{INPUT_WORDS, Input, InputSet};
 pub use key::{Family, FiveTuple, WORDS_V4, WORDS_V6, transport_word};
+pub use network::{Network, masked};
 pub use packet::{InputValues, LAST_TIME_NS, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+pub use protocol_names::{protocol_name, protocol_names, protocol_number};
 pub use rejected::{RejectClass, Rejected};
 pub use text::{DefinitionError, Places};
 pub use text_table::{MAX_TEXT_BYTES, TextCounters, Texts, clean as clean_text};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What to write instead of an expression that is no condition.
 
+use turboflow_record::Network;
+
 use super::parser::{Parser, is_sign, is_word};
 use crate::QueryError;
 use crate::field::{self, Field};
@@ -84,7 +86,7 @@ impl Parser<'_> {
                 _ => format!("{text} is no condition: for a port write port {text}"),
             };
         }
-        let meant = match literal::net(text).filter(|_| is_value) {
+        let meant = match Network::parse(text).filter(|_| is_value) {
             Some(_) if text.contains('/') => Some("net"),
             Some(_) => Some("host"),
             None => {
@@ -121,7 +123,7 @@ impl Parser<'_> {
 }
 
 fn is_value(token: Token<'_>) -> bool {
-    let is_one = literal::number(token.text).is_some() || literal::net(token.text).is_some();
+    let is_one = literal::number(token.text).is_some() || Network::parse(token.text).is_some();
     token.kind == Kind::Word && is_one
 }
 

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use turboflow_record::{Column, ColumnKind};
+use turboflow_record::{Column, ColumnKind, Network};
 
 use super::primitive::Said;
 use super::{Expression, Filter, one_or};
@@ -266,7 +266,7 @@ impl<'a> Parser<'a> {
         if field.kind(self.schema) != ColumnKind::Address {
             return self.comparison(field, Operator::Equal, value);
         }
-        match literal::net(text) {
+        match Network::parse(text) {
             Some(net) => Ok(Expression::Test(field, Test::In(net))),
             None => {
                 let reason = format!("{text:?} is not an address or a network such as 10.0.0.0/8");

@@ -5,12 +5,13 @@
 
 use std::net::IpAddr;
 
+use turboflow_record::Network;
+
 use super::parser::{Parser, is_word};
 use super::{Expression, one_or};
 use crate::QueryError;
 use crate::compare::{Operator, Test};
 use crate::field::Field;
-use crate::literal;
 use crate::names;
 use crate::token::{Kind, Token};
 
@@ -143,7 +144,7 @@ impl Parser<'_> {
         let everything = [("ip", "0.0.0.0/0"), ("ip6", "::/0")];
         let family = everything.into_iter().find(|(name, _)| is_word(word, name));
         let (field, test) = if let Some((_, net)) = family {
-            let net = literal::net(net).expect("it is a network");
+            let net = Network::parse(net).expect("it is a network");
             ("src_addr", Test::In(net))
         } else if let Some(number) = names::protocol_number(word.text) {
             ("protocol", Test::Number(Operator::Equal, number))
@@ -181,7 +182,7 @@ impl Parser<'_> {
     /// Whether a value behind `src` or `dst` alone is an address or a network.
     fn kind_of_address(&self) -> Result<What, QueryError> {
         let value = self.peek();
-        match literal::net(value.text) {
+        match Network::parse(value.text) {
             Some(_) if value.text.contains('/') => Ok(What::Net),
             Some(_) => Ok(What::Host),
             None => Err(self.wrong(
@@ -198,7 +199,7 @@ impl Parser<'_> {
             return Ok(None);
         };
         let is_value = match said.what {
-            What::Host | What::Net => literal::net(value.text).is_some(),
+            What::Host | What::Net => Network::parse(value.text).is_some(),
             What::Port => {
                 let is_number = value.text.starts_with(|c: char| c.is_ascii_digit());
                 is_number || names::service_port(value.text).is_some()
@@ -296,7 +297,7 @@ impl Parser<'_> {
         if what == What::Host
             && value.kind == Kind::Word
             && value.text.contains('/')
-            && literal::net(value.text).is_some()
+            && Network::parse(value.text).is_some()
         {
             let reason = format!(
                 "{:?} is not an IP address; for a network write \"net\"",

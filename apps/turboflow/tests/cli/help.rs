@@ -3,7 +3,7 @@
 
 use crate::support::{Folder, office, turboflow};
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 12] = [
     "record",
     "run",
     "show",
@@ -11,6 +11,8 @@ const COMMANDS: [&str; 10] = [
     "top",
     "generate",
     "plan",
+    "applications",
+    "bridge",
     "definition",
     "completions",
     "man",

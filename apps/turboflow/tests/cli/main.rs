@@ -4,6 +4,7 @@
 
 mod applications;
 mod bad_input;
+mod bridge;
 mod cases;
 mod collectors;
 mod definition;

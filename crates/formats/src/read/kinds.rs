@@ -6,7 +6,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
 
 use turboflow_merge::Layout;
-use turboflow_record::{Column, ColumnKind, Definition, Input, Op, Schema, Value, clean_text};
+use turboflow_record::{
+    Column, ColumnKind, Definition, Input, Op, Schema, Value, clean_text, protocol_number,
+};
 
 use crate::{names, time};
 
@@ -288,7 +290,7 @@ fn time_name(name: &str) -> Option<(String, Notation)> {
 fn named(text: &[u8], notation: Notation) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     match notation {
-        Notation::Protocol => names::protocol_number(text),
+        Notation::Protocol => protocol_number(text),
         Notation::EndReason => names::end_reason_number(text),
         Notation::Plain | Notation::Seconds => None,
     }

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a bridge that polices by application knows beside its data path.
+//!
+//! - [`Rules`]: which flows pass and which are dropped, from a file. Values in, decisions out: no
+//!   clock, no thread, no socket.
+//! - `ports` (Linux): whether two interfaces can be bridged, and what to change where not.
+//! - `fail` (Linux): what forwards when the process is gone.
+//!
+//! `docs/bridge.md` is for who runs one.
+
+#[cfg(target_os = "linux")]
+pub mod fail;
+#[cfg(target_os = "linux")]
+pub mod ports;
+mod rules;
+
+pub use rules::{
+    Action, Application, Decision, Facts, FailMode, MAX_NAME_BYTES, MAX_RULES, Rule, RuleId, Rules,
+    RulesError, RulesFault, RulesWarning, Why,
+};

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which flows pass and which are dropped.
+//!
+//! Rules stand in an order, and the first that matches decides. What a rule asks for may not be
+//! known yet; such a rule is *open*. No later rule overtakes an open one: the flow is undecided
+//! until more is known, or until the inspection is complete and nothing is open any more.
+
+mod conditions;
+mod decision;
+mod facts;
+mod fault;
+mod file;
+mod reach;
+mod read;
+mod resolve;
+mod sets;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::collections::BTreeMap;
+
+use turboflow_inspect::Confidence;
+use turboflow_record::ApplicationNames;
+
+use conditions::Conditions;
+pub use decision::{Action, Decision, FailMode, RuleId, Why};
+use facts::Truth;
+pub use facts::{Application, Facts};
+pub use fault::{MAX_NAME_BYTES, MAX_RULES, RulesError, RulesFault, RulesWarning};
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// A rule.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    id: RuleId,
+    name: String,
+    action: Action,
+    when: Conditions,
+    except: Option<Conditions>,
+    line: usize,
+}
+
+impl Rule {
+    /// Its number.
+    #[must_use]
+    pub const fn id(&self) -> RuleId {
+        self.id
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What becomes of flows that it matches.
+    #[must_use]
+    pub const fn action(&self) -> Action {
+        self.action
+    }
+
+    /// Its line in the file, counted from 1.
+    #[must_use]
+    pub const fn line(&self) -> usize {
+        self.line
+    }
+
+    /// Whether it matches. A name that is not trusted must not lead to a drop: neither as a
+    /// condition of a rule that drops, nor as an exception from one that passes.
+    fn matches(&self, facts: &Facts<'_>, floor: Confidence) -> Truth {
+        let (when_floor, except_floor) = match self.action {
+            Action::Drop => (floor, Confidence::Unknown),
+            Action::Pass => (Confidence::Unknown, floor),
+        };
+        let when = self.when.hold(facts, when_floor);
+        match &self.except {
+            Some(except) if when != Truth::No => {
+                when.min(except.hold(facts, except_floor).opposite())
+            }
+            _ => when,
+        }
+    }
+}
+
+/// The rules of a file.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    default: Action,
+    undecided: Action,
+    other: Action,
+    min_confidence: Confidence,
+    fail: FailMode,
+    rules: Vec<Rule>,
+    /// The numbers of all names so far, also of rules that are gone: records have them.
+    numbers: BTreeMap<String, RuleId>,
+    warnings: Vec<RulesWarning>,
+}
+
+impl Rules {
+    /// Reads rules. `names` are those of the inspection; without them a rule can ask for what is in
+    /// the packet's headers and for server names alone. `before` are the rules that these replace:
+    /// a rule that keeps its name keeps its number.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line and what to write.
+    pub fn parse(
+        text: &str,
+        names: Option<&ApplicationNames>,
+        before: Option<&Self>,
+    ) -> Result<Self, RulesError> {
+        read::read(text, names, before)
+    }
+
+    /// What becomes of a flow, as far as is known now. Ask again when more is known: while the
+    /// decision is [`Why::Undecided`], and later when the application changes.
+    #[must_use]
+    pub fn decide(&self, facts: &Facts<'_>) -> Decision {
+        for rule in &self.rules {
+            match rule.matches(facts, self.min_confidence) {
+                Truth::No => {}
+                Truth::Open => return Decision::without_rule(self.undecided, Why::Undecided),
+                Truth::Yes => return Decision::by_rule(rule.action, rule.id),
+            }
+        }
+        let is_unknown = facts.is_complete() && facts.application().number == 0;
+        match facts.tuple.protocol() {
+            TCP | UDP if is_unknown => Decision::without_rule(self.default, Why::Unknown),
+            TCP | UDP => Decision::without_rule(self.default, Why::Default),
+            _ => Decision::without_rule(self.other, Why::Other),
+        }
+    }
+
+    /// Decides open flows anew, after the file was read again: each with what is known about it and
+    /// the decision in force. Gives the flows whose decision is another one now.
+    pub fn redecide<'f, K>(
+        &self,
+        flows: impl IntoIterator<Item = (K, Facts<'f>, Decision)>,
+    ) -> impl Iterator<Item = (K, Decision)> {
+        flows.into_iter().filter_map(|(flow, facts, in_force)| {
+            let decision = self.decide(&facts);
+            (decision != in_force).then_some((flow, decision))
+        })
+    }
+
+    /// The rules in their order.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The name of a rule, also of one that an earlier file had.
+    #[must_use]
+    pub fn name(&self, rule: RuleId) -> Option<&str> {
+        let mut numbers = self.numbers.iter();
+        let found = numbers.find(|(_, its)| **its == rule);
+        found.map(|(name, _)| name.as_str())
+    }
+
+    /// What becomes of frames that are in no flow: ARP, LLDP, what is not IP or malformed.
+    #[must_use]
+    pub const fn other(&self) -> Action {
+        self.other
+    }
+
+    /// What forwards when the process is gone.
+    #[must_use]
+    pub const fn fail(&self) -> FailMode {
+        self.fail
+    }
+
+    /// What is allowed and probably not meant.
+    #[must_use]
+    pub fn warnings(&self) -> &[RulesWarning] {
+        &self.warnings
+    }
+
+    /// Whether a rule asks for what inspection finds.
+    #[must_use]
+    pub fn need_inspection(&self) -> bool {
+        let mut all = self.rules.iter();
+        all.any(|rule| {
+            let conditions = [Some(&rule.when), rule.except.as_ref()];
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|it| it.ask_for_names() || it.risk != 0 || !it.server_name.is_empty())
+        })
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Frames of all kinds, sent at one interface and awaited at another.
+
+use std::time::Duration;
+
+use turboflow_capture::live::{Interface, InterfaceConfig, RingSize, Sender, wait};
+use turboflow_packet::{Frame, LinkType};
+use turboflow_testing::until;
+
+/// The host whose frames come from the sending side.
+const NEAR_HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const ANOTHER_HOST: [u8; 6] = [2, 0, 0, 0, 0, 9];
+/// The last byte of a frame behind which nothing else is awaited.
+const END: u8 = 0xee;
+
+/// Destinations, and what follows both addresses.
+const KINDS: [([u8; 6], &[u8]); 13] = [
+    ([0xff; 6], &[8, 6]),                                           // ARP
+    (ANOTHER_HOST, &[8, 0]),                                        // IPv4
+    (NEAR_HOST, &[8, 0]),                                           // to the side that it is from
+    ([0x33, 0x33, 0, 0, 0, 0xfb], &[0x86, 0xdd]),                   // IPv6 to a group
+    ([1, 0, 0x5e, 0, 0, 0xfb], &[8, 0]),                            // IPv4 to a group
+    ([1, 0x80, 0xc2, 0, 0, 0], &[0, 38, 0x42, 0x42, 3]),            // spanning tree
+    ([1, 0x80, 0xc2, 0, 0, 2], &[0x88, 9, 1]),                      // LACP
+    ([1, 0x80, 0xc2, 0, 0, 3], &[0x88, 0x8e]),                      // 802.1X
+    ([1, 0x80, 0xc2, 0, 0, 0x0e], &[0x88, 0xcc]),                   // LLDP
+    ([1, 0x80, 0xc2, 0, 0, 0x21], &[0x88, 0xf5]),                   // MVRP
+    (ANOTHER_HOST, &[0x81, 0, 0, 7, 8, 0]),                         // VLAN 7
+    (ANOTHER_HOST, &[0x88, 0xa8, 0, 9, 0x81, 0, 0, 7, 0x86, 0xdd]), // VLAN 7 in 9
+    (ANOTHER_HOST, &[0x88, 0xb5]),                                  // an experiment
+];
+
+/// Frames of all kinds in turn, each with its number, short ones and full ones.
+pub(crate) fn frames(count: usize) -> Vec<Vec<u8>> {
+    let frame = |number: usize| {
+        let (to, behind) = KINDS[number % KINDS.len()];
+        let length = if number % 3 == 0 { 1514 } else { 60 };
+        let mut frame = frame(to, behind, length);
+        let at = frame.len() - 4;
+        frame[at..].copy_from_slice(&(number as u32).to_le_bytes());
+        frame
+    };
+    (0..count).map(frame).collect()
+}
+
+/// A pause frame, which no bridge may forward.
+pub(crate) fn pause() -> Vec<u8> {
+    frame([1, 0x80, 0xc2, 0, 0, 1], &[0x88, 8, 0, 1], 60)
+}
+
+fn frame(to: [u8; 6], behind: &[u8], length: usize) -> Vec<u8> {
+    let mut frame = [&to[..], &NEAR_HOST, behind].concat();
+    frame.resize(length, 0);
+    frame
+}
+
+/// An ear at an interface.
+pub(crate) struct Ear([Interface; 1]);
+
+impl Ear {
+    pub(crate) fn at(name: &str) -> Self {
+        let config = InterfaceConfig {
+            ring: RingSize::new(8 << 20).unwrap(),
+            only_incoming: true,
+            latency_ms: Some(1),
+            ..InterfaceConfig::default()
+        };
+        Self([Interface::open(name, &config).unwrap()])
+    }
+
+    /// All frames that came until the last one of [`send`] and [`end`] did.
+    pub(crate) fn heard(&mut self) -> Vec<Vec<u8>> {
+        let mut heard: Vec<Vec<u8>> = Vec::new();
+        until("the last frame has come", || {
+            wait(&mut self.0, Duration::from_millis(20)).unwrap();
+            while let Some(batch) = self.0[0].next_batch() {
+                heard.extend(batch.frames().iter().map(|frame| frame.bytes.to_vec()));
+            }
+            heard.last().is_some_and(|frame| frame.last() == Some(&END))
+        });
+        heard.pop();
+        heard
+    }
+}
+
+/// Sends frames.
+pub(crate) fn send(name: &str, frames: &[Vec<u8>]) {
+    let mut sender = Sender::open(name).unwrap();
+    let frames = frames.iter().map(|bytes| Frame {
+        bytes,
+        wire_length_bytes: bytes.len() as u32,
+        timestamp_ns: 0,
+        interface: 0,
+        link_type: LinkType::Ethernet,
+    });
+    let frames: Vec<_> = frames.collect();
+    let mut rest = &frames[..];
+    while !rest.is_empty() {
+        let sent = sender.send(rest).unwrap();
+        rest = &rest[sent..];
+    }
+}
+
+/// Sends the frame behind which nothing is awaited.
+pub(crate) fn end(name: &str) {
+    let mut last = frame(ANOTHER_HOST, &[0x88, 0xb5], 60);
+    last[59] = END;
+    send(name, &[last]);
+}
