@@ -17,7 +17,7 @@ pub(super) const FAST: Setup = Setup {
     offered_mpps: 89,
     ndpi: true,
 };
-/// The same cores and packets without nDPI.
+/// Those cores and packets without nDPI.
 pub(super) const FAST_NO_NDPI: Setup = Setup {
     ndpi: false,
     ..FAST
