@@ -264,10 +264,13 @@ mod tests {
         assert_eq!(of(1)[0].accesses_per_insertion, 1.0);
     }
 
+    /// Load, accesses of an insertion, and the share refused.
+    type Expected = (f64, f64, f64);
+
     /// Accesses an insertion and the share refused at loads, by another program with another hash
     /// and other random numbers. Its numbers move by a few percent from seed to seed, and by more
     /// where insertions are refused.
-    const OTHERS: [(u32, u32, &[(f64, f64, f64)]); 4] = [
+    const OTHERS: [(u32, u32, &[Expected]); 4] = [
         (
             2,
             4,

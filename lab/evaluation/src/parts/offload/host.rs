@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The host's side of flow offload, explained by two costs: one of a new flow, and one of a packet.
 
-use super::sheets::{Mode, Paper, Setup, Sheets, count};
+#[cfg(test)]
+use super::sheets::Paper;
+use super::sheets::{Mode, Setup, Sheets, count};
 
 /// Seconds of a core that a new flow takes with nDPI.
 ///
@@ -17,7 +19,7 @@ pub(super) const FAST: Setup = Setup {
     offered_mpps: 89,
     ndpi: true,
 };
-/// The same cores and packets without nDPI.
+/// Those cores and packets without nDPI.
 pub(super) const FAST_NO_NDPI: Setup = Setup {
     ndpi: false,
     ..FAST
@@ -77,20 +79,6 @@ impl Outcome {
             cpu: cpu.settled,
             loss: loss.settled,
         })
-    }
-
-    /// A column of the paper's Table I.
-    pub(super) fn printed(paper: &Paper, ndpi: bool, offload: bool, flows: &str) -> Option<Self> {
-        let (loss, cpu) = paper.printed(ndpi, offload, flows)?;
-        Some(Self { cpu, loss })
-    }
-
-    /// The larger of the differences of load and loss, in points.
-    pub(super) fn points_from(self, other: Self) -> f64 {
-        100.0
-            * (self.cpu - other.cpu)
-                .abs()
-                .max((self.loss - other.loss).abs())
     }
 }
 
@@ -218,6 +206,24 @@ pub(super) fn predictions(sheets: &Sheets) -> Vec<Prediction> {
         }
     }
     all
+}
+
+/// Comparisons of the tests.
+#[cfg(test)]
+impl Outcome {
+    /// A column of the paper's Table I.
+    pub(super) fn printed(paper: &Paper, ndpi: bool, offload: bool, flows: &str) -> Option<Self> {
+        let (loss, cpu) = paper.printed(ndpi, offload, flows)?;
+        Some(Self { cpu, loss })
+    }
+
+    /// The larger of the differences of load and loss, in points.
+    pub(super) fn points_from(self, other: Self) -> f64 {
+        100.0
+            * (self.cpu - other.cpu)
+                .abs()
+                .max((self.loss - other.loss).abs())
+    }
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ pub(super) struct Rows {
     pub(super) note: Vec<String>,
 }
 
+#[cfg(test)]
 impl Rows {
     pub(super) const fn all(&self) -> [&Vec<String>; 7] {
         [
