@@ -42,10 +42,6 @@ Exit codes: 0 all well; 2 the rules are wrong or cannot be read.";
 pub(crate) struct BridgeArgs {
     /// Check the rules, and print what each of them does
     #[arg(long, required = true)]
-    #[expect(
-        dead_code,
-        reason = "there is nothing else to ask for, and it has to be asked for"
-    )]
     check: bool,
 
     /// The file of rules (TOML)
@@ -92,7 +88,7 @@ fn in_words(rules: &Rules, name: &str) -> String {
         }
         text += &format!("\n{}", table.render(None));
     }
-    let mut table = Table::new([("where no rule matches", Align::Left), ("", Align::Left)]);
+    let mut table = Table::new([("setting", Align::Left), ("value", Align::Left)]);
     for (about, is) in rules.settings() {
         table.push(vec![about.to_owned(), is]);
     }

@@ -12,7 +12,7 @@ const NAME: u16 = 3;
 const MTU: u16 = 4;
 const LOWER: u16 = 5;
 const MASTER: u16 = 10;
-const INFO: u16 = 18;
+const LINK_INFO: u16 = 18;
 const INFO_KIND: u16 = 1;
 const ALIAS: u16 = 20;
 const LOWER_NAMESPACE: u16 = 37;
@@ -133,7 +133,7 @@ impl Link {
             index: u32_of(&header[4..])?,
             name: text(NAME)?,
             kind: attributes
-                .nested(INFO)
+                .nested(LINK_INFO)
                 .get(INFO_KIND)
                 .map(text_of)
                 .unwrap_or_default(),

@@ -284,8 +284,8 @@ fn suited(input: NamedInput) -> String {
     join(suited.iter().map(Op::name))
 }
 
-/// "; did you mean `x`? " if a name is similar, and "; " otherwise: between an unknown name and what
-/// there is.
+/// "; did you mean `x`? " if a name is similar, and "; " otherwise: between an unknown name and
+/// what there is.
 #[must_use]
 pub fn did_you_mean<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let written: String = written.chars().take(MAX_NAME_BYTES).collect();

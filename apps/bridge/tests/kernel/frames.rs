@@ -34,7 +34,10 @@ const KINDS: [([u8; 6], &[u8]); 13] = [
 pub(crate) fn frames(count: usize) -> Vec<Vec<u8>> {
     let frame = |number: usize| {
         let (to, behind) = KINDS[number % KINDS.len()];
-        let length = if number % 3 == 0 { 1514 } else { 60 };
+        let length = match number % 3 {
+            0 => 1514,
+            _ => 60,
+        };
         let mut frame = frame(to, behind, length);
         let at = frame.len() - 4;
         frame[at..].copy_from_slice(&(number as u32).to_le_bytes());
