@@ -6,7 +6,7 @@ use std::process::Command;
 
 use turboflow_record::{Input, KeyField};
 
-const SOURCES: [&str; 21] = [
+const SOURCES: [&str; 25] = [
     "bound.h",
     "dropped.h",
     "fold.h",
@@ -16,18 +16,22 @@ const SOURCES: [&str; 21] = [
     "link.h",
     "load.h",
     "microflow.bpf.c",
+    "orders.h",
     "parse.h",
     "place.h",
     "plan.h",
     "planned.h",
     "reasons.h",
+    "returned.h",
     "row.h",
     "spread.h",
     "table.h",
+    "tap.h",
     "tested.h",
     "ticks.h",
     "unparsed.h",
     "values.h",
+    "verdict.h",
 ];
 
 fn main() {
@@ -39,6 +43,7 @@ fn main() {
         number_inputs();
         compile("microflow.bpf.o", &[]);
         compile("bound.bpf.o", &["-DBOUND"]);
+        compile("offload.bpf.o", &["-DOFFLOAD"]);
     }
 }
 

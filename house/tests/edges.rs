@@ -38,6 +38,7 @@ const PACKET: &str = "turboflow-packet";
 const CAPTURE: &str = "turboflow-capture";
 const SOFTWARE: &str = "turboflow-engine-software";
 const XDP: &str = "turboflow-engine-xdp";
+const OFFLOAD: &str = "turboflow-engine-offload";
 const P4: &str = "turboflow-engine-p4";
 const SWX: &str = "turboflow-swx";
 const AGGREGATE: &str = "turboflow-aggregate";
@@ -61,7 +62,7 @@ const PROGRAM: &str = "turboflow";
 
 /// The table. Rooms below `lab/` serve tests and measurements. The product may depend on the
 /// traffic generator alone, and the meter on none of them.
-const ROOMS: [Room; 27] = [
+const ROOMS: [Room; 28] = [
     room(RECORD, &[]).with_external(&["thiserror", "toml"]),
     room(MERGE, &[RECORD]).with_external(&[]),
     room(ENGINE, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
@@ -75,6 +76,7 @@ const ROOMS: [Room; 27] = [
         "rustix",
         "thiserror",
     ]),
+    room(OFFLOAD, &[RECORD, MERGE, ENGINE, XDP]).with_external(&["thiserror"]),
     room(P4, &[RECORD, MERGE, ENGINE, PACKET]).with_external(&["rustix", "thiserror"]),
     room(SWX, &[]).with_external(&["anyhow", "cc", "pkg-config"]),
     room(AGGREGATE, &[RECORD, MERGE]).with_external(&["memmap2"]),
@@ -118,8 +120,8 @@ const ROOMS: [Room; 27] = [
     room(
         PROGRAM,
         &[
-            RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, AGGREGATE, FORMATS, TRANSPORT,
-            QUERY, RUN, TOP, PLAN, WORKLOAD, INSPECT, BRIDGE,
+            RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, OFFLOAD, AGGREGATE, FORMATS,
+            TRANSPORT, QUERY, RUN, TOP, PLAN, WORKLOAD, INSPECT, BRIDGE,
         ],
     ),
     room(
@@ -140,11 +142,11 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 11] = [
     (WORKLOAD, &[]),
     (MERGE, &[]),
     (TESTING, &[]),
-    (SOFTWARE, &[XDP, ENGINE, P4, SWX]),
-    (CAPTURE, &[XDP, P4, SWX, INSPECT, BRIDGE]),
+    (SOFTWARE, &[XDP, OFFLOAD, ENGINE, P4, SWX]),
+    (CAPTURE, &[XDP, OFFLOAD, P4, SWX, INSPECT, BRIDGE]),
     (P4, &[SWX]),
     (RECORD, &[SWX]),
-    (PACKET, &[SWX, BRIDGE]),
+    (PACKET, &[SWX, BRIDGE, OFFLOAD]),
     (FORMATS, &[P4, SWX]),
     (RUN, &[P4, SWX]),
     (ENGINE, &[SWX]),

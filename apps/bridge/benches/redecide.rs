@@ -53,7 +53,7 @@ fn flow(number: u32) -> (Facts<'static>, u32) {
         tuple: FiveTuple::new(from, to, 1024 + (number % 50_000) as u16, 443, 6),
         progress: Progress::Complete,
         application: Some(Application {
-            number: 91 << 16 | number * 7 % APPLICATIONS,
+            number: (91 << 16) | (number * 7 % APPLICATIONS),
             category: (number % 30) as u8,
             confidence: Confidence::Payload,
         }),

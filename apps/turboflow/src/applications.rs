@@ -91,5 +91,6 @@ pub(crate) fn inspection(
         limits,
         names: Arc::new(InspectedTexts::new(Arc::clone(&texts), names)),
         texts,
+        elsewhere: Arc::default(),
     }))
 }

@@ -3,6 +3,7 @@
 //! the program, a row of [`ENGINES`], a field of [`EngineArgs`] and a line in
 //! [`EngineArgs::into_config`].
 
+mod offload;
 mod options;
 mod p4;
 mod records;
@@ -18,7 +19,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use toml::Spanned;
 use toml::de::{DeTable, Error};
-use turboflow_engine::{Abilities, RemoteEngine};
+use turboflow_engine::{Abilities, OwnCount, RemoteEngine};
 use turboflow_merge::Layout;
 use turboflow_record::{Input, InputSet};
 use turboflow_run::{Count, EngineConfig, PipelineConfig, RunConfig};
@@ -28,7 +29,13 @@ pub(crate) use options::EngineOption;
 pub(crate) use refuse::{refuse_demands, refuse_source};
 
 /// Every engine. The first is the default.
-static ENGINES: [&dyn EngineKind; 4] = [&software::Software, &xdp::Xdp, &p4::P4, &records::Records];
+static ENGINES: [&dyn EngineKind; 5] = [
+    &software::Software,
+    &xdp::Xdp,
+    &offload::Offload,
+    &p4::P4,
+    &records::Records,
+];
 
 /// The engine and its options, as typed.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -41,6 +48,9 @@ pub(crate) struct EngineArgs {
 
     #[command(flatten)]
     xdp: xdp::XdpOptions,
+
+    #[command(flatten)]
+    offload: offload::OffloadOptions,
 
     #[command(flatten)]
     p4: p4::P4Options,
@@ -61,6 +71,7 @@ impl EngineArgs {
             ..EngineConfig::default()
         };
         options::put(&self.xdp, &mut config)?;
+        options::put(&self.offload, &mut config)?;
         options::put(&self.p4, &mut config)?;
         options::put(&self.records, &mut config)?;
         Ok(config)
@@ -83,6 +94,11 @@ pub(crate) trait EngineKind: Sync {
     /// The keys of `[engine.NAME]`, each with its flag.
     fn options(&self) -> &'static [&'static EngineOption] {
         &[]
+    }
+
+    /// The engine that it stands on, whose options it has too.
+    fn stands_on(&self) -> Option<&'static str> {
+        None
     }
 
     /// Whether it meters interfaces. Others have a source of their own.
@@ -197,6 +213,12 @@ pub(crate) trait RemoteSetup: Send + Sync {
     fn why_frames_are_lost(&self) -> Option<&'static str> {
         None
     }
+
+    /// What the engine's own counters say that the user should know at the end: sentences with the
+    /// remedy.
+    fn shortcomings(&self, _counts: &[OwnCount]) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Remote engines that are running.
@@ -220,7 +242,8 @@ impl Engine {
     pub(crate) fn of(run: &RunConfig) -> anyhow::Result<Self> {
         let kind = kind_of(run)?;
         let name = kind.abilities().name;
-        for other in all().filter(|other| other.abilities().name != name) {
+        let is_own = |other: &str| other == name || kind.stands_on() == Some(other);
+        for other in all().filter(|other| !is_own(other.abilities().name)) {
             if let Some(option) = options::first_given(other, &run.engine) {
                 let other = other.abilities().name;
                 bail!(
@@ -257,6 +280,12 @@ impl Engine {
     /// Why frames were lost at a port, unless the kernel dropped them.
     pub(crate) fn why_frames_are_lost(&self) -> Option<&'static str> {
         self.remote.as_ref()?.why_frames_are_lost()
+    }
+
+    /// What the engine's own counters say that the user should know at the end.
+    pub(crate) fn shortcomings(&self, counts: &[OwnCount]) -> Vec<String> {
+        let remote = self.remote.as_ref();
+        remote.map_or_else(Vec::new, |remote| remote.shortcomings(counts))
     }
 
     /// Why records were lost between the engine and this process, and the remedy.

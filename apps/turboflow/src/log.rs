@@ -65,6 +65,7 @@ events! {
     CouldNotRun "could_not_run"
     EngineDisplaced "engine_displaced"
     EngineFailed "engine_failed"
+    EngineShort "engine_short"
     FileCompleted "file_completed"
     FileNotRead "file_not_read"
     FileNotRemoved "file_not_removed"

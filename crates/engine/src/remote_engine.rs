@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::{Abilities, EngineCounters, EngineError, MicroflowBatch, Port, ShortFlow};
+use crate::{Abilities, EngineCounters, EngineError, MicroflowBatch, OwnCount, Port, ShortFlow};
 
 /// What [`RemoteEngine::collect`] returns besides records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +72,14 @@ pub trait RemoteEngine: Send {
     /// # Errors
     /// If the engine does not answer.
     fn counters(&mut self) -> Result<EngineCounters, EngineError>;
+
+    /// Counters that only this engine has, always the same ones in the same order.
+    ///
+    /// # Errors
+    /// If the engine does not answer.
+    fn own_counts(&mut self) -> Result<Vec<OwnCount>, EngineError> {
+        Ok(Vec::new())
+    }
 
     /// The ports, always in the same order.
     ///

@@ -93,6 +93,8 @@ pub(crate) struct Admissions {
     pub(crate) to_close: Vec<InspectionId>,
     /// Flows whose verdict is of another flow with the same key.
     pub(crate) to_forget: Vec<FlowKey>,
+    /// Flows whose inspection ended, if that is to be told.
+    ended: Option<Vec<(FlowKey, bool)>>,
     pub(crate) ends: Ends,
 }
 
@@ -108,7 +110,27 @@ impl Admissions {
             next_number: 1,
             to_close: Vec::new(),
             to_forget: Vec::new(),
+            ended: config.tells_ends.then(Vec::new),
             ends: Ends::default(),
+        }
+    }
+
+    /// Whether the inspection of a flow is over: nothing more of it is wanted. `None` if the flow
+    /// is not known.
+    pub(crate) fn is_over(&self, key: &FlowKey) -> Option<bool> {
+        let spot = self.table.find(key)?;
+        Some(self.table.get(spot).phase == Phase::Done)
+    }
+
+    /// The flows whose inspection ended since the last call, and whether the payload told their
+    /// application. Another one may have begun since.
+    pub(crate) fn take_ended(&mut self) -> Vec<(FlowKey, bool)> {
+        self.ended.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn tell_end(&mut self, spot: Spot) {
+        if let Some(ended) = &mut self.ended {
+            ended.push((*self.table.key(spot), self.table.get(spot).is_named));
         }
     }
 
@@ -165,6 +187,11 @@ impl Admissions {
         let presses = leaves.is_some_and(|value| value.phase != Phase::Done);
         if !may_press && (presses || self.open >= self.max_open) {
             return Want::Pressed;
+        }
+        if self.ended.is_some()
+            && let Some(leaves) = self.table.spot_that_leaves_for(key)
+        {
+            self.tell_end(leaves);
         }
         let Found::New(spot, left) = self.table.find_or_insert(key, now_ns, EMPTY) else {
             return Want::No;
@@ -273,6 +300,7 @@ impl Admissions {
     /// The inspection of a place is dropped if it goes on.
     fn leave(&mut self, spot: Spot) {
         let admission = *self.table.get(spot);
+        self.tell_end(spot);
         self.table.get_mut(spot).phase = Phase::Done;
         let number = admission.number;
         self.end_of(
@@ -315,6 +343,7 @@ impl Admissions {
     }
 
     fn finish(&mut self, spot: Spot) {
+        self.tell_end(spot);
         let admission = self.table.get_mut(spot);
         admission.phase = Phase::Done;
         self.open -= 1;
@@ -327,6 +356,7 @@ impl Admissions {
     /// The process dropped an inspection by itself.
     pub(crate) fn dropped(&mut self, id: InspectionId) {
         if is_open(&self.table, id) {
+            self.tell_end(Spot(id.spot));
             self.table.get_mut(Spot(id.spot)).phase = Phase::Done;
             self.open -= 1;
             self.ends.dropped += 1;

@@ -23,6 +23,8 @@ pub struct InspectConfig {
     pub is_lossless: bool,
     /// After a silence of this, a flow that is not TCP is looked at anew.
     pub idle_ns: u64,
+    /// Whether to tell which inspections ended ([`Inspection::take_ended`](crate::Inspection)).
+    pub tells_ends: bool,
     /// Seeds the hash of the tables.
     pub seed: u64,
     /// The program that calls [`child_main`](crate::child_main): by default this one.
@@ -59,6 +61,7 @@ impl Default for InspectConfig {
             queue_bytes: 4 << 20,
             is_lossless: false,
             idle_ns: 60_000_000_000,
+            tells_ends: false,
             seed: 0,
             program: None,
         }

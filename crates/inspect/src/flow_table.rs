@@ -115,6 +115,13 @@ impl<V: Copy> FlowTable<V> {
         (self.tags[set][way] != 0).then(|| &self.entries[set * WAYS + way].value)
     }
 
+    /// The flow that would leave for a new flow of that key, if one would.
+    pub(crate) fn spot_that_leaves_for(&self, key: &FlowKey) -> Option<Spot> {
+        let (set, _) = self.place(key);
+        let way = self.way_for(set);
+        (self.tags[set][way] != 0).then_some(Spot((set * WAYS + way) as u32))
+    }
+
     /// Says that the flow was seen then. Times of a capture may run backwards.
     pub(crate) fn touch(&mut self, spot: Spot, now_ns: u64) {
         let seen = &mut self.entries[spot.0 as usize].seen_ns;

@@ -11,7 +11,7 @@ use crate::admission::{Admissions, Want};
 use crate::inspector_process::{Child, Received};
 use crate::message::{Answer, InspectionId, Order, WorkerLimits};
 use crate::{
-    Facts, InspectConfig, InspectCounters, InspectError, Progress, Text, Verdict, Verdicts,
+    Facts, FlowKey, InspectConfig, InspectCounters, InspectError, Progress, Text, Verdict, Verdicts,
 };
 
 /// Queued bytes from which on they are sent.
@@ -128,6 +128,20 @@ impl<T: TextSink> Inspection<T> {
     #[must_use]
     pub fn verdict(&self, tuple: &FiveTuple, last_ns: u64) -> Option<Verdict> {
         self.verdicts.lock().get(tuple, last_ns).copied()
+    }
+
+    /// Whether nothing more of a flow is wanted: its inspection ended with what is known. `None` if
+    /// the flow is not known.
+    #[must_use]
+    pub fn is_over(&self, key: &FlowKey) -> Option<bool> {
+        self.admissions.is_over(key)
+    }
+
+    /// The flows whose inspection ended since the last call, and whether the payload told their
+    /// application; for one with [`InspectConfig::tells_ends`]. A flow may be inspected anew since:
+    /// [`Self::is_over`] knows.
+    pub fn take_ended(&mut self) -> Vec<(FlowKey, bool)> {
+        self.admissions.take_ended()
     }
 
     /// The number of the process, if there is one.

@@ -2,7 +2,7 @@
 //! Inspection of packets: which applications flows are. A record gets what is known of its flow
 //! when it leaves.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use turboflow_inspect::{
     InspectConfig, InspectCounters, Inspection, Text, TextSink, Verdict, Verdicts,
@@ -22,6 +22,58 @@ pub struct InspectionConfig {
     pub texts: Arc<Texts>,
     /// That table, and the names of the library's numbers.
     pub names: Arc<InspectedTexts>,
+    /// The inspection of an engine elsewhere, which sees the packets instead of this process.
+    pub elsewhere: Arc<InspectedElsewhere>,
+}
+
+/// What an engine elsewhere found out about flows: it puts that here, and records get it when they
+/// leave.
+#[derive(Default)]
+pub struct InspectedElsewhere {
+    verdicts: OnceLock<Arc<Verdicts>>,
+    counters: Mutex<InspectCounters>,
+}
+
+impl InspectedElsewhere {
+    /// The engine will put there what it finds. Called once, before the run.
+    pub fn begin(&self, verdicts: Arc<Verdicts>) {
+        // A second one would have no records of its own.
+        let _ = self.verdicts.set(verdicts);
+    }
+
+    /// The engine's counters so far.
+    pub fn count(&self, counters: InspectCounters) {
+        *self.counters.lock().unwrap_or_else(PoisonError::into_inner) = counters;
+    }
+}
+
+impl std::fmt::Debug for InspectedElsewhere {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let is_begun = self.verdicts.get().is_some();
+        f.debug_struct("InspectedElsewhere")
+            .field("is_begun", &is_begun)
+            .finish_non_exhaustive()
+    }
+}
+
+impl InspectionConfig {
+    /// What is known of flows by an engine elsewhere, if there is one that inspects.
+    pub(crate) fn naming_elsewhere(&self) -> Option<Naming> {
+        let verdicts = self.elsewhere.verdicts.get()?;
+        Some(Naming {
+            verdicts: Arc::clone(verdicts),
+        })
+    }
+
+    /// What an engine elsewhere has counted, if there is one that inspects.
+    pub(crate) fn counters_elsewhere(&self) -> Option<InspectingCounters> {
+        self.elsewhere.verdicts.get()?;
+        let counters = &self.elsewhere.counters;
+        Some(InspectingCounters {
+            inspected: *counters.lock().unwrap_or_else(PoisonError::into_inner),
+            texts: self.texts.counters(),
+        })
+    }
 }
 
 struct RunTexts(Arc<Texts>);

@@ -36,7 +36,7 @@ pub use config::{
     RunSizes, Seed, Separation, ServiceConfig, Size, SnapLength, SourceConfig, Time, Timeout,
     TimeoutsConfig, list, units,
 };
-pub use inspecting::InspectionConfig;
+pub use inspecting::{InspectedElsewhere, InspectionConfig};
 pub use ledger::{EtherTypeCount, Imbalance, InspectionCounts, Ledger, ReasonCount};
 pub use meter::{Meter, MeterReport};
 pub use outputs::{Output, OutputChange, OutputReport, OutputSnapshot, RunOutputs};

@@ -11,11 +11,12 @@ use crate::feed::{Feed, FinishShards, Shards};
 use crate::meter::{Counts, start_threads};
 use crate::shard::{DeliverRecords, OwnShard, Shard, ShardReport};
 use crate::state_words::with_state_words;
-use crate::{ConfigError, PipelineConfig};
+use crate::{ConfigError, InspectionConfig, PipelineConfig};
 
 /// Merges the records of remote engines.
 pub(crate) struct Merger {
     work: Box<dyn MergeWork>,
+    inspection: Option<InspectionConfig>,
 }
 
 trait MergeWork {
@@ -40,7 +41,8 @@ impl Merger {
         let work = with_state_words!(layout.state_words(), N => {
             start::<N>(config, layout, deliver)?
         });
-        Ok(Self { work })
+        let inspection = config.inspection.clone();
+        Ok(Self { work, inspection })
     }
 
     /// Merges records of the current cell. They do not move the clock.
@@ -61,17 +63,15 @@ impl Merger {
         engine: impl FnOnce() -> Result<EngineCounters, E>,
     ) -> Result<Counts, E> {
         let shards = self.work.snapshot();
-        Ok(Counts::of_engine(
-            shards,
-            &engine()?,
-            self.work.clock_steps(),
-        ))
+        let counts = Counts::of_engine(shards, &engine()?, self.work.clock_steps());
+        Ok(counts.inspected_elsewhere(self.inspection.as_ref()))
     }
 
     /// Flushes everything and returns the final counters.
     pub(crate) fn finish(self, engine: &EngineCounters) -> Counts {
         let clock_steps = self.work.clock_steps();
-        Counts::of_engine(self.work.finish(), engine, clock_steps)
+        let counts = Counts::of_engine(self.work.finish(), engine, clock_steps);
+        counts.inspected_elsewhere(self.inspection.as_ref())
     }
 }
 
@@ -87,15 +87,23 @@ where
     // These shards have no packet engine. Their type is that of the meter's, so that they are
     // compiled only once.
     let none = None::<SoftwareEngines>;
+    let inspection = config.inspection.as_ref();
+    let naming = inspection.and_then(InspectionConfig::naming_elsewhere);
     if !config.has_shard_threads() {
-        let shards = OwnShard(Shard::new(config, &layout, none.as_ref(), None, deliver(0)));
+        let shards = OwnShard(Shard::new(
+            config,
+            &layout,
+            none.as_ref(),
+            naming,
+            deliver(0),
+        ));
         return Ok(Box::new(RunningMerger {
             feed,
             layout,
             shards,
         }));
     }
-    let shards = start_threads::<_, N>(config, &layout, none, None, deliver)?;
+    let shards = start_threads::<_, N>(config, &layout, none, naming, deliver)?;
     Ok(Box::new(RunningMerger {
         feed,
         layout,

@@ -15,7 +15,7 @@ use crate::inspecting::{Inspecting, Naming};
 use crate::shard::{DeliverRecords, OwnShard, Shard, ShardReport};
 use crate::state_words::with_state_words;
 use crate::threads::ThreadedShards;
-use crate::{ConfigError, Ledger, PipelineConfig};
+use crate::{ConfigError, InspectionConfig, Ledger, PipelineConfig};
 
 /// The result of a meter.
 #[derive(Clone, Debug)]
@@ -59,6 +59,12 @@ impl Counts {
         shards.microflows_waiting = not_merged - shards.microflows_dropped;
         shards.evicted = engine.evicted;
         Self { front, shards }
+    }
+
+    /// Adds what an engine elsewhere has counted about its inspection, if it has one.
+    pub(crate) fn inspected_elsewhere(mut self, inspection: Option<&InspectionConfig>) -> Self {
+        self.front.inspection = inspection.and_then(InspectionConfig::counters_elsewhere);
+        self
     }
 
     /// Adds the counters of another meter.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use turboflow_engine::{PortCounters, PortState};
+use turboflow_engine::{OwnCount, PortCounters, PortState};
 
 use crate::{Ledger, OutputSnapshot};
 
@@ -20,6 +20,8 @@ pub struct LiveSnapshot {
     pub clock_ns: u64,
     /// Counters and state of each interface.
     pub interfaces: Vec<(String, PortCounters, PortState)>,
+    /// Counters that only the engine of the run has.
+    pub own_counts: Vec<OwnCount>,
     /// The state of each output.
     pub outputs: Vec<OutputSnapshot>,
 }

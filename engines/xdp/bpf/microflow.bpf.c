@@ -11,6 +11,9 @@
 #include "table.h"
 #include "ticks.h"
 #include "unparsed.h"
+#ifdef OFFLOAD
+#include "orders.h"
+#endif
 
 #ifdef BOUND
 // Only programs under the GPL may use driver metadata
@@ -77,6 +80,9 @@ static __always_inline int take(struct xdp_md *ctx)
         if (is_longer)
             counters->packets_longer_than_frame += 1;
         meter_packet(counters, &packet, moment);
+#ifdef OFFLOAD
+        return judge(ctx, &packet, moment.now_ns, bytes);
+#endif
     } else {
         count_rejected(counters, reason, bytes);
         hand_up(ctx, bytes, moment.now_ns);
@@ -111,7 +117,13 @@ static __always_inline int take_planned(struct xdp_md *ctx)
         sample->values[FRAME_LENGTH] = bytes;
         note_hardware_timestamp(ctx, sample);
 #endif
+#ifdef OFFLOAD
+        sample->values[TIMESTAMP] = moment.now_ns;
+#endif
         meter_planned(counters, &packet, sample, moment);
+#ifdef OFFLOAD
+        return judge_planned(ctx, &packet);
+#endif
     } else {
         count_rejected(counters, reason, bytes);
         hand_up(ctx, network.frame_bytes, moment.now_ns);
@@ -144,5 +156,8 @@ int planned(struct xdp_md *ctx)
 }
 
 #include "tested.h"
+#ifdef OFFLOAD
+#include "returned.h"
+#endif
 
 #endif

@@ -5,8 +5,8 @@ use libbpf_rs::OpenMapMut;
 use rustix::time::{ClockId, Timespec, clock_getres};
 use turboflow_merge::Layout;
 
-use crate::KernelError;
 use crate::layout::{INTERFACES, KEY_HALVES, TUPLE_HALVES};
+use crate::{KernelError, OffloadConfig};
 
 /// The clock for timestamps of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,6 +136,9 @@ pub struct KernelConfig {
     pub longest_frame_bytes: u32,
     /// How frames that are not packets are handed up; `None`: not at all.
     pub hand_up: Option<HandUp>,
+    /// A table of verdicts beside the microflow table, which user space writes by
+    /// `KernelEngine::open_offload`; `None`: packets are only metered.
+    pub offload: Option<OffloadConfig>,
     /// Loads the programs for tests and measurements too: the verifier takes time for each.
     pub tested: Option<Tested>,
     /// Random words of the hash key.
@@ -186,6 +189,13 @@ impl KernelConfig {
             let count = self.interfaces.len() as u64;
             let allowed = "1 for a program that is bound to it";
             return wrong("the number of interfaces", count, allowed);
+        }
+        if let Some(offload) = &self.offload {
+            offload.validate()?;
+            if self.is_bound {
+                let allowed = "0 for a program that also has a table of verdicts";
+                return wrong("the number of devices that it is bound to", 1, allowed);
+            }
         }
         if self.cell_ns == 0 || self.cell_ns > MAX_CELL_NS {
             let allowed = "1 ns to 292 years";

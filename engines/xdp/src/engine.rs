@@ -18,7 +18,9 @@ use crate::plan::KernelPlan;
 use crate::ring::Ring;
 use crate::ticks::Ticks;
 use crate::unparsed::Unparsed;
-use crate::{KernelConfig, KernelCounters, KernelError, Tables, Tester, object, short};
+use crate::{
+    KernelConfig, KernelCounters, KernelError, OffloadConfig, Tables, Tester, object, short,
+};
 
 /// The engine in the kernel: the loaded program, and its interfaces.
 pub struct KernelEngine {
@@ -101,6 +103,10 @@ impl KernelEngine {
             ring_bytes: config.ring_bytes,
             memory_bytes: 8 * table_words as u64
                 + u64::from(config.ring_bytes)
+                + config
+                    .offload
+                    .as_ref()
+                    .map_or(0, OffloadConfig::memory_bytes)
                 + short::memory_bytes(&short_flows),
             short_flows,
             table_v4,

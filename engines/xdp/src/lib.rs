@@ -50,6 +50,10 @@ mod memory;
 #[cfg(feature = "kernel")]
 mod object;
 #[cfg(feature = "kernel")]
+mod offload;
+#[cfg(feature = "kernel")]
+mod offload_config;
+#[cfg(feature = "kernel")]
 mod plan;
 #[cfg(feature = "kernel")]
 mod planned;
@@ -78,6 +82,11 @@ pub use {
     interface::interface_index,
     layout::{INTERFACES, KEY_HALVES},
     link::Attachment,
+    offload::{
+        FlowWords, Offload, OffloadCounters, RowOrder, RowOrderKind, RowResult, Tap, TapKind,
+        TapRing, VerdictTable, VerdictTimes,
+    },
+    offload_config::{MAX_TAP_BYTES, OffloadConfig, TapBudget},
     plan::check_layout,
     tested::{TestRun, TestedProgram, Tester},
 };

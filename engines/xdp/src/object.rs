@@ -26,6 +26,11 @@ static PROGRAM: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(
 /// another licence.
 static BOUND: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/bound.bpf.o")));
 
+/// The program with a table of verdicts. It is a separate object, so that the engine without one
+/// has the program that it always had.
+static OFFLOAD: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/offload.bpf.o")));
+
 /// Words between two IPv4 rows of a table: a cache line.
 pub(crate) const ROW_WORDS_V4: usize = PlainRows::<WORDS_V4>::WORDS;
 /// Words between two IPv6 rows: two cache lines.
@@ -43,7 +48,11 @@ pub(crate) fn load(
     shape: Option<RecordShape>,
 ) -> Result<Object, KernelError> {
     let is_bound = config.is_bound && plan.is_some();
-    let program = if is_bound { BOUND } else { PROGRAM };
+    let program = match config.offload {
+        Some(_) => OFFLOAD,
+        None if is_bound => BOUND,
+        None => PROGRAM,
+    };
     let mut open = ObjectBuilder::default()
         .open_memory(&program.0)
         .map_err(KernelError::refused("read its own program"))?;
@@ -75,6 +84,8 @@ pub(crate) const PLANNED_NAME: &str = "planned";
 const BOUND_NAME: &str = "bound";
 /// The program for the default definition on generated packets, for tests and measurements.
 const FIRE_NAME: &str = "fire";
+/// Carries out orders about verdicts. Not a metering program; only `OFFLOAD` has it.
+pub(crate) const ORDERS_NAME: &str = "carry_out_orders";
 /// Metering programs of one object, of which one is loaded: the verifier takes time for each.
 const METERING: [&str; 2] = [PROGRAM_NAME, PLANNED_NAME];
 
@@ -99,6 +110,7 @@ fn configure(
         let is_beside = !METERING.contains(&name) && (plan.is_none() || name != FIRE_NAME);
         let wanted = match name {
             TICK_NAME => config.clock.tick_ns().is_some(),
+            ORDERS_NAME => true,
             _ => name == mine || config.tested.is_some() && is_beside,
         };
         program.set_autoload(wanted);
@@ -113,6 +125,13 @@ fn configure(
     let row_v6 = shape.map_or(ROW_WORDS_V6, |shape| row_words(shape.words_v6()));
     for mut map in open.maps_mut() {
         if HandUp::configure(config.hand_up, &mut map).map_err(KernelError::refused(DOING))? {
+            continue;
+        }
+        if let Some(offload) = &config.offload
+            && offload
+                .configure(&mut map)
+                .map_err(KernelError::refused(DOING))?
+        {
             continue;
         }
         match map.name().to_str() {

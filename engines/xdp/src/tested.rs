@@ -8,10 +8,14 @@ use libbpf_rs::libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES;
 use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
 
 use crate::KernelError;
+use crate::layout::words;
 use crate::object::{PLANNED_NAME, PROGRAM_NAME, map};
 
 /// Size of `struct outcome` in `bpf/layout.h`.
 const OUTCOME_BYTES: usize = 56;
+
+/// Verdicts of a program that are counted: those of XDP, and some more.
+const RETURNED: usize = 8;
 
 /// A program that can run on a frame without a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,10 @@ pub enum TestedProgram {
     SpreadOnly,
     /// The engine, on frames spread over flows.
     Fire,
+    /// That, with what it returned counted; only where there is a table of verdicts.
+    FireCounted,
+    /// Spreads frames over flows and asks for a redirection, which a test run does not carry out.
+    RedirectOnly,
     /// Sends such frames from an interface.
     Send,
 }
@@ -88,6 +96,22 @@ impl Tester {
         })
     }
 
+    /// How often [`TestedProgram::FireCounted`] returned each verdict, over all CPUs.
+    ///
+    /// # Errors
+    /// Where the kernel does not return it.
+    pub fn returned(&self) -> Result<[u64; RETURNED], KernelError> {
+        let map = map(&self.object, "returned")?;
+        let mut counts = [0; RETURNED];
+        for (verdict, count) in (0u32..).zip(&mut counts) {
+            let cpus = map
+                .lookup_percpu(&verdict.to_ne_bytes(), MapFlags::ANY)
+                .map_err(KernelError::refused("read what its program returned"))?;
+            *count = cpus.iter().flatten().flat_map(|cpu| words(cpu)).sum();
+        }
+        Ok(counts)
+    }
+
     /// The result of [`TestedProgram::Parse`] for the last frame: the bytes of `struct outcome` in
     /// `bpf/layout.h`.
     ///
@@ -112,7 +136,8 @@ impl TestedProgram {
             Self::ClockOnly => "clock_only",
             Self::SpreadOnly => "spread_only",
             Self::Fire => "fire",
-            Self::Send => "send",
+            Self::FireCounted => "fire_counted",
+            Self::RedirectOnly | Self::Send => "send",
         }
     }
 }

@@ -235,6 +235,7 @@ fn config(tables: Tables, clock: Clock, tested: Tested) -> KernelConfig {
         drops: false,
         longest_frame_bytes: 1_522,
         hand_up: None,
+        offload: None,
         tested: Some(tested),
         hash_keys: std::array::from_fn(|at| mixed(at as u64)),
     }

@@ -2,7 +2,7 @@
 //! `--engine xdp`: the program's side of the engine in the Linux kernel.
 
 #[cfg(all(target_os = "linux", feature = "kernel"))]
-mod open;
+pub(super) mod open;
 
 use std::path::{Path, PathBuf};
 
@@ -223,8 +223,8 @@ impl RemoteSetup for XdpOptions {
         return open::config_of(self, run, config, layout).map(drop);
         #[cfg(not(all(target_os = "linux", feature = "kernel")))]
         {
-            let _ = (run, config, layout);
-            bail!("{}", without_it())
+            let _ = (config, layout);
+            bail!("{}", without_it(&run.engine.name))
         }
     }
 
@@ -238,7 +238,7 @@ impl RemoteSetup for XdpOptions {
         #[cfg(all(target_os = "linux", feature = "kernel"))]
         return open::open(self, run, config, layout);
         #[cfg(not(all(target_os = "linux", feature = "kernel")))]
-        bail!("{}", without_it())
+        bail!("{}", without_it(&run.engine.name))
     }
 
     fn why_records_are_lost(&self) -> String {
@@ -252,11 +252,12 @@ impl RemoteSetup for XdpOptions {
     }
 }
 
-/// The error of a program that was built without this engine, and how to fix it.
+/// The error of a program that was built without this engine, or the one of that name that stands
+/// on it, and how to fix it.
 #[cfg(not(all(target_os = "linux", feature = "kernel")))]
-fn without_it() -> String {
+pub(super) fn without_it(engine: &str) -> String {
     format!(
-        "this turboflow was built without engine `xdp` (Linux; cargo build --features kernel, with clang, \
+        "this turboflow was built without engine `{engine}` (Linux; cargo build --features kernel, with clang, \
          libelf-dev and zlib1g-dev); {} works",
         Key::Engine.with(EngineConfig::SOFTWARE)
     )

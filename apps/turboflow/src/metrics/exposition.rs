@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use turboflow_engine::PortState;
+use turboflow_engine::{OwnCount, PortState};
 use turboflow_formats::SendSnapshot;
 use turboflow_run::{InspectionCounts, Ledger, LiveSnapshot};
 
@@ -278,6 +278,7 @@ pub(super) fn render(snapshot: &LiveSnapshot) -> String {
         inspections(&mut page, inspection);
     }
     interfaces(&mut page, snapshot);
+    own_counts(&mut page, &snapshot.own_counts);
     let outputs = || snapshot.outputs.iter();
     let label = |name| vec![("output", name)];
     page.family(
@@ -351,6 +352,18 @@ fn inspections(page: &mut Page, counts: &InspectionCounts) {
     ] {
         page.head(name, "counter", help);
         page.sample(name, &[], value);
+    }
+}
+
+/// Counters that only the engine of the run has.
+fn own_counts(page: &mut Page, counts: &[OwnCount]) {
+    for own in counts {
+        let (name, kind) = match own.is_gauge {
+            true => (own.name.to_owned(), "gauge"),
+            false => (format!("{}_total", own.name), "counter"),
+        };
+        page.head(&name, kind, own.about);
+        page.sample(&name, &[], own.count);
     }
 }
 
@@ -444,6 +457,12 @@ mod tests {
             },
             clock_ns: 0,
             interfaces: vec![("e\"0".to_owned(), Default::default(), PortState::Up)],
+            own_counts: vec![OwnCount {
+                name: "offload_hits",
+                about: "Packets with a verdict",
+                is_gauge: false,
+                count: 7,
+            }],
             outputs: vec![OutputSnapshot {
                 name: "ipfix+udp://c".to_owned(),
                 records: 3,
@@ -485,6 +504,7 @@ mod tests {
             page.contains("turboflow_interface_up{interface=\"e\\\"0\"} 1\n"),
             "{page}"
         );
+        assert!(page.contains("turboflow_offload_hits_total 7\n"), "{page}");
         let lost = "turboflow_collector_records_lost_total{output=\"ipfix+udp://c\"} 2\n";
         assert!(page.contains(lost), "{page}");
         assert!(

@@ -62,6 +62,7 @@ mod tests {
             ledger,
             clock_ns: 0,
             interfaces: vec![("eth0".to_owned(), Default::default(), state)],
+            own_counts: Vec::new(),
             outputs: vec![output],
         }
     }

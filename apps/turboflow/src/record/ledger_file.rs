@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use turboflow_engine::OwnCount;
 use turboflow_record::{ColumnKind, Value as Cell};
 use turboflow_run::{Ledger, RunConfig, RunSizes, ShortFlows};
 
@@ -44,6 +45,9 @@ pub(super) struct LedgerFile<'a> {
     outputs: Vec<OutputFile>,
     /// The file of `--unparsed-to`; null if there is none.
     unparsed: Option<&'a UnparsedReport>,
+    /// Counters that only the engine of the run has, by name.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    engine_counts: Map<String, Value>,
     #[serde(flatten)]
     ledger: &'a Ledger,
 }
@@ -144,6 +148,7 @@ impl<'a> LedgerFile<'a> {
             passed_over: report.passed_over.iter().map(ToString::to_string).collect(),
             outputs: outputs.collect(),
             unparsed: report.unparsed.as_ref(),
+            engine_counts: own_counts(&report.own_counts),
             ledger: &report.ledger,
         }
     }
@@ -151,6 +156,13 @@ impl<'a> LedgerFile<'a> {
     pub(super) fn to_json(&self) -> anyhow::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
+}
+
+fn own_counts(counts: &[OwnCount]) -> Map<String, Value> {
+    let counts = counts.iter();
+    counts
+        .map(|own| (own.name.to_owned(), own.count.into()))
+        .collect()
 }
 
 /// One map per flow, from column to value.

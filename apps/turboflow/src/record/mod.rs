@@ -172,6 +172,9 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
         &engine.why_records_are_lost(),
         engine.why_frames_are_lost(),
     );
+    for words in engine.shortcomings(&report.own_counts) {
+        say!(Warning EngineShort; "{words}");
+    }
     Ok(report.outcome())
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use turboflow_capture::{OpenError, ReadError};
-use turboflow_engine::{PortCounters, PortState};
+use turboflow_engine::{OwnCount, PortCounters, PortState};
 use turboflow_formats::{ExportError, table};
 use turboflow_run::{
     Imbalance, InspectionCounts, Ledger, OutputReport, PipelineConfig, RunReport, ShortFlows,
@@ -94,6 +94,8 @@ pub(super) struct Report {
     /// Packets with a VLAN tag that the filter left out.
     pub(super) tagged_filtered: u64,
     pub(super) live: Option<Live>,
+    /// Counters that only the engine of the run has.
+    pub(super) own_counts: Vec<OwnCount>,
     /// The file for frames that are not packets, if there is one.
     pub(super) unparsed: Option<UnparsedReport>,
     ledger_failure: Option<io::Error>,
@@ -110,6 +112,7 @@ impl Report {
             stopped,
             tagged_filtered,
             ports,
+            own_counts,
             failure,
             short,
             outputs,
@@ -134,6 +137,7 @@ impl Report {
             tagged_filtered,
             outputs,
             live,
+            own_counts,
             unparsed: None,
             ledger_failure: None,
         }

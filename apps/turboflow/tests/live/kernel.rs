@@ -47,7 +47,7 @@ fn real_captures_give_the_records_of_their_files() {
     }
 }
 
-const BY_SIZE: &str = r#"
+pub(crate) const BY_SIZE: &str = r#"
 [[feature]]
 name = "packets"
 op = "count"

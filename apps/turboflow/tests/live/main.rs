@@ -21,6 +21,7 @@ mod generate;
 mod kernel;
 mod link;
 mod names;
+mod offload;
 mod plan;
 #[path = "../cli/reader.rs"]
 mod reader;

@@ -224,6 +224,7 @@ fn send_by_the_kernel(link: &Link, packets: u32) {
             drops: false,
             longest_frame_bytes: 1_522,
             hand_up: None,
+            offload: None,
             tested: Some(tested),
             hash_keys: std::array::from_fn(|at| at as u64 + 1),
         };

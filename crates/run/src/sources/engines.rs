@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 #[cfg(target_os = "linux")]
 use turboflow_capture::live::States;
 use turboflow_engine::{
-    EngineCounters, EngineError, EngineEvent, MicroflowBatch, Port, RemoteEngine, UnparsedFrame,
+    EngineCounters, EngineError, EngineEvent, MicroflowBatch, OwnCount, Port, RemoteEngine,
+    UnparsedFrame,
 };
 use turboflow_merge::Layout;
 use turboflow_packet::{Frame, LinkType};
@@ -110,6 +111,7 @@ struct Source {
     /// Why it hands over nothing more. Other engines go on.
     failure: Option<io::Error>,
     counters: EngineCounters,
+    own_counts: Vec<OwnCount>,
     ports: Vec<Port>,
 }
 
@@ -121,6 +123,7 @@ impl Source {
             is_drained: false,
             failure: None,
             counters: EngineCounters::default(),
+            own_counts: Vec::new(),
             // An error is reported at the next attempt.
             ports: engine.ports().unwrap_or_default(),
             engine,
@@ -293,6 +296,7 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
                 })
                 .map_err(io::Error::other)?;
             source.counters = source.engine.counters().map_err(io::Error::other)?;
+            source.own_counts = source.engine.own_counts().map_err(io::Error::other)?;
             let ports = source.engine.ports().map_err(io::Error::other)?;
             for (port, now) in source.ports.iter_mut().zip(ports) {
                 port.counters = now.counters;
@@ -366,6 +370,7 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         let counts = self.merger.counts(|| {
             for source in sources.iter_mut() {
                 source.counters = source.engine.counters()?;
+                source.own_counts = source.engine.own_counts()?;
                 let ports = source.engine.ports()?;
                 for (port, now) in source.ports.iter_mut().zip(ports) {
                     port.counters = now.counters;
@@ -396,6 +401,18 @@ fn sum(sources: &[Source]) -> EngineCounters {
         })
 }
 
+/// The own counters of all engines. Those of the same name add up.
+fn own_counts(sources: &[Source]) -> Vec<OwnCount> {
+    let mut sums: Vec<OwnCount> = Vec::new();
+    for own in sources.iter().flat_map(|source| &source.own_counts) {
+        match sums.iter_mut().find(|sum| sum.name == own.name) {
+            Some(sum) => sum.count = sum.count.saturating_add(own.count),
+            None => sums.push(*own),
+        }
+    }
+    sums
+}
+
 #[allow(clippy::disallowed_methods, reason = "engines are polled")]
 fn pause(pause: Duration) {
     std::thread::sleep(pause);
@@ -418,6 +435,7 @@ fn totals(counts: crate::meter::Counts, sources: &[Source], clock_ns: u64) -> To
         ports: ports
             .map(|port| (port.name.clone(), port.counters, port.state))
             .collect(),
+        own_counts: own_counts(sources),
         dropped_on_shared_path: sum(sources).packets_dropped,
         unread: 0,
         clock_ns,

@@ -252,6 +252,7 @@ impl PacedMeter {
             ledger,
             clock_ns: self.clock_ns,
             interfaces: Vec::new(),
+            own_counts: Vec::new(),
             outputs: steps.writing.snapshot(),
         }
     }

@@ -342,6 +342,7 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         let mut totals = Totals {
             counts,
             ports: self.count_source(),
+            own_counts: Vec::new(),
             dropped_on_shared_path: 0,
             unread: 0,
             clock_ns: self.clock_ns,
@@ -372,6 +373,7 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         let mut totals = Totals {
             counts: self.sink.finish(),
             ports: interfaces,
+            own_counts: Vec::new(),
             dropped_on_shared_path: 0,
             unread: self.unread,
             clock_ns: self.clock_ns,

@@ -14,6 +14,7 @@ mod shared;
 mod sink;
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -174,7 +175,13 @@ pub fn run(
         }
         #[cfg(target_os = "linux")]
         Source::Interfaces(readers) => interfaces::capture(config, readers, &mut steps, observe)?,
-        Source::Engines(engines) => engines::merge(config, &layout, engines, &mut steps, observe)?,
+        Source::Engines(engines) => {
+            let layout = match &config.inspection {
+                Some(inspection) => layout.with_texts(Arc::clone(&inspection.names)),
+                None => layout,
+            };
+            engines::merge(config, &layout, engines, &mut steps, observe)?
+        }
     };
     Ok(report.with_outputs(steps.writing.finish()))
 }

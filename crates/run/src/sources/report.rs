@@ -4,7 +4,7 @@
 use std::io;
 
 use turboflow_capture::ReadError;
-use turboflow_engine::{PortCounters, PortState};
+use turboflow_engine::{OwnCount, PortCounters, PortState};
 
 use crate::{Ledger, OutputReport, ShortFlows};
 
@@ -21,6 +21,8 @@ pub struct RunReport {
     pub tagged_filtered: u64,
     /// Counters and final state of each port, by name. Files have none.
     pub ports: Vec<(String, PortCounters, PortState)>,
+    /// Counters that only the engine of the run has.
+    pub own_counts: Vec<OwnCount>,
     /// Why a live run ended early: a failed system call or engine.
     pub failure: Option<io::Error>,
     /// Frames for [`RunEvent::Unparsed`](crate::RunEvent::Unparsed) that were lost because they
@@ -40,6 +42,7 @@ impl RunReport {
             stopped: false,
             tagged_filtered: 0,
             ports: Vec::new(),
+            own_counts: Vec::new(),
             failure: None,
             unparsed_lost: 0,
             short: Some(ShortFlows::default()),

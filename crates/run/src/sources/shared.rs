@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use turboflow_engine::{PortCounters, PortState};
+use turboflow_engine::{OwnCount, PortCounters, PortState};
 
 use super::{Limits, LiveProgress, RunReport};
 use crate::meter::Counts;
@@ -20,6 +20,8 @@ use crate::{Ledger, Stop};
 pub(super) struct Totals {
     pub(super) counts: Counts,
     pub(super) ports: Vec<(String, PortCounters, PortState)>,
+    /// Counters that only the engine of the run has.
+    pub(super) own_counts: Vec<OwnCount>,
     /// Packets dropped on a path that all ports share, so that no port counts them.
     pub(super) dropped_on_shared_path: u64,
     /// Packets that the kernel has counted, but that are neither metered nor dropped.
@@ -74,6 +76,7 @@ impl Totals {
         let ledger = self.ledger();
         RunReport {
             ports: self.ports,
+            own_counts: self.own_counts,
             failure,
             ..RunReport::of_ledger(ledger)
         }
@@ -90,6 +93,7 @@ impl Totals {
             },
             clock_ns: self.clock_ns,
             interfaces: self.ports,
+            own_counts: self.own_counts,
             outputs,
         }
     }

@@ -12,9 +12,7 @@ use turboflow_engine::conformance::{
 };
 use turboflow_engine::{Abilities, EngineError};
 use turboflow_engine_software::{Sizing, SoftwareEngines};
-use turboflow_engine_xdp::{
-    ABILITIES, INPUTS, KernelConfig, KernelEngine, Tables, TestedProgram, check_layout,
-};
+use turboflow_engine_xdp::{KernelConfig, Tables, TestedProgram, check_layout};
 use turboflow_merge::Layout;
 use turboflow_packet::{Parser, ParserConfig};
 use turboflow_record::{Definition, Input, InputValues};
@@ -24,6 +22,7 @@ use turboflow_workload::reference::difference_of_flows;
 use turboflow_workload::sequences::{SequenceShape, random_packets};
 
 use crate::generate;
+use crate::subject::{ABILITIES, INPUTS, SubjectEngine, load_subject, tester_of};
 use crate::support::{DESIGNS, SECOND_NS, config, frame, frames_of, is_runnable, load, root};
 
 /// Checks of the suite that do not apply to this engine.
@@ -62,7 +61,7 @@ struct Kernel {
 }
 
 impl OpenRemote for Kernel {
-    type Engine = KernelEngine;
+    type Engine = SubjectEngine;
 
     fn abilities(&self) -> Abilities {
         Abilities {
@@ -79,7 +78,7 @@ impl OpenRemote for Kernel {
         check_layout(layout).is_ok()
     }
 
-    fn open(&mut self, setup: &Setup) -> Result<KernelEngine, EngineError> {
+    fn open(&mut self, setup: &Setup) -> Result<SubjectEngine, EngineError> {
         let config = KernelConfig {
             tables: self.tables,
             layout: Some(setup.layout.clone()),
@@ -87,11 +86,11 @@ impl OpenRemote for Kernel {
             evict_after: setup.evict_after(),
             ..config(setup.slots)
         };
-        KernelEngine::load(&config).map_err(EngineError::new)
+        load_subject(&config).map_err(EngineError::new)
     }
 
-    fn give(&mut self, engine: &mut KernelEngine, arrival: &Arrival) -> Result<(), EngineError> {
-        let tester = engine.tester();
+    fn give(&mut self, engine: &mut SubjectEngine, arrival: &Arrival) -> Result<(), EngineError> {
+        let tester = tester_of(engine);
         let run = tester.run(TestedProgram::Microflows, &arrival.frame, 1);
         run.map(drop).map_err(EngineError::new)
     }

@@ -18,5 +18,6 @@ mod laws;
 mod links;
 mod parser;
 mod planned;
+mod subject;
 mod support;
 mod table;

@@ -45,6 +45,7 @@ pub(crate) fn config(slots: u32) -> KernelConfig {
         drops: false,
         longest_frame_bytes: u32::MAX,
         hand_up: None,
+        offload: None,
         tested: None,
         hash_keys: std::array::from_fn(|i| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
     }

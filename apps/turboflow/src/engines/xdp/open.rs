@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loads the engine into the kernel and attaches it to its interfaces.
 
+use std::any::Any;
+
 use anyhow::bail;
 use rustix::thread::{CapabilitySet, capabilities};
 use turboflow_capture::live::{Interface, Promiscuous, RingSize};
@@ -32,18 +34,42 @@ pub(super) fn open(
     pipeline: &PipelineConfig,
     layout: &Layout,
 ) -> anyhow::Result<OpenEngines> {
-    let mut config = config_of(options, run, pipeline, layout)?;
+    let config = config_of(options, run, pipeline, layout)?;
+    let attached = attach(options, run, config, layout, XdpOptions::ENGINE)?;
+    Ok(OpenEngines {
+        name: run.source.interfaces.join(" "),
+        engines: vec![Box::new(attached.engine)],
+        held: vec![attached.held],
+    })
+}
+
+/// The engine on all its interfaces.
+pub(in crate::engines) struct Attached {
+    pub(in crate::engines) engine: KernelEngine,
+    /// Keeps the interfaces configured.
+    pub(in crate::engines) held: Box<dyn Any + Send>,
+}
+
+/// Attaches the engine with this configuration to all interfaces, or to none. `name` is what the
+/// user calls it: engines that stand on this one have names of their own.
+pub(in crate::engines) fn attach(
+    options: &XdpOptions,
+    run: &RunConfig,
+    mut config: KernelConfig,
+    layout: &Layout,
+    name: &'static str,
+) -> anyhow::Result<Attached> {
     interfaces::check_names(run)?;
-    check_rights()?;
+    check_rights(name)?;
     config.longest_frame_bytes = 0;
-    for name in &run.source.interfaces {
+    for interface in &run.source.interfaces {
         config.longest_frame_bytes = config
             .longest_frame_bytes
-            .max(Interface::longest_frame_bytes(name)?);
-        if Interface::link_type_of(name)? != LinkType::Ethernet {
+            .max(Interface::longest_frame_bytes(interface)?);
+        if Interface::link_type_of(interface)? != LinkType::Ethernet {
             bail!(
-                "{name} is not an Ethernet interface, and the xdp engine reads no other frames; \
-                 use {}",
+                "{interface} is not an Ethernet interface, and the {name} engine reads no other \
+                 frames; use {}",
                 Key::Engine.with(EngineConfig::SOFTWARE)
             );
         }
@@ -61,18 +87,17 @@ pub(super) fn open(
     let asked = DriverKnows::asked_by(layout);
     let (engine, modes) = start(run, options, config, asked)?;
     if !run.service.quiet {
-        announce(run, options, &engine, &modes);
+        announce(run, options, name, &engine, &modes);
     }
-    Ok(OpenEngines {
-        name: run.source.interfaces.join(" "),
-        engines: vec![Box::new(engine)],
-        held: vec![Box::new(promiscuous)],
+    Ok(Attached {
+        engine,
+        held: Box::new(promiscuous),
     })
 }
 
 /// Checks that this process has all capabilities that the engine needs. The kernel's own errors
 /// name none.
-fn check_rights() -> anyhow::Result<()> {
+pub(in crate::engines) fn check_rights(name: &str) -> anyhow::Result<()> {
     const OF_BPF: CapabilitySet = CapabilitySet::BPF.union(CapabilitySet::PERFMON);
     let wanted = [
         (CapabilitySet::BPF, "CAP_BPF"),
@@ -93,7 +118,7 @@ fn check_rights() -> anyhow::Result<()> {
             "{} lacks the right to do its work ({}): run as root, or give the program its rights once, with \
              `sudo setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw=ep $(command -v turboflow)`; \
              {} needs CAP_NET_RAW alone",
-            Key::Engine.with(XdpOptions::ENGINE),
+            Key::Engine.with(name),
             missing.join(", "),
             Key::Engine.with(EngineConfig::SOFTWARE)
         );
@@ -125,7 +150,9 @@ fn start(
             }
         );
     }
-    config.is_bound = asked.timestamps || asked.tags && told.tags;
+    // A program with a table of verdicts is not bound: its tags come from the frames alone.
+    let may_bind = config.offload.is_none();
+    config.is_bound = may_bind && (asked.timestamps || asked.tags && told.tags);
     let attached = |config: &KernelConfig| {
         let mut engine = KernelEngine::load(config)?;
         let modes = engine.attach(mode_of(xdp), xdp.replace)?;
@@ -175,7 +202,7 @@ pub(super) fn has_room(layout: &Layout) -> anyhow::Result<()> {
 }
 
 /// The configuration of the engine.
-pub(super) fn config_of(
+pub(in crate::engines) fn config_of(
     xdp: &XdpOptions,
     run: &RunConfig,
     config: &PipelineConfig,
@@ -214,6 +241,7 @@ pub(super) fn config_of(
             },
             ring_bytes: UNPARSED_RING_BYTES,
         }),
+        offload: None,
         tested: None,
         hash_keys: std::array::from_fn(|at| hash_key(&hasher, at)),
     };
@@ -235,7 +263,13 @@ const fn mode_of(xdp: &XdpOptions) -> XdpMode {
     }
 }
 
-fn announce(run: &RunConfig, xdp: &XdpOptions, engine: &KernelEngine, modes: &[XdpMode]) {
+fn announce(
+    run: &RunConfig,
+    xdp: &XdpOptions,
+    engine_name: &str,
+    engine: &KernelEngine,
+    modes: &[XdpMode],
+) {
     let mib = grouped(engine.memory_bytes().div_ceil(1 << 20));
     let tables = match xdp.table {
         Table::PerCpu => "a table on every CPU",
@@ -248,7 +282,7 @@ fn announce(run: &RunConfig, xdp: &XdpOptions, engine: &KernelEngine, modes: &[X
     for (name, mode) in run.source.interfaces.iter().zip(modes) {
         let mode = mode.name();
         say!(Info Listening, interface = name.as_str();
-            "listening on {name}: xdp engine, {mode} mode, {tables}, {mib} MiB of the kernel's memory \
+            "listening on {name}: {engine_name} engine, {mode} mode, {tables}, {mib} MiB of the kernel's memory \
              in all; incoming packets are metered{ends}; Ctrl-C ends");
     }
     for (name, mode) in run.source.interfaces.iter().zip(modes) {

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--engine offload`: what the engine in the kernel gives, whatever becomes of verdicts.
+
+use turboflow_testing::{Need, is_missing};
+
+use crate::exact::{NO_TIMEOUTS, equal, of_file, untimed};
+use crate::kernel::{BY_SIZE, OFFICE_PACKETS};
+use crate::link::{Ended, FAR, Link};
+use crate::service::{metrics, serve};
+use crate::support::{Folder, office};
+
+const OFFLOAD: [&str; 2] = ["--engine", "offload"];
+const PACKETS: u64 = 13_035;
+const PACKETS_NON_IP: u64 = 31;
+
+/// A counter of the engine.
+fn own(ended: &Ended, name: &str) -> u64 {
+    let counts = &ended.ledger["engine_counts"];
+    counts[format!("offload_{name}")]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{name}: {counts:#}"))
+}
+
+/// Checks that all packets and rows of a replay of the office sample are accounted for.
+fn accounted(ended: &Ended) {
+    assert_eq!(ended.count("source_seen"), PACKETS);
+    assert_eq!(ended.count("packets_non_ip"), PACKETS_NON_IP);
+    let metered = own(ended, "hits") + own(ended, "misses");
+    assert_eq!(metered, PACKETS - PACKETS_NON_IP);
+    assert_eq!(own(ended, "taps"), own(ended, "taps_read"));
+    let ended_rows = own(ended, "rows_idle") + own(ended, "rows_removed");
+    assert_eq!(
+        own(ended, "rows_begun"),
+        ended_rows + own(ended, "rows_open")
+    );
+    assert_eq!(own(ended, "packets_dropped"), 0);
+    assert_eq!(own(ended, "refused_failed"), 0);
+}
+
+/// Replays the office sample to a program with these options.
+fn replayed(link: &Link, options: &[&str]) -> Ended {
+    let fixed = ["-w", "live.csv", "--packets", OFFICE_PACKETS];
+    let options = [&fixed, &OFFLOAD[..], &NO_TIMEOUTS, options].concat();
+    let recording = link.record(&[FAR], &options);
+    assert!(link.replay(&office(), &["--pps", "10000"]));
+    recording.end().balanced(0)
+}
+
+#[test]
+fn a_replay_gives_the_records_of_its_file() {
+    let Some(link) = Link::for_xdp() else { return };
+    let expected = of_file(&office(), &[]).1;
+    for options in [
+        "--threads 1",
+        "--threads 2 --table row-lock --row-idle 100ms",
+        "--xdp-mode generic --microflow-slots 7 --offload-rows 1",
+        "--xdp-mode native --microflow-slots 1 --offload-rows 100 --tap-packets 1",
+    ] {
+        let options: Vec<&str> = options.split(' ').collect();
+        let ended = replayed(&link, &options);
+        equal(&ended, &expected);
+        accounted(&ended);
+        assert!(own(&ended, "hits") > 0, "{options:?}");
+    }
+}
+
+#[test]
+fn a_definition_gives_the_records_of_its_file() {
+    let Some(link) = Link::for_xdp() else { return };
+    let folder = Folder::new();
+    let definition = folder.write("by-size.toml", BY_SIZE);
+    let definition = ["--definition", &definition];
+    let expected = of_file(&office(), &definition).1;
+    let ended = replayed(&link, &definition);
+    equal(&ended, &expected);
+    accounted(&ended);
+}
+
+#[test]
+fn a_full_table_is_named() {
+    let Some(link) = Link::for_xdp() else { return };
+    let ended = replayed(&link, &["--offload-rows", "3"]);
+    accounted(&ended);
+    assert_eq!(own(&ended, "rows_begun"), 6, "3 of each family");
+    assert!(own(&ended, "refused_full") > 10);
+    assert!(ended.said.contains("--offload-rows"), "{}", ended.said);
+}
+
+/// A program that stands still reads no copies: the ring fills.
+#[test]
+fn a_full_ring_of_copies_is_named_and_costs_no_packet() {
+    let Some(link) = Link::for_xdp() else { return };
+    let expected = of_file(&office(), &[]).1;
+    let fixed = ["-w", "live.csv", "--tap-ring", "4KiB"];
+    let options = [&fixed, &OFFLOAD[..], &NO_TIMEOUTS].concat();
+    let recording = link.record(&[FAR], &options);
+    recording.signal("STOP");
+    assert!(link.replay(&office(), &["--topspeed"]));
+    recording.signal("CONT");
+    let ended = recording.interrupt().balanced(0);
+    equal(&ended, &expected);
+    accounted(&ended);
+    assert!(own(&ended, "taps_lost") > 100);
+    assert!(ended.said.contains("--tap-ring"), "{}", ended.said);
+}
+
+/// Once attached, the program needs no root: orders are carried out without.
+#[test]
+fn privileges_can_be_dropped() {
+    let Some(link) = Link::for_xdp() else { return };
+    let folder = Folder::new();
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), everybody).unwrap();
+    let args = "record -w live.csv --ledger ledger.json --user daemon -i";
+    let mut args: Vec<&str> = args.split(' ').collect();
+    args.extend([FAR].iter().chain(&OFFLOAD));
+    let recording = link.start(folder, &args, &[]);
+    assert!(link.replay(&office(), &["--pps", "5000"]));
+    let ended = recording.interrupt().balanced(0);
+    accounted(&ended);
+    assert!(own(&ended, "rows_begun") > 100);
+    assert!(own(&ended, "hits") > PACKETS / 4);
+}
+
+#[test]
+fn metrics_have_the_engines_counters() {
+    let Some(link) = Link::for_xdp() else { return };
+    let recording = serve(&link, "engine = \"offload\"\n");
+    assert!(link.replay(&office(), &["--pps", "20000"]));
+    turboflow_testing::until("all packets are counted", || {
+        let counted = metrics(&link);
+        let of = |name: &str| counted[&format!("offload_{name}")];
+        of("hits_total") + of("misses_total") == PACKETS - PACKETS_NON_IP
+    });
+    recording.signal("TERM");
+    assert_eq!(recording.end().code, Some(0));
+}
+
+/// Applications are found by the copies. What is counted does not depend on that.
+#[test]
+fn applications_are_named() {
+    let library = Need::Library("libndpi", cfg!(feature = "dpi"));
+    if is_missing(&[library]) {
+        return;
+    }
+    let Some(link) = Link::for_xdp() else { return };
+    let (_, with_names) = of_file(&office(), &["--dpi"]);
+    let ended = replayed(&link, &["--dpi"]);
+    accounted(&ended);
+    let live = untimed(&ended.folder.read("live.csv"));
+    assert_eq!(live.len(), with_names.len());
+    // The columns of applications are the last ones.
+    let counts = |rows: &[String]| -> Vec<String> {
+        let columns = rows.iter().map(|row| row.rsplitn(5, ',').last().unwrap());
+        let mut rows: Vec<String> = columns.map(str::to_owned).collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(counts(&live), counts(&with_names));
+    let equal = live.iter().filter(|row| with_names.contains(row)).count();
+    assert!(
+        equal * 10 >= live.len() * 9,
+        "{equal} of {} records are named as in the file",
+        live.len()
+    );
+    let inspection = &ended.ledger["inspection"];
+    assert!(
+        inspection["records_named"].as_u64().unwrap() > 100,
+        "{inspection:#}"
+    );
+    assert_eq!(inspection["packets_lost"], 0);
+    assert!(own(&ended, "flows_decided") > 50);
+    assert!(own(&ended, "taps") < PACKETS * 8 / 10);
+}

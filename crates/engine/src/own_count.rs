@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Counters that only one engine has.
+
+/// A counter of one engine, beside those that all engines have. It is written where those are: into
+/// the ledger's file and the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnCount {
+    /// Its name, which begins with that of the engine.
+    pub name: &'static str,
+    /// What it counts, in a few words.
+    pub about: &'static str,
+    /// Whether it may also fall.
+    pub is_gauge: bool,
+    /// The count.
+    pub count: u64,
+}

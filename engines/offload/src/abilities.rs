@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The abilities of this engine, also available in programs built without it.
+
+use turboflow_engine::Abilities;
+use turboflow_record::{Input, InputSet};
+
+/// Those of the engine in the kernel, which counts, except for what only drivers know: its program
+/// for that is bound to a device.
+pub const ABILITIES: Abilities = Abilities {
+    name: "offload",
+    inputs: without_driver(turboflow_engine_xdp::INPUTS),
+    ..turboflow_engine_xdp::ABILITIES
+};
+
+const fn without_driver(inputs: InputSet) -> InputSet {
+    inputs.without(InputSet::EMPTY.with(Input::HardwareTimestamp))
+}

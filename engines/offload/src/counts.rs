@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a learner counts.
+
+/// The counters of a learner.
+///
+/// `rows_begun = rows_idle + rows_removed + rows_open`: every row ends once.
+/// `taps_read = taps_decided + taps_undecided + taps_unheard`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LearnerCounts {
+    /// Tapped packets that were read.
+    pub taps_read: u64,
+    /// Of these: a flow was decided by them.
+    pub taps_decided: u64,
+    /// Of these: more was needed.
+    pub taps_undecided: u64,
+    /// Of these: the decider was gone.
+    pub taps_unheard: u64,
+    /// Flows that got a row by a decision.
+    pub flows_decided: u64,
+    /// Flows that got a row because no more was to be learned.
+    pub flows_gave_up: u64,
+    /// Orders of all kinds.
+    pub orders: u64,
+    /// Orders to add a row that was there: packets that came while it was written.
+    pub orders_repeated: u64,
+    /// Rows refused because the table was full.
+    pub refused_full: u64,
+    /// Rows refused because more came than the table learns.
+    pub refused_too_fast: u64,
+    /// Orders refused for another reason.
+    pub refused_failed: u64,
+    /// Rows that began.
+    pub rows_begun: u64,
+    /// Rows that ended because their flow was silent.
+    pub rows_idle: u64,
+    /// Rows that ended with their connection, or for another one with its key.
+    pub rows_removed: u64,
+    /// 1 if the decider is gone.
+    pub decider_gone: u64,
+}
+
+impl LearnerCounts {
+    /// Rows now.
+    #[must_use]
+    pub const fn rows_open(&self) -> u64 {
+        self.rows_begun - self.rows_idle - self.rows_removed
+    }
+
+    /// Rows refused, for any reason.
+    #[must_use]
+    pub const fn refused(&self) -> u64 {
+        self.refused_full + self.refused_too_fast + self.refused_failed
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The engine's own counters by name. `docs/engines.md` lists them.
+
+use turboflow_engine::OwnCount;
+use turboflow_engine_xdp::OffloadCounters;
+
+use crate::LearnerCounts;
+
+/// What the program in the kernel and the learner counted.
+pub(super) struct Counted {
+    pub(super) kernel: OffloadCounters,
+    pub(super) learner: LearnerCounts,
+    /// Whether the learner's thread has ended too early.
+    pub(super) is_learner_gone: bool,
+}
+
+type Of = fn(&Counted) -> u64;
+
+/// Name, what it counts, and its value.
+const COUNTS: [(&str, &str, Of); 22] = [
+    ("offload_hits", "Packets with a verdict", |c| c.kernel.hits),
+    ("offload_misses", "Packets without a verdict", |c| {
+        c.kernel.misses
+    }),
+    (
+        "offload_packets_dropped",
+        "Packets dropped by their verdict",
+        |c| c.kernel.packets_dropped,
+    ),
+    (
+        "offload_bytes_dropped",
+        "IP bytes of packets dropped by their verdict",
+        |c| c.kernel.bytes_dropped,
+    ),
+    (
+        "offload_taps",
+        "Packets without a verdict that were copied to user space",
+        |c| c.kernel.taps,
+    ),
+    (
+        "offload_taps_lost",
+        "Packets that were to be copied to user space and found the ring full",
+        |c| c.kernel.taps_lost,
+    ),
+    (
+        "offload_ends_lost",
+        "Ends of connections that found the ring full",
+        |c| c.kernel.ends_lost,
+    ),
+    ("offload_taps_read", "Copied packets that were read", |c| {
+        c.learner.taps_read
+    }),
+    (
+        "offload_taps_undecided",
+        "Copied packets after which their flow was undecided",
+        |c| c.learner.taps_undecided,
+    ),
+    (
+        "offload_taps_unheard",
+        "Copied packets that came when the decider was gone",
+        |c| c.learner.taps_unheard,
+    ),
+    (
+        "offload_flows_decided",
+        "Flows that got a verdict by a decision",
+        |c| c.learner.flows_decided,
+    ),
+    (
+        "offload_flows_gave_up",
+        "Flows that got a verdict because no more was to be learned",
+        |c| c.learner.flows_gave_up,
+    ),
+    ("offload_orders", "Orders about rows of verdicts", |c| {
+        c.learner.orders
+    }),
+    (
+        "offload_orders_repeated",
+        "Orders to add a row that was there",
+        |c| c.learner.orders_repeated,
+    ),
+    (
+        "offload_refused_full",
+        "Rows refused because the table was full",
+        |c| c.learner.refused_full,
+    ),
+    (
+        "offload_refused_too_fast",
+        "Rows refused because more came than the table learns",
+        |c| c.learner.refused_too_fast,
+    ),
+    (
+        "offload_refused_failed",
+        "Orders refused for another reason",
+        |c| c.learner.refused_failed,
+    ),
+    ("offload_rows_begun", "Rows that began", |c| {
+        c.learner.rows_begun
+    }),
+    (
+        "offload_rows_idle",
+        "Rows that ended because their flow was silent or over",
+        |c| c.learner.rows_idle,
+    ),
+    (
+        "offload_rows_removed",
+        "Rows that ended for another connection with their key",
+        |c| c.learner.rows_removed,
+    ),
+    ("offload_rows_open", "Rows of flows that go on", |c| {
+        c.learner.rows_open()
+    }),
+    (
+        "offload_decider_gone",
+        "1 while flows are not decided because the decider is gone",
+        |c| c.learner.decider_gone | u64::from(c.is_learner_gone),
+    ),
+];
+
+/// Those that may also fall.
+const GAUGES: [&str; 2] = ["offload_rows_open", "offload_decider_gone"];
+
+impl Counted {
+    pub(super) fn by_name(&self) -> Vec<OwnCount> {
+        let counts = COUNTS.iter().map(|(name, about, of)| OwnCount {
+            name,
+            about,
+            is_gauge: GAUGES.contains(name),
+            count: of(self),
+        });
+        counts.collect()
+    }
+}

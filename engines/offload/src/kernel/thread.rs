@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The thread that learns: it reads taps, decides and writes rows, while packets go on.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+use turboflow_engine_xdp::{Tap, TapKind, TapRing};
+
+use super::KernelTable;
+use crate::{
+    Decider, FlowKey, FlowTable, Learner, LearnerConfig, LearnerCounts, TableError, Tapped, Times,
+};
+
+/// Taps between two writes of rows, at most.
+const TAPS_AT_ONCE: usize = 4_096;
+/// The longest wait for a tap: rows are looked at in between.
+const LONGEST_WAIT_NS: u64 = 20_000_000;
+/// The time between two rounds while taps come, so that rows are written together. It is also how
+/// late a verdict comes.
+const ROUND_NS: u64 = 1_000_000;
+
+/// What a learner needs.
+pub(super) struct Parts {
+    pub(super) table: KernelTable,
+    pub(super) taps: TapRing,
+    pub(super) decider: Box<dyn Decider>,
+    pub(super) config: LearnerConfig,
+}
+
+/// What the thread shares with the engine.
+#[derive(Default)]
+struct Shared {
+    stop: AtomicBool,
+    counts: Mutex<LearnerCounts>,
+}
+
+/// A running learner.
+pub(super) struct LearnerThread {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Result<(), TableError>>>,
+    has_failed: bool,
+}
+
+impl LearnerThread {
+    pub(super) fn start(parts: Parts) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let own = Arc::clone(&shared);
+        let thread = Builder::new()
+            .name("learner".to_owned())
+            .spawn(move || learn(parts, &own))?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+            has_failed: false,
+        })
+    }
+
+    pub(super) fn counts(&self) -> LearnerCounts {
+        *self.shared.lock()
+    }
+
+    /// Whether it ended by itself, so that no more flows are decided.
+    pub(super) fn has_failed(&self) -> bool {
+        let thread = self.thread.as_ref();
+        self.has_failed || thread.is_some_and(JoinHandle::is_finished)
+    }
+
+    /// Ends it, after the taps that wait.
+    pub(super) fn stop(&mut self) {
+        let failed = self.has_failed();
+        self.shared.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            self.has_failed = failed || !matches!(thread.join(), Ok(Ok(())));
+        }
+    }
+}
+
+impl Drop for LearnerThread {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, LearnerCounts> {
+        // Every state of the counters is a valid one.
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn learn(parts: Parts, shared: &Shared) -> Result<(), TableError> {
+    let Parts {
+        mut table,
+        mut taps,
+        decider,
+        config,
+    } = parts;
+    let mut learner = Learner::new(decider, config);
+    let times = Times {
+        now_ns: 0,
+        idle_ns: config.idle_ns,
+        linger_ns: config.linger_ns,
+    };
+    let mut now_ns = table.program(&[], times, &mut Vec::new())?;
+    loop {
+        // Asked first: what waited then is still read.
+        let ends = shared.stop.load(Ordering::Acquire);
+        let mut any = false;
+        loop {
+            let read = taps
+                .read(TAPS_AT_ONCE, |tap| give(&mut learner, tap))
+                .map_err(TableError::new)?;
+            any |= read > 0;
+            now_ns = learner.step(&mut table, now_ns)?;
+            *shared.lock() = learner.counts();
+            if read < TAPS_AT_ONCE {
+                break;
+            }
+        }
+        if ends {
+            break;
+        }
+        match any {
+            true => taps.pause(ROUND_NS),
+            false => taps.wait(LONGEST_WAIT_NS).map_err(TableError::new)?,
+        }
+    }
+    learner.finish(&mut table, now_ns)?;
+    *shared.lock() = learner.counts();
+    Ok(())
+}
+
+/// Gives a tap to the learner.
+fn give<D: Decider>(learner: &mut Learner<D>, tap: &Tap<'_>) {
+    let key = FlowKey::of_words(tap.flow);
+    if tap.kind == TapKind::End {
+        learner.connection_ended(key, tap.time_ns);
+        return;
+    }
+    if tap.kind == TapKind::Anew {
+        learner.begins_anew(key);
+    }
+    learner.take(&Tapped {
+        key,
+        time_ns: tap.time_ns,
+        is_reversed: tap.is_reversed,
+        tcp_flags: tap.tcp_flags,
+        frame_bytes: tap.frame_bytes,
+        frame: tap.frame,
+    });
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! When rows are looked at again: buckets of time, so that a row costs the same in any number.
+
+use std::collections::VecDeque;
+
+use crate::FlowKey;
+
+/// Keys by the time at which they are due, to a step.
+pub(super) struct Aging {
+    step_ns: u64,
+    /// The number of the first bucket: its time by the step.
+    first: u64,
+    buckets: VecDeque<Vec<FlowKey>>,
+}
+
+/// Keys due later than this many steps are due then, and are put off again.
+const MAX_STEPS: u64 = 1 << 12;
+
+impl Aging {
+    pub(super) fn new(step_ns: u64) -> Self {
+        Self {
+            step_ns: step_ns.max(1),
+            first: 0,
+            buckets: VecDeque::new(),
+        }
+    }
+
+    /// Puts in a key that is due then.
+    pub(super) fn push(&mut self, key: FlowKey, due_ns: u64) {
+        let number = due_ns / self.step_ns + 1;
+        if self.buckets.is_empty() {
+            self.first = number;
+        }
+        while number < self.first && self.buckets.len() < MAX_STEPS as usize {
+            self.buckets.push_front(Vec::new());
+            self.first -= 1;
+        }
+        let place = number.saturating_sub(self.first).min(MAX_STEPS) as usize;
+        while self.buckets.len() <= place {
+            self.buckets.push_back(Vec::new());
+        }
+        self.buckets[place].push(key);
+    }
+
+    /// Takes out keys that are due, at most so many.
+    pub(super) fn take_due(&mut self, now_ns: u64, at_most: usize, mut take: impl FnMut(FlowKey)) {
+        let now = now_ns / self.step_ns;
+        let mut taken = 0;
+        while self.first <= now
+            && let Some(bucket) = self.buckets.front_mut()
+        {
+            let keys = bucket.len().min(at_most - taken);
+            bucket.drain(bucket.len() - keys..).for_each(&mut take);
+            taken += keys;
+            if !bucket.is_empty() {
+                return;
+            }
+            self.buckets.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// The clock was set back by so much: what is due is due earlier.
+    pub(super) fn set_back(&mut self, by_ns: u64) {
+        self.first = self.first.saturating_sub(by_ns / self.step_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u64) -> FlowKey {
+        FlowKey::of_words([number, 1, 0, 0, 0])
+    }
+
+    fn due(aging: &mut Aging, now_ns: u64, at_most: usize) -> Vec<u64> {
+        let mut due = Vec::new();
+        aging.take_due(now_ns, at_most, |key| due.push(key.words()[0]));
+        due.sort_unstable();
+        due
+    }
+
+    #[test]
+    fn keys_come_when_they_are_due_and_never_before() {
+        let mut aging = Aging::new(10);
+        for (number, due_ns) in [(1, 1_000), (2, 1_005), (3, 1_100), (4, 900), (5, 1_000_000)] {
+            aging.push(key(number), due_ns);
+        }
+        assert_eq!(due(&mut aging, 899, 9), []);
+        assert_eq!(due(&mut aging, 910, 9), [4]);
+        assert_eq!(due(&mut aging, 1_009, 9), []);
+        assert_eq!(due(&mut aging, 1_010, 1).len(), 1);
+        assert_eq!(due(&mut aging, 1_010, 9).len(), 1);
+        aging.push(key(6), 1_011);
+        assert_eq!(due(&mut aging, 1_099, 9), [6]);
+        assert_eq!(due(&mut aging, 1_110, 9), [3]);
+        // Farther than the buckets reach: looked at before it is due, which its row denies.
+        assert_eq!(due(&mut aging, 2_000_000, 9), [5]);
+        assert_eq!(due(&mut aging, u64::MAX, 9), []);
+    }
+
+    #[test]
+    fn what_is_due_follows_a_clock_that_is_set_back() {
+        let mut aging = Aging::new(10);
+        aging.push(key(1), 5_000);
+        aging.set_back(4_000);
+        assert_eq!(due(&mut aging, 999, 9), []);
+        assert_eq!(due(&mut aging, 1_020, 9), [1]);
+    }
+}

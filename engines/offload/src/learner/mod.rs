@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reads taps, asks the decider, and orders rows in batches. Time is an argument, so that a model
+//! card can be learned by the code that learns the kernel's table.
+
+mod aging;
+
+use aging::Aging;
+
+use crate::{
+    Decider, Decision, EndCause, EndedRow, FlowKey, FlowTable, LearnerCounts, Order, OrderKind,
+    Outcome, TableError, Tapped, Times,
+};
+
+/// Rows that are looked at in one step, so that taps never wait for long.
+const AGED_AT_ONCE: usize = 16_384;
+/// Parts of a time by which rows are sorted: they leave at most so much later.
+const PARTS: u64 = 64;
+/// A clock that goes back by more than this was set.
+const SET_BACK_NS: u64 = 1_000_000_000;
+
+/// The times of a learner, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LearnerConfig {
+    /// How long a flow may be silent before its row leaves.
+    pub idle_ns: u64,
+    /// How long a row stays after the end of its connection, for the last packets of both sides.
+    pub linger_ns: u64,
+}
+
+/// Why a row was ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    Decided,
+    GaveUp,
+    /// Its connection was over.
+    Over,
+    Other,
+}
+
+/// Decides about flows, and writes their rows.
+pub struct Learner<D> {
+    decider: D,
+    config: LearnerConfig,
+    orders: Vec<Order>,
+    /// Why, by order.
+    reasons: Vec<Reason>,
+    outcomes: Vec<Outcome>,
+    ended: Vec<EndedRow>,
+    silent: Aging,
+    over: Aging,
+    now_ns: u64,
+    counts: LearnerCounts,
+}
+
+impl<D: Decider> Learner<D> {
+    /// A learner that knows no flow.
+    #[must_use]
+    pub fn new(decider: D, config: LearnerConfig) -> Self {
+        Self {
+            decider,
+            config,
+            orders: Vec::new(),
+            reasons: Vec::new(),
+            outcomes: Vec::new(),
+            ended: Vec::new(),
+            silent: Aging::new(config.idle_ns / PARTS),
+            over: Aging::new(config.linger_ns / PARTS),
+            now_ns: 0,
+            counts: LearnerCounts::default(),
+        }
+    }
+
+    /// What it counted so far.
+    #[must_use]
+    pub const fn counts(&self) -> LearnerCounts {
+        self.counts
+    }
+
+    /// Orders that wait for the next [`step`](Self::step).
+    #[must_use]
+    pub const fn waiting(&self) -> usize {
+        self.orders.len()
+    }
+
+    /// Takes a packet of a flow without a verdict.
+    pub fn take(&mut self, tapped: &Tapped<'_>) {
+        self.counts.taps_read += 1;
+        if self.counts.decider_gone > 0 {
+            self.counts.taps_unheard += 1;
+            return;
+        }
+        match self.decider.decide(tapped) {
+            Ok(Decision::Undecided) => self.counts.taps_undecided += 1,
+            Ok(decision) => {
+                self.counts.taps_decided += 1;
+                self.add(tapped.key, decision);
+            }
+            Err(_) => {
+                self.counts.decider_gone = 1;
+                self.counts.taps_unheard += 1;
+            }
+        }
+    }
+
+    /// The packet that follows begins another connection with the key of one that has a row.
+    pub fn begins_anew(&mut self, key: FlowKey) {
+        self.order(key, OrderKind::Remove, Reason::Other);
+    }
+
+    /// The connection of a flow with a row ended then.
+    pub fn connection_ended(&mut self, key: FlowKey, time_ns: u64) {
+        self.decider.connection_ended(key, time_ns);
+        self.over
+            .push(key, time_ns.saturating_add(self.config.linger_ns));
+    }
+
+    fn add(&mut self, key: FlowKey, decision: Decision) {
+        let (verdict, reason) = match decision {
+            Decision::Undecided => return,
+            Decision::Decided(verdict) => (verdict, Reason::Decided),
+            Decision::GaveUp(verdict) => (verdict, Reason::GaveUp),
+        };
+        self.order(key, OrderKind::Add(verdict), reason);
+    }
+
+    fn order(&mut self, key: FlowKey, kind: OrderKind, reason: Reason) {
+        self.orders.push(Order { key, kind });
+        self.reasons.push(reason);
+    }
+
+    /// Orders what was decided, and looks at rows that are due. Returns the table's time. Call it
+    /// every millisecond or so.
+    ///
+    /// # Errors
+    /// If the table does not answer.
+    pub fn step(&mut self, table: &mut dyn FlowTable, now_ns: u64) -> Result<u64, TableError> {
+        self.follow(now_ns);
+        if self.counts.decider_gone == 0 {
+            let (orders, reasons) = (&mut self.orders, &mut self.reasons);
+            let told = self.decider.decided_since(now_ns, &mut |key, decision| {
+                let (kind, reason) = match decision {
+                    Decision::Undecided => return,
+                    Decision::Decided(verdict) => (OrderKind::Add(verdict), Reason::Decided),
+                    Decision::GaveUp(verdict) => (OrderKind::Add(verdict), Reason::GaveUp),
+                };
+                orders.push(Order { key, kind });
+                reasons.push(reason);
+            });
+            self.counts.decider_gone = u64::from(told.is_err());
+        }
+        self.order_due(now_ns);
+        let times = Times {
+            now_ns,
+            idle_ns: self.config.idle_ns,
+            linger_ns: self.config.linger_ns,
+        };
+        self.outcomes.clear();
+        let table_ns = table.program(&self.orders, times, &mut self.outcomes)?;
+        self.take_outcomes(table.ages_rows(), now_ns);
+        table.ended(&mut self.ended);
+        for row in self.ended.drain(..) {
+            match row.cause {
+                EndCause::Idle => self.counts.rows_idle += 1,
+                EndCause::Removed => self.counts.rows_removed += 1,
+            }
+        }
+        Ok(table_ns)
+    }
+
+    fn follow(&mut self, now_ns: u64) {
+        let back_ns = self.now_ns.saturating_sub(now_ns);
+        if back_ns > SET_BACK_NS {
+            self.silent.set_back(back_ns);
+            self.over.set_back(back_ns);
+        }
+        self.now_ns = now_ns;
+    }
+
+    fn order_due(&mut self, now_ns: u64) {
+        let (orders, reasons) = (&mut self.orders, &mut self.reasons);
+        let mut age = |key, reason| {
+            orders.push(Order {
+                key,
+                kind: OrderKind::Age,
+            });
+            reasons.push(reason);
+        };
+        self.over
+            .take_due(now_ns, AGED_AT_ONCE, |key| age(key, Reason::Over));
+        self.silent
+            .take_due(now_ns, AGED_AT_ONCE, |key| age(key, Reason::Other));
+    }
+
+    fn take_outcomes(&mut self, ages_rows: bool, now_ns: u64) {
+        let counts = &mut self.counts;
+        counts.orders += self.orders.len() as u64;
+        let orders = self.orders.drain(..).zip(self.reasons.drain(..));
+        for ((order, reason), outcome) in orders.zip(self.outcomes.drain(..)) {
+            match (order.kind, outcome) {
+                (OrderKind::Add(_), Outcome::Done) => {
+                    counts.rows_begun += 1;
+                    match reason {
+                        Reason::GaveUp => counts.flows_gave_up += 1,
+                        _ => counts.flows_decided += 1,
+                    }
+                    if !ages_rows {
+                        let due_ns = now_ns.saturating_add(self.config.idle_ns);
+                        self.silent.push(order.key, due_ns);
+                    }
+                }
+                // Not again in this step, whatever the table says.
+                (OrderKind::Age, Outcome::Stays { seen_ns }) if reason == Reason::Over => {
+                    let due_ns = seen_ns.saturating_add(self.config.linger_ns);
+                    self.over.push(order.key, due_ns.max(now_ns));
+                }
+                (OrderKind::Age, Outcome::Stays { seen_ns }) => {
+                    let due_ns = seen_ns.saturating_add(self.config.idle_ns);
+                    self.silent.push(order.key, due_ns.max(now_ns));
+                }
+                (_, Outcome::Exists) => counts.orders_repeated += 1,
+                (_, Outcome::Full) => counts.refused_full += 1,
+                (_, Outcome::TooFast) => counts.refused_too_fast += 1,
+                (_, Outcome::Failed(_)) => counts.refused_failed += 1,
+                // A row that is gone has been counted when it ended.
+                (_, Outcome::Done | Outcome::Absent | Outcome::Stays { .. }) => {}
+            }
+        }
+    }
+
+    /// No tap follows: the last orders are carried out. Rows stay.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    pub fn finish(&mut self, table: &mut dyn FlowTable, now_ns: u64) -> Result<(), TableError> {
+        self.decider.finish(now_ns);
+        self.step(table, now_ns).map(drop)
+    }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The engine that offloads flows: the first packets of a flow go to user space, which decides
+//! about it. From then on a table of flows treats its packets alone (`docs/engines.md`).
+//!
+//! ```text
+//!              first packets                decisions           orders
+//!  [taps] ───────────────────▶ [Learner] ◀──▶ [Decider]   ──────────────▶ [FlowTable]
+//!                                   └──────────────────────────────────▶  the kernel, a model card
+//! ```
+//!
+//! Nothing waits for user space: packets without a verdict go on, and are counted, as all others. A
+//! table that is full, a ring that is tiny, a decider that is gone cost decisions, never counts.
+//!
+//! The table in the kernel stands on the engine in the kernel, whose microflow table counts. It
+//! needs the feature `kernel`.
+
+mod abilities;
+mod counts;
+mod decider;
+mod flow;
+#[cfg(feature = "kernel")]
+mod kernel;
+mod learner;
+pub mod model;
+mod table;
+mod verdict;
+
+pub use abilities::ABILITIES;
+pub use counts::LearnerCounts;
+pub use decider::{Decider, DeciderGone, Decision, FirstPacket, Tapped};
+pub use flow::FlowKey;
+#[cfg(feature = "kernel")]
+pub use kernel::{KernelTable, OffloadEngine};
+pub use learner::{Learner, LearnerConfig};
+pub use table::{
+    EndCause, EndedRow, FlowTable, Limits, Order, OrderKind, Outcome, TableError, Times,
+};
+pub use verdict::{Action, Verdict};

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests the engine in a real kernel with test runs: they need no network, but root and BPF.
+
+#![cfg(feature = "kernel")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod captures;
+// The suite that the engine in the kernel passes, over this one.
+#[path = "../../../xdp/tests/kernel/conformance.rs"]
+mod conformance;
+mod faults;
+// The frames of the parser's tests are used there.
+#[allow(dead_code, reason = "they are used there in other ways")]
+#[path = "../../../../crates/packet/tests/support/build.rs"]
+mod build;
+#[path = "../../../../crates/packet/tests/support/generate.rs"]
+mod generate;
+mod learn;
+mod race;
+mod run;
+mod subject;
+#[allow(dead_code, reason = "other tests use other parts")]
+#[path = "../../../xdp/tests/kernel/support.rs"]
+mod support;

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Verdicts are set, changed and removed each millisecond while two CPUs send packets: no packet is
+//! lost or counted twice, and no flow gets the verdict of another whose memory its row has.
+
+use turboflow_engine::MicroflowBatch;
+use turboflow_engine_offload::{
+    Action, FlowKey, FlowTable, KernelTable, Order, OrderKind, Outcome, Times, Verdict,
+};
+use turboflow_engine_xdp::{KernelEngine, Offload, OffloadCounters};
+use turboflow_workload::random::Random;
+
+use crate::run::{LENGTH_BYTES, fire, fired};
+use crate::support::{SECOND_NS, Totals, collect, load_for_all_cpus, tcp, wall_ns};
+
+const PACKETS: u64 = 10_000_000;
+/// Flows that are fired.
+const FLOWS: u32 = 64;
+/// Flows that have rows at times and no packets. Their numbers are greater.
+const PHANTOMS: u32 = 192;
+/// Fewer rows than flows, so that the memory of a row goes from flow to flow.
+const ROWS: u32 = 96;
+const ROUND_NS: u64 = 1_000_000;
+const XDP_DROP: usize = 1;
+const XDP_PASS: usize = 2;
+
+/// The key of a flow that `fire` sends: its number is the source address.
+fn key_of(number: u32) -> FlowKey {
+    let frame = tcp(1, 0x10);
+    let destination = u32::from_le_bytes(frame[30..34].try_into().unwrap());
+    let ports = u32::from_le_bytes(frame[34..38].try_into().unwrap());
+    let tcp = 6 << 32 | 4 << 40;
+    // The smaller end is first: numbers are smaller than the other address.
+    assert!(number < destination);
+    let addresses = u64::from(number) | u64::from(destination) << 32;
+    FlowKey::of_words([addresses, u64::from(ports) | tcp, 0, 0, 0])
+}
+
+/// Some of what can be ordered about a flow, by chance.
+fn order(random: &mut Random, drops: impl Fn(u32) -> bool) -> Order {
+    let number = random.below((FLOWS + PHANTOMS).into()) as u32;
+    let action = match drops(number) && random.below(2) == 0 {
+        true => Action::Drop,
+        false => Action::Pass,
+    };
+    let verdict = Verdict {
+        action,
+        rule: number as u16,
+    };
+    Order {
+        key: key_of(number),
+        kind: match random.below(3) {
+            0 => OrderKind::Add(verdict),
+            1 => OrderKind::Change(verdict),
+            _ => OrderKind::Remove,
+        },
+    }
+}
+
+/// What became of all orders.
+#[derive(Default, Debug)]
+struct Ordered {
+    done: u64,
+    full: u64,
+    other: u64,
+    rounds: u64,
+}
+
+/// Orders rows each millisecond while packets come. Returns what came of both.
+fn race(drops: impl Fn(u32) -> bool) -> Option<(Totals, KernelEngine, Ordered)> {
+    let mut engine = load_for_all_cpus(&fired(ROWS, FLOWS))?;
+    let Offload { table, mut taps } = engine.open_offload().unwrap();
+    let mut table = KernelTable::new(table, ROWS);
+    let times = Times {
+        now_ns: 0,
+        idle_ns: SECOND_NS,
+        linger_ns: SECOND_NS,
+    };
+    let (mut totals, mut batch) = (Totals::default(), MicroflowBatch::default());
+    let (mut random, mut ordered) = (Random::new(5), Ordered::default());
+    let (mut next_ns, mut outcomes) = (0, Vec::new());
+    let tester = engine.tester();
+    fire(&tester, PACKETS, || {
+        let now_ns = wall_ns();
+        if now_ns < next_ns {
+            return;
+        }
+        next_ns = now_ns + ROUND_NS;
+        ordered.rounds += 1;
+        let orders: Vec<_> = (0..100).map(|_| order(&mut random, &drops)).collect();
+        table.program(&orders, times, &mut outcomes).unwrap();
+        for outcome in outcomes.drain(..) {
+            match outcome {
+                Outcome::Done => ordered.done += 1,
+                Outcome::Full => ordered.full += 1,
+                Outcome::Exists | Outcome::Absent => ordered.other += 1,
+                wrong => panic!("{wrong:?}"),
+            }
+        }
+        taps.read(usize::MAX, |_| ()).unwrap();
+        collect(&mut engine, &mut batch);
+        totals.take(&mut batch);
+    });
+    engine.finish().unwrap();
+    collect(&mut engine, &mut batch);
+    totals.take(&mut batch);
+    Some((totals, engine, ordered))
+}
+
+fn check(totals: &Totals, engine: &KernelEngine, ordered: &Ordered) -> OffloadCounters {
+    let counters = engine.counters().unwrap();
+    let offload = engine.offload_counters().unwrap();
+    let returned = engine.tester().returned().unwrap();
+    eprintln!("{ordered:?}, {offload:?}, {returned:?}");
+    assert_eq!(counters.received(), PACKETS);
+    assert_eq!(counters.packets_metered, PACKETS);
+    assert_eq!(totals.packets + counters.packets_dropped, PACKETS);
+    let bytes = totals.bytes + counters.bytes_dropped;
+    assert_eq!(bytes, PACKETS * LENGTH_BYTES);
+    assert_eq!(offload.hits + offload.misses, PACKETS);
+    assert_eq!(
+        offload.bytes_dropped,
+        offload.packets_dropped * LENGTH_BYTES
+    );
+    assert_eq!(returned[XDP_DROP], offload.packets_dropped);
+    assert_eq!(returned[XDP_PASS], PACKETS - offload.packets_dropped);
+    assert_eq!(returned.iter().sum::<u64>(), PACKETS);
+    assert!(offload.hits > PACKETS / 20 && offload.misses > PACKETS / 20);
+    assert!(ordered.done > 100 * ordered.rounds / 5 && ordered.full > 0);
+    assert!(ordered.rounds > 50);
+    offload
+}
+
+#[test]
+fn no_packet_is_lost_while_verdicts_change() {
+    let Some((totals, engine, ordered)) = race(|_| true) else {
+        return;
+    };
+    let offload = check(&totals, &engine, &ordered);
+    assert!(offload.packets_dropped > PACKETS / 100);
+    assert_eq!(totals.flows(), FLOWS as usize);
+}
+
+/// Only flows without packets are ever dropped, in rows whose memory goes from flow to flow.
+#[test]
+fn no_flow_gets_the_verdict_of_another() {
+    let Some((totals, engine, ordered)) = race(|number| number >= FLOWS) else {
+        return;
+    };
+    let offload = check(&totals, &engine, &ordered);
+    assert_eq!(offload.packets_dropped, 0);
+}
