@@ -33,7 +33,12 @@ pub(super) struct OffloadOptions {
     ///
     /// A row takes 216 bytes of the kernel's memory for both. Flows beyond go on without a verdict:
     /// their first packets are looked at, and all of their packets are metered.
-    #[arg(long = "offload-rows", value_name = "N", default_value = "131072")]
+    #[arg(
+        id = "offload-rows",
+        long = "offload-rows",
+        value_name = "N",
+        default_value = "131072"
+    )]
     #[arg(conflicts_with = "read", hide_short_help = true)]
     #[arg(value_parser = str::parse::<CountAboveZero>)]
     rows: CountAboveZero,

@@ -93,11 +93,17 @@ impl Decider for Inspects {
         self.inspection
             .offer(&packet, || parser.ip_datagram(&frame));
         let (key, _) = InspectedKey::of(&packet.tuple);
-        if self.inspection.is_over(&key) == Some(true) {
-            self.pending.remove(&key);
-            return Ok(Decision::Decided(Verdict::PASS));
+        match self.inspection.is_over(&key) {
+            Some(true) => {
+                self.pending.remove(&key);
+                return Ok(Decision::Decided(Verdict::PASS));
+            }
+            Some(false) => {
+                self.pending.insert(key, tapped.key);
+            }
+            // Of a flow that is not under inspection, no end is told.
+            None => {}
         }
-        self.pending.insert(key, tapped.key);
         Ok(Decision::Undecided)
     }
 

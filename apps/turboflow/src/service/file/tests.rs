@@ -306,7 +306,7 @@ fn refuses_invalid_old_keys_with_line_and_remedy() {
         ("[outputs]\nwrite = 1", 3, "did you mean [[output]]?"),
         ("biflow = true\nbiflow = true", 4, "duplicate key"),
         ("biflow = ", 3, "value"),
-        ("engine = \"fpga\"", 3, "software or xdp or p4"),
+        ("engine = \"fpga\"", 3, "software or xdp or offload or p4"),
         ("format = \"ipfix\"", 3, "a.csv, whose name says what it is"),
         (
             "rotate = \"5m\"",
@@ -349,7 +349,11 @@ fn refuses_invalid_keys_with_line_and_remedy() {
         ("[timeouts]\nidle = 1.5", 6, "`idle`: floating point"),
         ("[flow]\nbiflow = \"yes\"", 6, "true or false"),
         ("[meter]\nthreads = -1", 6, "whole number"),
-        ("[engine]\nname = \"fpga\"", 6, "software or xdp or p4"),
+        (
+            "[engine]\nname = \"fpga\"",
+            6,
+            "software or xdp or offload or p4",
+        ),
         (
             "[engine.xdp]\nmode = \"fast\"",
             6,
