@@ -89,9 +89,10 @@ fn each_collector_has_its_own_mtu_and_certificates() {
     if is_missing(&[Need::Tool("openssl")]) {
         return;
     }
+    // Of both runs: a process that another test starts may hold a closed socket for a moment.
+    let sockets = [4801_u16, 4802]
+        .map(|port| link.open(move || UdpSocket::bind(("127.0.0.1", port)).unwrap()));
     let run = |theirs: [&str; 2]| {
-        let sockets = [4801_u16, 4802]
-            .map(|port| link.open(move || UdpSocket::bind(("127.0.0.1", port)).unwrap()));
         let folder = Folder::new();
         link.shell(&format!("cd {} && {CERTIFICATES}", folder.path().display()));
         let servers = [("a", 4803), ("b", 4804)]
@@ -102,7 +103,7 @@ fn each_collector_has_its_own_mtu_and_certificates() {
         running.signal("TERM");
         let ended = running.end();
         drop(servers);
-        (ended, sockets.map(|socket| datagrams(&socket)))
+        (ended, [0, 1].map(|at: usize| datagrams(&sockets[at])))
     };
 
     let (ended, [small, large]) = run(["a", "b"]);

@@ -84,7 +84,8 @@ fn hold(rows: u32) {
     // No flow is dropped that was not to be.
     assert!(own["offload_packets_dropped"] <= dropped_at_most);
     assert!(own["offload_rows_begun"] >= u64::from(rows.min(100)));
-    assert!(own["offload_hits"] > 0);
+    // The one flow of a single row may have been over when it got that.
+    assert!(rows == 1 || own["offload_hits"] > 0);
     assert_eq!(found.len(), expected.len());
     for (key, base) in expected {
         assert_eq!(found.get(&key), Some(&base), "{key:x?}");
