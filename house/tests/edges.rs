@@ -39,6 +39,7 @@ const CAPTURE: &str = "turboflow-capture";
 const SOFTWARE: &str = "turboflow-engine-software";
 const XDP: &str = "turboflow-engine-xdp";
 const P4: &str = "turboflow-engine-p4";
+const RTL: &str = "turboflow-engine-rtl";
 const SWX: &str = "turboflow-swx";
 const AGGREGATE: &str = "turboflow-aggregate";
 const FORMATS: &str = "turboflow-formats";
@@ -131,7 +132,7 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 11] = [
     (WORKLOAD, &[]),
     (MERGE, &[]),
     (TESTING, &[]),
-    (SOFTWARE, &[XDP, ENGINE, P4, SWX]),
+    (SOFTWARE, &[XDP, ENGINE, P4, SWX, RTL]),
     (CAPTURE, &[XDP, P4, SWX, INSPECT]),
     (P4, &[SWX]),
     (RECORD, &[SWX]),
