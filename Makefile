@@ -84,6 +84,15 @@ sample: ## Record samples/ anew (root; Linux network namespaces); docs/samples.m
 	scripts/record-sample.sh
 	python3 scripts/make_cases.py
 
+.PHONY: rtl-synth rtl-fmax
+# What a stage of the FPGA engine takes in an UltraScale+, counted by Yosys (from PyPI; minutes).
+rtl-synth:
+	scripts/rtl-synth.sh xcup
+
+# How fast the FPGA engine is in an ECP5, placed and routed (from PyPI; many minutes).
+rtl-fmax:
+	scripts/rtl-synth.sh ecp5
+
 # The P4 programs anew, by the compilers in PATH or in P4C_BIN=FOLDER; ARGS="pna/default.spec" for some.
 p4:
 	scripts/p4_compile.py $(ARGS)

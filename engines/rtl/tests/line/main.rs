@@ -6,6 +6,10 @@
 mod background;
 #[cfg(feature = "rtl")]
 mod bench;
+#[cfg(feature = "rtl")]
+mod faults;
+#[cfg(feature = "rtl")]
+mod lint;
 mod package;
 #[cfg(feature = "rtl")]
 mod sequence;
