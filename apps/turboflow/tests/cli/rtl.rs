@@ -80,7 +80,7 @@ mod simulated {
             let expected = rows(&records(capture, setup));
             assert!(!expected.is_empty(), "{capture}");
             for size in sizes {
-                let rtl = [setup, &["--engine", "rtl"], size].concat();
+                let rtl = [*setup, &["--engine", "rtl"][..], size].concat();
                 let found = rows(&records(capture, &rtl));
                 assert!(found == expected, "{capture} differs with {rtl:?}");
             }
