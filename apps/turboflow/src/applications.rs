@@ -51,12 +51,16 @@ pub(crate) fn with_columns(mut definition: Definition) -> anyhow::Result<Definit
     Ok(definition)
 }
 
-/// The names that inspection gives. Starts the inspector, which takes some 0.1 s.
+/// The names that inspection gives.
 pub(crate) fn names() -> Result<Arc<ApplicationNames>, InspectError> {
-    let limits = InspectConfig {
+    names_within(InspectConfig {
         max_flows: 1,
         ..InspectConfig::default()
-    };
+    })
+}
+
+/// The names that inspection gives. Starts the inspector, which takes some 0.1 s.
+fn names_within(limits: InspectConfig) -> Result<Arc<ApplicationNames>, InspectError> {
     Ok(Inspection::start(limits, |_: &[u8]| 0)?.names())
 }
 
@@ -85,8 +89,7 @@ pub(crate) fn inspection(
         ..InspectConfig::default()
     };
     let texts = Arc::new(Texts::new(TEXT_BYTES));
-    let named = Inspection::start(limits.clone(), |_: &[u8]| 0);
-    let names = named.context("cannot inspect payload")?.names();
+    let names = names_within(limits.clone()).context("cannot inspect payload")?;
     Ok(Some(InspectionConfig {
         limits,
         names: Arc::new(InspectedTexts::new(Arc::clone(&texts), names)),

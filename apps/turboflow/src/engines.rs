@@ -17,15 +17,13 @@ use std::path::Path;
 use anyhow::bail;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use toml::Spanned;
-use toml::de::{DeTable, Error};
 use turboflow_engine::{Abilities, OwnCount, RemoteEngine};
 use turboflow_merge::Layout;
 use turboflow_record::{Input, InputSet};
 use turboflow_run::{Count, EngineConfig, PipelineConfig, RunConfig};
 
 use crate::keys::Key;
-pub(crate) use options::EngineOption;
+pub(crate) use options::{EngineOption, WrittenOptions};
 pub(crate) use refuse::{refuse_demands, refuse_source};
 
 /// Every engine. The first is the default.
@@ -126,26 +124,9 @@ pub(crate) trait EngineKind: Sync {
         self.meters_interfaces() || self.has_cpu_ports()
     }
 
-    /// `[engine.NAME]` with every default.
-    fn defaults(&self) -> toml::Table {
-        toml::Table::new()
-    }
-
-    /// Checks the types in `[engine.NAME]` while their positions in the file are known.
-    ///
-    /// # Errors
-    /// The first value of the wrong type, with its position.
-    fn check_written(&self, _table: Spanned<DeTable<'_>>) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// Normalises the engine's options for comparison: all of them, or none if they equal the
-    /// defaults.
-    ///
-    /// # Errors
-    /// The options are invalid.
-    fn normalise(&self, _config: &mut EngineConfig) -> anyhow::Result<()> {
-        Ok(())
+    /// What `[engine.NAME]` may have; `None` for an engine without options.
+    fn written(&self) -> Option<&'static dyn WrittenOptions> {
+        None
     }
 
     /// The remote engine of a run; `None` for the engine in this process.

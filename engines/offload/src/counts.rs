@@ -31,9 +31,9 @@ pub struct LearnerCounts {
     pub refused_failed: u64,
     /// Rows that began.
     pub rows_begun: u64,
-    /// Rows that ended because their flow was silent.
+    /// Rows that ended because their flow was silent, or its connection over for some time.
     pub rows_idle: u64,
-    /// Rows that ended with their connection, or for another one with its key.
+    /// Rows that ended for another connection with their key.
     pub rows_removed: u64,
     /// 1 if the decider is gone.
     pub decider_gone: u64,

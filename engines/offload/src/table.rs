@@ -79,7 +79,7 @@ pub struct Times {
 /// Why a row ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndCause {
-    /// Its flow was silent.
+    /// Its flow was silent, or its connection over for some time.
     Idle,
     /// It was ordered to.
     Removed,

@@ -12,13 +12,11 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use toml::Spanned;
-use toml::de::{DeTable, Error};
 use turboflow_engine::{Abilities, OwnCount};
 use turboflow_merge::Layout;
-use turboflow_run::{CountAboveZero, EngineConfig, PipelineConfig, RunConfig, Size, Time};
+use turboflow_run::{CountAboveZero, PipelineConfig, RunConfig, Size, Time};
 
-use super::options::{self, EngineOption, Options};
+use super::options::{self, EngineOption, Options, WrittenAs, WrittenOptions};
 use super::xdp::XdpOptions;
 use super::{EngineKind, OpenEngines, RemoteSetup};
 use crate::keys::Key;
@@ -118,16 +116,8 @@ impl EngineKind for Offload {
         true
     }
 
-    fn defaults(&self) -> toml::Table {
-        options::defaults::<OffloadOptions>()
-    }
-
-    fn check_written(&self, table: Spanned<DeTable<'_>>) -> Result<(), Error> {
-        options::check::<OffloadOptions>(table)
-    }
-
-    fn normalise(&self, config: &mut EngineConfig) -> anyhow::Result<()> {
-        options::normalise::<OffloadOptions>(config)
+    fn written(&self) -> Option<&'static dyn WrittenOptions> {
+        Some(&WrittenAs::<OffloadOptions>::HERE)
     }
 
     fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {

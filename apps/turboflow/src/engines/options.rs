@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Options of engines: flags of the program, and keys of `[engine.NAME]`.
 
+use std::marker::PhantomData;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -44,15 +46,50 @@ pub(super) trait Options: Default + PartialEq + Serialize + DeserializeOwned {
     const ENGINE: &'static str;
 }
 
+/// `[engine.NAME]`, whatever the type of the engine's options is.
+pub(crate) trait WrittenOptions {
+    /// Every option that has a default.
+    fn defaults(&self) -> toml::Table;
+
+    /// Checks the types while their positions in the file are known.
+    ///
+    /// # Errors
+    /// The first value of the wrong type, with its position.
+    fn check(&self, table: Spanned<DeTable<'_>>) -> Result<(), Error>;
+
+    /// Normalises the engine's options for comparison: all of them, or none if they equal the
+    /// defaults.
+    ///
+    /// # Errors
+    /// The options are invalid.
+    fn normalise(&self, config: &mut EngineConfig) -> anyhow::Result<()>;
+}
+
+/// [`WrittenOptions`] of an engine whose options have this type.
+pub(super) struct WrittenAs<O>(PhantomData<fn() -> O>);
+
+impl<O> WrittenAs<O> {
+    pub(super) const HERE: Self = Self(PhantomData);
+}
+
+impl<O: Options> WrittenOptions for WrittenAs<O> {
+    fn defaults(&self) -> toml::Table {
+        toml::Table::try_from(O::default()).unwrap_or_default()
+    }
+
+    fn check(&self, table: Spanned<DeTable<'_>>) -> Result<(), Error> {
+        O::deserialize(Deserializer::from(table)).map(drop)
+    }
+
+    fn normalise(&self, config: &mut EngineConfig) -> anyhow::Result<()> {
+        put(&read::<O>(config)?, config)
+    }
+}
+
 /// Parses the options of an engine in a run.
 pub(super) fn read<O: Options>(config: &EngineConfig) -> anyhow::Result<O> {
     let table = config.options.get(O::ENGINE).cloned();
     Ok(table.map_or_else(|| Ok(O::default()), toml::Table::try_into)?)
-}
-
-/// [`EngineKind::check_written`] of an engine with these options.
-pub(super) fn check<O: Options>(table: Spanned<DeTable<'_>>) -> Result<(), Error> {
-    O::deserialize(Deserializer::from(table)).map(drop)
 }
 
 /// [`EngineKind::of`] of an engine with these options.
@@ -60,11 +97,6 @@ pub(super) fn setup<O: Options + RemoteSetup + 'static>(
     run: &RunConfig,
 ) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
     Ok(Some(Box::new(read::<O>(&run.engine)?)))
-}
-
-/// [`EngineKind::normalise`] of an engine with these options.
-pub(super) fn normalise<O: Options>(config: &mut EngineConfig) -> anyhow::Result<()> {
-    put(&read::<O>(config)?, config)
 }
 
 /// Puts options into a run: all of them, or none if they equal the defaults. Equivalent runs are
@@ -76,11 +108,6 @@ pub(super) fn put<O: Options>(options: &O, config: &mut EngineConfig) -> anyhow:
         config.options.insert(O::ENGINE.to_owned(), table);
     }
     Ok(())
-}
-
-/// Every option with its default.
-pub(super) fn defaults<O: Options>() -> toml::Table {
-    toml::Table::try_from(O::default()).unwrap_or_default()
 }
 
 /// The names of the options that are given.
@@ -95,7 +122,7 @@ pub(super) fn first_given(
     config: &EngineConfig,
 ) -> Option<&'static EngineOption> {
     let given = config.options.get(engine.abilities().name)?;
-    let defaults = engine.defaults();
+    let defaults = engine.written()?.defaults();
     let mut options = engine.options().iter().copied();
     options.find(|option| {
         let value = given.get(option.name);

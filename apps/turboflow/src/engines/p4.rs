@@ -10,13 +10,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
-use toml::Spanned;
-use toml::de::{DeTable, Error};
 use turboflow_engine::Abilities;
 use turboflow_merge::Layout;
-use turboflow_run::{EngineConfig, PipelineConfig, RunConfig};
+use turboflow_run::{PipelineConfig, RunConfig};
 
-use super::options::{self, EngineOption, Options};
+use super::options::{self, EngineOption, Options, WrittenAs, WrittenOptions};
 use super::{EngineKind, OpenEngines, RemoteSetup};
 use crate::keys::Key;
 
@@ -95,12 +93,8 @@ impl EngineKind for P4 {
         true
     }
 
-    fn check_written(&self, table: Spanned<DeTable<'_>>) -> Result<(), Error> {
-        options::check::<P4Options>(table)
-    }
-
-    fn normalise(&self, config: &mut EngineConfig) -> anyhow::Result<()> {
-        options::normalise::<P4Options>(config)
+    fn written(&self) -> Option<&'static dyn WrittenOptions> {
+        Some(&WrittenAs::<P4Options>::HERE)
     }
 
     fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {

@@ -7,14 +7,12 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use toml::Spanned;
-use toml::de::{DeTable, Error};
 use turboflow_engine::{Abilities, RemoteEngine};
 use turboflow_engine_records::RecordsEngine;
 use turboflow_merge::Layout;
-use turboflow_run::{EngineConfig, PipelineConfig, RunConfig, list};
+use turboflow_run::{PipelineConfig, RunConfig, list};
 
-use super::options::{self, EngineOption, Options};
+use super::options::{self, EngineOption, Options, WrittenAs, WrittenOptions};
 use super::{EngineKind, OpenEngines, RemoteSetup};
 use crate::keys::Key;
 use crate::record::{is_stdin, open_stream};
@@ -74,12 +72,8 @@ impl EngineKind for Records {
         false
     }
 
-    fn check_written(&self, table: Spanned<DeTable<'_>>) -> Result<(), Error> {
-        options::check::<RecordsOptions>(table)
-    }
-
-    fn normalise(&self, config: &mut EngineConfig) -> anyhow::Result<()> {
-        options::normalise::<RecordsOptions>(config)
+    fn written(&self) -> Option<&'static dyn WrittenOptions> {
+        Some(&WrittenAs::<RecordsOptions>::HERE)
     }
 
     fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {

@@ -9,13 +9,11 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
-use toml::Spanned;
-use toml::de::{DeTable, Error};
 use turboflow_engine::Abilities;
 use turboflow_merge::Layout;
-use turboflow_run::{EngineConfig, PipelineConfig, RunConfig};
+use turboflow_run::{PipelineConfig, RunConfig};
 
-use super::options::{self, EngineOption, Options};
+use super::options::{self, EngineOption, Options, WrittenAs, WrittenOptions};
 use super::{EngineKind, OpenEngines, RemoteSetup};
 use crate::keys::Key;
 
@@ -161,16 +159,8 @@ impl EngineKind for Xdp {
         &[MODE, TABLE, CLOCK, DROP, REPLACE, UNPARSED_TO]
     }
 
-    fn defaults(&self) -> toml::Table {
-        options::defaults::<XdpOptions>()
-    }
-
-    fn check_written(&self, table: Spanned<DeTable<'_>>) -> Result<(), Error> {
-        options::check::<XdpOptions>(table)
-    }
-
-    fn normalise(&self, config: &mut EngineConfig) -> anyhow::Result<()> {
-        options::normalise::<XdpOptions>(config)
+    fn written(&self) -> Option<&'static dyn WrittenOptions> {
+        Some(&WrittenAs::<XdpOptions>::HERE)
     }
 
     fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
@@ -259,6 +249,6 @@ pub(super) fn without_it(engine: &str) -> String {
     format!(
         "this turboflow was built without engine `{engine}` (Linux; cargo build --features kernel, with clang, \
          libelf-dev and zlib1g-dev); {} works",
-        Key::Engine.with(EngineConfig::SOFTWARE)
+        Key::Engine.with(turboflow_run::EngineConfig::SOFTWARE)
     )
 }

@@ -110,7 +110,9 @@ fn defaults() -> toml::Table {
     table.insert("output".to_owned(), output.into());
     if let Some(toml::Value::Table(options)) = table.get_mut("engine") {
         for engine in engines::all() {
-            options.insert(engine.abilities().name.to_owned(), engine.defaults().into());
+            let written = engine.written().map(|written| written.defaults());
+            let name = engine.abilities().name.to_owned();
+            options.insert(name, written.unwrap_or_default().into());
         }
     }
     table

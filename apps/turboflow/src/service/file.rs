@@ -214,7 +214,9 @@ fn understood(
             {
                 // The run keeps the options of an engine as text. Here their lines are still known.
                 let table = Spanned::new(options.span(), table.clone());
-                engine.check_written(table).map_err(|error| wrong(&error))?;
+                if let Some(written) = engine.written() {
+                    written.check(table).map_err(|error| wrong(&error))?;
+                }
             }
         }
     }
@@ -231,8 +233,8 @@ fn understood(
             format!("engine `{name}` is for `turboflow record`: a service meters live traffic");
         return Err(in_words(anyhow::Error::msg(what)));
     }
-    for engine in engines::all() {
-        engine.normalise(&mut run.engine).map_err(in_words)?;
+    for written in engines::all().filter_map(|engine| engine.written()) {
+        written.normalise(&mut run.engine).map_err(in_words)?;
     }
     Ok(run)
 }

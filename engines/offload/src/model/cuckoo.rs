@@ -147,7 +147,7 @@ mod tests {
         (f64::from(accesses) / 1_000.0, refused)
     }
 
-    /// The curve of `reference/offload.md`, section 6: 2 ways of 4 slots take 1 to 2 accesses at
+    /// As the evaluation's simulation of such tables: 2 ways of 4 slots take 1 to 2 accesses at
     /// half load, some 20 at 90 %, and hundreds at 97 %, where rows are refused.
     #[test]
     fn a_row_takes_more_accesses_the_fuller_the_table_is() {
