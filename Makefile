@@ -24,6 +24,9 @@ DPDK_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell pkg-config --exists libdpdk &&
 # nDPI names applications. Versions before 4.2 are not read. CI may not leave it out, either.
 DPI_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell pkg-config --exists 'libndpi >= 4.2' && echo here)),--features turboflow/dpi)
 
+# The FPGA engine is simulated where Verilator is. CI may not leave it out, either.
+RTL_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell verilator --version 2>/dev/null)),--features turboflow/rtl)
+
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TURBOFLOW := $(TARGET)/release/turboflow
 LAB := $(TARGET)/release/turboflow-lab
@@ -41,7 +44,7 @@ run: build ## Meter a capture and look at it: samples/office.pcap, or CAPTURE=FI
 	$(TURBOFLOW) record -r $(CAPTURE) $(ARGS)
 
 test: set-up test-tools ## All tests: units, properties, goldens, real captures, doc tests, house rules
-	scripts/run-tests.sh --workspace $(FEATURES) $(LAB_FEATURES) $(DPDK_FEATURES) $(DPI_FEATURES)
+	scripts/run-tests.sh --workspace $(FEATURES) $(LAB_FEATURES) $(DPDK_FEATURES) $(DPI_FEATURES) $(RTL_FEATURES)
 
 build: set-up ## The turboflow program, optimised: target/release/turboflow, with turboflow-swx where libdpdk-dev is
 	@test -e $(TURBOFLOW) || echo "make: building the program, 2 to 3 minutes on two processors the first time" >&2
@@ -81,13 +84,22 @@ sample: ## Record samples/ anew (root; Linux network namespaces); docs/samples.m
 	scripts/record-sample.sh
 	python3 scripts/make_cases.py
 
+.PHONY: rtl-synth rtl-fmax
+# What a stage of the FPGA engine takes in an UltraScale+, counted by Yosys (from PyPI; minutes).
+rtl-synth:
+	scripts/rtl-synth.sh xcup
+
+# How fast the FPGA engine is in an ECP5, placed and routed (from PyPI; many minutes).
+rtl-fmax:
+	scripts/rtl-synth.sh ecp5
+
 # The P4 programs anew, by the compilers in PATH or in P4C_BIN=FOLDER; ARGS="pna/default.spec" for some.
 p4:
 	scripts/p4_compile.py $(ARGS)
 
 lint: set-up ## Formatting, clippy, scripts
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets $(FEATURES) $(LAB_FEATURES) $(DPDK_FEATURES) $(DPI_FEATURES) -- -D warnings
+	cargo clippy --workspace --all-targets $(FEATURES) $(LAB_FEATURES) $(DPDK_FEATURES) $(DPI_FEATURES) $(RTL_FEATURES) -- -D warnings
 	scripts/check-scripts.sh
 
 compare: ## Two builds over every capture, byte for byte: BEFORE=path AFTER=path, ARGS="--quick" within 2 minutes

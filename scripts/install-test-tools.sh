@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the other programs that tests and benchmarks compare TurboFlow with (Debian, Ubuntu).
 # Building and running TurboFlow does not need them, and a test without its program reports that.
-# clang, libelf and zlib build the XDP engine, DPDK the software pipeline of the P4 engine, and nDPI
-# the inspection of applications; these are left out of tests without them.
+# clang, libelf and zlib build the XDP engine, DPDK the software pipeline of the P4 engine, Verilator
+# the FPGA engine, and nDPI the inspection of applications; these are left out of tests without them.
 #
 #   scripts/install-test-tools.sh [tests|bench|samples|kernels|all]...        default: tests
 set -euo pipefail
 
 tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool libfaketime nfdump pmacct openssl strace systemd
-    clang libelf-dev zlib1g-dev libdpdk-dev libndpi-dev libndpi-bin pkg-config)
+    clang libelf-dev zlib1g-dev libdpdk-dev libndpi-dev libndpi-bin pkg-config verilator g++)
 bench=(nfdump softflowd argus-server argus-client redis-server hyperfine)
 samples=(tshark tcpdump iproute2 ethtool nginx-light openssl curl dnsmasq-base bind9-dnsutils openssh-server
     openssh-client iperf3 iputils-ping traceroute chrony)

@@ -40,6 +40,7 @@ const SOFTWARE: &str = "turboflow-engine-software";
 const XDP: &str = "turboflow-engine-xdp";
 const OFFLOAD: &str = "turboflow-engine-offload";
 const P4: &str = "turboflow-engine-p4";
+const RTL: &str = "turboflow-engine-rtl";
 const SWX: &str = "turboflow-swx";
 const AGGREGATE: &str = "turboflow-aggregate";
 const FORMATS: &str = "turboflow-formats";
@@ -142,7 +143,7 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 11] = [
     (WORKLOAD, &[]),
     (MERGE, &[]),
     (TESTING, &[]),
-    (SOFTWARE, &[XDP, OFFLOAD, ENGINE, P4, SWX]),
+    (SOFTWARE, &[XDP, OFFLOAD, ENGINE, P4, SWX, RTL]),
     (CAPTURE, &[XDP, OFFLOAD, P4, SWX, INSPECT, BRIDGE]),
     (P4, &[SWX]),
     (RECORD, &[SWX]),

@@ -8,16 +8,18 @@ mod options;
 mod p4;
 mod records;
 mod refuse;
+mod rtl;
 mod software;
 mod xdp;
 
 use std::any::Any;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::bail;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use turboflow_engine::{Abilities, OwnCount, RemoteEngine};
+use turboflow_engine::{Abilities, OwnCount, PlainEngines, RemoteEngine};
 use turboflow_merge::Layout;
 use turboflow_record::{Input, InputSet};
 use turboflow_run::{Count, EngineConfig, PipelineConfig, RunConfig};
@@ -27,11 +29,12 @@ pub(crate) use options::{EngineOption, WrittenOptions};
 pub(crate) use refuse::{refuse_demands, refuse_source};
 
 /// Every engine. The first is the default.
-static ENGINES: [&dyn EngineKind; 5] = [
+static ENGINES: [&dyn EngineKind; 6] = [
     &software::Software,
     &xdp::Xdp,
     &offload::Offload,
     &p4::P4,
+    &rtl::Rtl,
     &records::Records,
 ];
 
@@ -54,6 +57,9 @@ pub(crate) struct EngineArgs {
     p4: p4::P4Options,
 
     #[command(flatten)]
+    rtl: rtl::RtlOptions,
+
+    #[command(flatten)]
     records: records::RecordsOptions,
 }
 
@@ -71,6 +77,7 @@ impl EngineArgs {
         options::put(&self.xdp, &mut config)?;
         options::put(&self.offload, &mut config)?;
         options::put(&self.p4, &mut config)?;
+        options::put(&self.rtl, &mut config)?;
         options::put(&self.records, &mut config)?;
         Ok(config)
     }
@@ -129,13 +136,39 @@ pub(crate) trait EngineKind: Sync {
         None
     }
 
-    /// The remote engine of a run; `None` for the engine in this process.
+    /// The remote engine of a run; `None` for engines in this process.
     ///
     /// # Errors
     /// The options are invalid.
     fn of(&self, _run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
         Ok(None)
     }
+
+    /// The engine in this process of a run; `None` for remote engines and the software engine.
+    ///
+    /// # Errors
+    /// The options are invalid.
+    fn packet_engine(&self, _run: &RunConfig) -> anyhow::Result<Option<Box<dyn PacketSetup>>> {
+        Ok(None)
+    }
+}
+
+/// An engine in this process with parsed options.
+pub(crate) trait PacketSetup: Send + Sync {
+    /// Options of other sections that this engine does not support, as the user wrote them.
+    fn unknown_options(&self, run: &RunConfig) -> Vec<String>;
+
+    /// Whether the engine supports records of this layout.
+    ///
+    /// # Errors
+    /// What does not fit.
+    fn has_room(&self, layout: &Layout) -> anyhow::Result<()>;
+
+    /// The engines.
+    ///
+    /// # Errors
+    /// The options are invalid, or the program was built without this engine.
+    fn engines(&self) -> anyhow::Result<Arc<dyn PlainEngines>>;
 }
 
 /// A remote engine with parsed options, not yet opened.
@@ -216,6 +249,8 @@ pub(crate) struct Engine {
     pub(crate) abilities: Abilities,
     /// `None`: packets become microflow records in this process.
     pub(crate) remote: Option<Box<dyn RemoteSetup>>,
+    /// The engine in this process; `None`: a remote engine, or the software engine.
+    pub(crate) packet: Option<Box<dyn PacketSetup>>,
 }
 
 impl Engine {
@@ -250,7 +285,29 @@ impl Engine {
         Ok(Self {
             abilities,
             remote: kind.of(run)?,
+            packet: kind.packet_engine(run)?,
         })
+    }
+
+    /// Whether the engine supports records of this layout.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub(crate) fn has_room(&self, layout: &Layout) -> anyhow::Result<()> {
+        match (&self.remote, &self.packet) {
+            (Some(remote), _) => remote.has_room(layout),
+            (None, Some(packet)) => packet.has_room(layout),
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Options of other sections that the engine does not support, as the user wrote them.
+    fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
+        match (&self.remote, &self.packet) {
+            (Some(remote), _) => remote.unknown_options(run),
+            (None, Some(packet)) => packet.unknown_options(run),
+            (None, None) => Vec::new(),
+        }
     }
 
     /// The capture file for frames that the engine cannot parse, if requested.

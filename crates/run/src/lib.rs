@@ -14,6 +14,7 @@
 mod batch;
 mod clock;
 mod config;
+mod engines;
 mod feed;
 mod front;
 mod inspecting;

@@ -2,11 +2,11 @@
 //! Merges the microflow records of remote engines: batches in, flow records out, in memory.
 
 use turboflow_engine::{EngineCounters, MicroflowBatch};
-use turboflow_engine_software::SoftwareEngines;
 use turboflow_merge::Layout;
 
 use crate::batch::{ShardBatch, TakeBatch};
 use crate::clock::Tick;
+use crate::engines::Engines;
 use crate::feed::{Feed, FinishShards, Shards};
 use crate::meter::{Counts, start_threads};
 use crate::shard::{DeliverRecords, OwnShard, Shard, ShardReport};
@@ -86,7 +86,7 @@ where
     let (feed, layout) = (Feed::<N>::new(config), layout.clone());
     // These shards have no packet engine. Their type is that of the meter's, so that they are
     // compiled only once.
-    let none = None::<SoftwareEngines>;
+    let none = None::<Engines>;
     let inspection = config.inspection.as_ref();
     let naming = inspection.and_then(InspectionConfig::naming_elsewhere);
     if !config.has_shard_threads() {

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use turboflow_engine::{EngineCounters, PacketEngines};
-use turboflow_engine_software::SoftwareEngines;
 use turboflow_merge::Layout;
 use turboflow_packet::Frame;
 use turboflow_record::{InputValues, Packet};
 
+use crate::engines::Engines;
 use crate::feed::{FinishShards, Shards};
 use crate::front::{Front, FrontReport};
 use crate::inspecting::{Inspecting, Naming};
@@ -170,9 +170,6 @@ impl Meter {
     }
 }
 
-/// The engines that meter packets in this process.
-type Engines = SoftwareEngines;
-
 fn start<const N: usize>(
     config: &PipelineConfig,
     layout: &Layout,
@@ -184,9 +181,7 @@ fn start<const N: usize>(
     };
     let naming = inspecting.as_ref().map(Inspecting::naming);
     let front = Front::<N>::new(config, layout, inspecting);
-    let engines = Engines {
-        sizing: config.sizing,
-    };
+    let engines = Engines::of(config);
     if !config.has_shard_threads() {
         let shards = OwnShard(Shard::new(
             config,

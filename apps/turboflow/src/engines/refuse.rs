@@ -30,6 +30,18 @@ pub(crate) fn refuse_source(run: &RunConfig, kind: &dyn EngineKind) -> anyhow::R
             listed(able.iter().map(String::as_str))
         );
     }
+    let reads_files_alone =
+        kind.reads_files() && !kind.meters_interfaces() && !kind.has_cpu_ports();
+    if reads_files_alone && (has_interfaces || !has_files) {
+        bail!(
+            "engine `{name}` meters captures: add {}{}",
+            Key::Files.with("FILE"),
+            match has_interfaces {
+                true => format!(" and leave out {}", Key::Interfaces),
+                false => String::new(),
+            }
+        );
+    }
     match (is_default, kind.meters_interfaces()) {
         (true, _) if !has_files && !run.is_live() => bail!(
             "there is nothing to meter: add {} or {interface}; {} is standard input{}",
@@ -77,9 +89,7 @@ pub(crate) fn refuse_demands(
     let demands = demands(run, config, layout);
     let lacking = engine.abilities.lacks(&demands);
     let mut words: Vec<String> = lacking.iter().map(words_for).collect();
-    if let Some(remote) = &engine.remote {
-        words.extend(remote.unknown_options(run));
-    }
+    words.extend(engine.unknown_options(run));
     if words.is_empty() {
         return Ok(());
     }

@@ -47,6 +47,8 @@ impl Settings {
         config.inspection = applications::inspection(run, &config)?;
         let layout = config.compile().map_err(config_error::for_user)?;
         refuse_demands(run, &engine, &config, &layout)?;
+        let packet_engines = engine.packet.as_ref().map(|packet| packet.engines());
+        config.packet_engines = packet_engines.transpose()?;
         Ok(Self {
             config,
             layout,
@@ -88,11 +90,9 @@ fn read_or_default(run: &RunConfig) -> anyhow::Result<Definition> {
             .map(|other| other.abilities().name)
             .collect(),
     };
-    let has_room = |layout: &Layout| match &engine.remote {
-        Some(remote) => remote.has_room(layout),
-        None => Ok(()),
-    };
-    read_definition(path, run.flow.biflow, &seen, has_room)
+    read_definition(path, run.flow.biflow, &seen, |layout| {
+        engine.has_room(layout)
+    })
 }
 
 /// The inputs that are available, and their origin.

@@ -29,6 +29,7 @@ mod record;
 mod records;
 mod replay;
 mod reported;
+mod rtl;
 #[cfg(target_os = "linux")]
 mod screen;
 mod service;

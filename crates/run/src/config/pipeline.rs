@@ -2,11 +2,12 @@
 //! The configuration of the meter, and its memory.
 
 use std::fmt;
+use std::sync::Arc;
 use std::thread;
 
 use turboflow_aggregate::{FlowCache, Timeouts};
-use turboflow_engine::PacketEngines;
-use turboflow_engine_software::{Sizing, SoftwareEngines};
+use turboflow_engine::{PacketEngines, PlainEngines};
+use turboflow_engine_software::Sizing;
 use turboflow_inspect::InspectError;
 use turboflow_merge::{Initiator, KeyWidths, Layout, WORDS_WIDE};
 use turboflow_packet::{ReassemblyConfig, TunnelSet};
@@ -14,6 +15,7 @@ use turboflow_record::{Definition, KeyField, WORDS_V4, WORDS_V6};
 
 use super::RunConfig;
 use crate::InspectionConfig;
+use crate::engines::Engines;
 
 /// Everything that determines the flow records of a capture, and how they are computed.
 #[derive(Clone, Debug)]
@@ -26,8 +28,11 @@ pub struct PipelineConfig {
     pub timeouts: Timeouts,
     /// Maximum time of a packet in the engine, in nanoseconds of the clock. Default 1 s.
     pub max_age_ns: u64,
-    /// The microflow table.
+    /// The microflow table of the software engine.
     pub sizing: Sizing,
+    /// The engines that meter packets in this process. `None`: the software engine. Others meter
+    /// records of the default definition, or of a part of it.
+    pub packet_engines: Option<Arc<dyn PlainEngines>>,
     /// Maximum number of open flows, over all threads.
     pub max_flows: usize,
     /// Metering threads (shards) per reader. With more than one, reading and parsing take another
@@ -65,6 +70,7 @@ impl Default for PipelineConfig {
             timeouts: Timeouts::default(),
             max_age_ns: 1_000_000_000,
             sizing: Sizing::Adaptive,
+            packet_engines: None,
             max_flows: 10_000_000,
             threads: 1,
             meters_apart: false,
@@ -325,9 +331,7 @@ impl PipelineConfig {
 
     fn sizes_of<const N: usize>(&self, layout: &Layout) -> RunSizes {
         let (shards, flows) = (self.shards(), self.flows_a_shard());
-        let engines = SoftwareEngines {
-            sizing: self.sizing,
-        };
+        let engines = Engines::of(self);
         let (engine, cache) = match layout.key_widths() {
             KeyWidths::ByFamily => (
                 engines.size_bytes::<WORDS_V4, N>(shards)

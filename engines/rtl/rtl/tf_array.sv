@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The line of stages behind the hash (SAPTM, section 3.1, Figure 3): packets in, one in every
+// clock; records out, each in the place of the packet that displaced it.
+//
+// A stage knows its neighbours alone. The hash of a key says its stage, its two buckets there and
+// its tag, so no global table is asked. Deviation: SAPTM asks a tracking table and workload
+// registers in front of stage 1 (SAPTM, section 3.3).
+// Latency 2 + HashLatency + StageLatency * NumStages clocks. Out: no handshake, at most one record
+// in a clock.
+module tf_array
+  import tf_pkg::*;
+  import tf_record_pkg::*;
+#(
+  parameter int unsigned KeyBits    = 104,  // 104: IPv4 5-tuple; 296: IPv6 5-tuple
+  parameter int unsigned NumStages  = 4,    // a power of two
+  parameter int unsigned BucketBits = 6,    // a stage has 2**BucketBits buckets a subtable
+  parameter int unsigned TagBits    = 10,
+  parameter int unsigned Slots      = 8,    // of a bucket; 1 with one subtable: TurboFlow's table
+  parameter int unsigned Subtables  = 2,
+  parameter bit          TagsApart = 1'b0, // tags of a lane in a memory of their own
+  localparam int unsigned AddrBits  = (Subtables - 1) + BucketBits + $clog2(Slots)
+) (
+  input  logic                     clk_i,
+  input  logic                     rst_ni,
+  // Configuration, still while anything comes.
+  input  logic [SeedBits-1:0]      seed_i,
+  input  logic [MaxStageBits-1:0]  stage_mask_i,   // of a table smaller than it was built for
+  input  logic [BucketBits-1:0]    bucket_mask_i,
+  input  logic                     ends_cut_i,     // no packet joins a record that holds FIN or RST
+  input  logic [15:0]              sweep_every_i,
+  input  logic [23:0]              age_period_i,
+  // In.
+  output logic                     ready_o,
+  input  input_e                   kind_i,
+  input  logic [63:0]              time_i,
+  input  logic [31:0]              length_i,
+  input  logic [11:0]              tcp_flags_i,
+  input  logic [7:0]               ttl_i,
+  input  logic [7:0]               tos_i,
+  input  logic [KeyBits-1:0]       key_i,
+  // Out.
+  output kind_e                    kind_o,
+  output why_e                     why_o,
+  output logic [KeyBits-1:0]       key_o,
+  output body_t                    body_o,
+  output logic                     clean_o,
+  output logic [NumStages-1:0][AddrBits:0] resident_o
+);
+  localparam int unsigned SelectBits = $clog2(NumStages);
+  localparam int unsigned HashBits   = SelectBits + Subtables*BucketBits + TagBits;
+
+  // Head: places, and the hash of their keys ------------------------------------------------------
+  kind_e              head_kind, hashed_kind;
+  kind_e              kind_q [HashLatency];
+  logic               head_epoch, hashed_epoch;
+  logic [AgeBits-1:0] head_age, hashed_age;
+  logic [KeyBits-1:0] head_key, hashed_key;
+  packet_t            head_packet;
+  alone_t             head_alone, hashed_alone;
+  packet_t            hashed_packet;
+  logic [HashBits-1:0] hash;
+  logic [KeyBits+HashBits-2:0] seed_q;
+  logic               all_clean_q, any_busy_q;
+  arrival_t           arrival;
+  logic [NumStages-1:0] clean, busy;
+
+  assign arrival = '{length: length_i, tcp_flags: tcp_flags_i, ttl: ttl_i, tos: tos_i};
+  tf_sequencer #(
+    .KeyBits(KeyBits), .BucketBits(BucketBits), .Settle(HashLatency + StageLatency*NumStages + 8)
+  ) u_sequencer (
+    .clk_i, .rst_ni, .bucket_mask_i, .sweep_every_i, .age_period_i,
+    .ready_o, .kind_i, .time_i,
+    .arrival_i(arrival), .key_i,
+    .kind_o(head_kind), .epoch_o(head_epoch), .age_o(head_age), .key_o(head_key),
+    .packet_o(head_packet), .alone_o(head_alone), .clean_i(all_clean_q), .busy_i(any_busy_q)
+  );
+  tf_hash_toeplitz #(.KeyBits(KeyBits), .HashBits(HashBits)) u_hash (
+    .clk_i, .seed_i(seed_q), .key_i(head_key), .hash_o(hash)
+  );
+  tf_delay #(
+    .Bits(1 + AgeBits + KeyBits + $bits(packet_t) + $bits(alone_t)), .Clocks(HashLatency)
+  ) u_hashing (
+    .clk_i, .d_i({head_epoch, head_age, head_key, head_packet, head_alone}),
+    .q_o({hashed_epoch, hashed_age, hashed_key, hashed_packet, hashed_alone})
+  );
+  always_ff @(posedge clk_i) begin
+    seed_q      <= seed_i[KeyBits+HashBits-2:0];
+    all_clean_q <= &clean;
+    any_busy_q  <= |busy;
+    kind_q[0]   <= head_kind;
+    for (int i = 1; i < HashLatency; i++) kind_q[i] <= kind_q[i-1];
+    if (!rst_ni) begin
+      any_busy_q <= 1'b1;
+      for (int i = 0; i < HashLatency; i++) kind_q[i] <= KindIdle;
+    end
+  end
+  assign hashed_kind = kind_q[HashLatency-1];
+
+  // Where the key lives.
+  place_t place;
+  always_comb begin
+    place       = '0;
+    place.stage = MaxStageBits'(hash >> (Subtables*BucketBits + TagBits)) & stage_mask_i;
+    for (int s = 0; s < Subtables; s++) begin
+      place.bucket[s] = MaxBucketBits'(hash[s*BucketBits +: BucketBits])
+                        & MaxBucketBits'(bucket_mask_i);
+    end
+    place.tag   = MaxTagBits'(hash[Subtables*BucketBits +: TagBits]);
+    place.epoch = hashed_epoch;
+    place.age   = hashed_age;
+  end
+
+  // The line -------------------------------------------------------------------------------------
+  kind_e              line_kind [NumStages+1];
+  why_e               line_why  [NumStages+1];
+  logic [KeyBits-1:0] line_key  [NumStages+1];
+  body_t              line_body [NumStages+1];
+
+  assign line_kind[0] = hashed_kind;
+  assign line_why[0]  = WhyCut;
+  assign line_key[0]  = hashed_key;
+  assign line_body[0] = (hashed_kind == KindAlone) ? body_of_alone(hashed_alone)
+                                                   : body_of_packet(place, hashed_packet);
+  for (genvar i = 0; i < NumStages; i++) begin : g_stage
+    tf_stage #(
+      .Id(i), .KeyBits(KeyBits), .BucketBits(BucketBits), .TagBits(TagBits), .Slots(Slots),
+      .Subtables(Subtables), .TagsApart(TagsApart)
+    ) u_stage (
+      .clk_i, .rst_ni, .bucket_mask_i, .ends_cut_i,
+      .kind_i(line_kind[i]), .why_i(line_why[i]), .key_i(line_key[i]), .body_i(line_body[i]),
+      .kind_o(line_kind[i+1]), .why_o(line_why[i+1]), .key_o(line_key[i+1]),
+      .body_o(line_body[i+1]), .resident_o(resident_o[i]), .clean_o(clean[i]), .busy_o(busy[i])
+    );
+  end
+  assign kind_o  = line_kind[NumStages];
+  assign why_o   = line_why[NumStages];
+  assign key_o   = line_key[NumStages];
+  assign body_o  = line_body[NumStages];
+  assign clean_o = all_clean_q;
+
+`ifdef VERILATOR
+  initial begin
+    assert (NumStages == 2**SelectBits && SelectBits <= MaxStageBits);
+    assert (BucketBits >= 2 && BucketBits <= MaxBucketBits);
+    assert (TagBits >= $clog2(Slots) + 2 && TagBits <= MaxTagBits);
+    assert (Slots inside {1, 2, 4, 8} && Subtables inside {1, 2});
+    assert (KeyBits + HashBits - 1 <= SeedBits);
+  end
+  NoPacketLeavesUnmetered: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    kind_o != KindPacket);
+`endif
+endmodule

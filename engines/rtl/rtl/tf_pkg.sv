@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokens of the line, and widths of the machine that do not follow from the record definition.
+package tf_pkg;
+  parameter int unsigned MaxStageBits  = 6;   // a line has at most 64 stages
+  parameter int unsigned MaxBucketBits = 12;  // a subtable has at most 4,096 buckets in a stage
+  parameter int unsigned MaxTagBits    = 16;
+  parameter int unsigned AgeBits       = 2;   // coarse time of the last use of a slot
+  parameter int unsigned SeedBits      = 512; // of the hash, as many as the largest key takes
+  parameter int unsigned StageLatency  = 13;  // clocks that any token spends in a stage
+  parameter int unsigned HashLatency   = 4;
+  // Places behind a token that empties slots or begins a cell in which no packet may come. Ops up
+  // to this distance apart forward what they decided, and expect of each other that slots are
+  // taken and never freed.
+  parameter int unsigned SpecialGap    = 3;
+
+  // What a place of the line carries. A stage that consumes a token leaves its place to the record
+  // that the token displaced.
+  typedef enum logic [2:0] {
+    KindIdle   = 3'd0,
+    KindPacket = 3'd1,
+    KindRecord = 3'd2,  // an evicted record on its way out
+    KindSweep  = 3'd3,  // an empty place that a stage may fill with a record of an ended cell
+    KindEpoch  = 3'd4,  // a cell begins
+    KindFlush  = 3'd5,  // evict the record of this key
+    KindAlone  = 3'd6   // a packet that no record has room for, on its way out
+  } kind_e;
+
+  // Why a record left, in the ledger's words.
+  typedef enum logic [1:0] {
+    WhyCollision = 2'd0,
+    WhyAge       = 2'd1,
+    WhyCut       = 2'd2
+  } why_e;
+
+  // What comes in.
+  typedef enum logic [1:0] {
+    InputNone   = 2'd0,
+    InputPacket = 2'd1,
+    InputCell   = 2'd2  // a cell begins; everything of the cell before it leaves
+  } input_e;
+
+  // Where a key lives, and when it came.
+  typedef struct packed {
+    logic [MaxStageBits-1:0]       stage;
+    logic [1:0][MaxBucketBits-1:0] bucket;
+    logic [MaxTagBits-1:0]         tag;
+    logic                          epoch;
+    logic [AgeBits-1:0]            age;
+  } place_t;
+endpackage

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A memory with one write port with lane enables and one read port, on one clock.
+//
+// Read data comes one clock after the address. A lane that is written in the clock in which it is
+// read gives anything: users forward what they wrote. Lanes of that row that are not written read
+// as they are. Two ways to have that (docs/fpga.md says which family promises what):
+// - The lanes are one memory that reads before it writes, also over two ports. Without
+//   no_rw_check, synthesis has to choose that mode or to build it.
+// - Apart: each lane is a memory of its own. Nothing is asked of a row that is written.
+// This module and tf_delay are the only ones that depend on the family.
+module tf_ram #(
+  parameter int unsigned Lanes    = 1,
+  parameter int unsigned LaneBits = 8,
+  parameter int unsigned AddrBits = 6,
+  parameter bit          Apart    = 1'b0
+) (
+  input  logic                           clk_i,
+  input  logic [Lanes-1:0]               write_i,
+  input  logic [AddrBits-1:0]            write_addr_i,
+  input  logic [Lanes-1:0][LaneBits-1:0] write_data_i,
+  input  logic [AddrBits-1:0]            read_addr_i,
+  output logic [Lanes-1:0][LaneBits-1:0] read_data_o
+);
+  localparam int unsigned Bits = Lanes * LaneBits;
+
+`ifdef VERILATOR
+  // A lane that is written while it is read gives the complement of what it held, so that tests see
+  // a missing forward.
+  logic [Bits-1:0] mem [2**AddrBits];
+  logic [Bits-1:0] mask, flip;
+  always_comb begin
+    for (int l = 0; l < Lanes; l++) mask[l*LaneBits +: LaneBits] = {LaneBits{write_i[l]}};
+    flip = (write_addr_i == read_addr_i) ? mask : '0;
+  end
+  always_ff @(posedge clk_i) begin
+    if (write_i != '0) begin
+      mem[write_addr_i] <= (mem[write_addr_i] & ~mask) | (write_data_i & mask);
+    end
+    read_data_o <= mem[read_addr_i] ^ flip;
+  end
+`else
+  if (Apart || Lanes == 1) begin : g_apart
+    for (genvar l = 0; l < Lanes; l++) begin : g_lane
+      (* ram_style = "block", no_rw_check *) logic [LaneBits-1:0] mem [2**AddrBits];
+      always_ff @(posedge clk_i) if (write_i[l]) mem[write_addr_i] <= write_data_i[l];
+      always_ff @(posedge clk_i) read_data_o[l] <= mem[read_addr_i];
+    end
+  end else begin : g_rows
+    (* ram_style = "block" *) logic [Bits-1:0] mem [2**AddrBits];
+    always_ff @(posedge clk_i) begin
+      for (int l = 0; l < Lanes; l++) begin
+        if (write_i[l]) mem[write_addr_i][l*LaneBits +: LaneBits] <= write_data_i[l];
+      end
+    end
+    always_ff @(posedge clk_i) read_data_o <= mem[read_addr_i];
+  end
+`endif
+endmodule

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// The head of the line: deals out its places to packets, cells and sweeps.
+//
+// Cell clock: a packet's time becomes an offset from the start of its cell. A packet from before
+// its cell, or too long for a record's fields, travels alone: a token that evicts the record of its
+// key, and then itself, so that the records of a flow stay in order.
+// Sweep control: after a cell began, sweeps empty the stages of the records of the cell before, in
+// places without a packet, and in one of sweep_every_i + 1 + SpecialGap places. The next cell waits
+// until they are through, and then every place is a sweep.
+// Behind a token that frees slots or begins a cell, SpecialGap places stay without a packet.
+//
+// Latency 2 clocks. Handshake: ready_o may fall while valid_i is up; valid_i does not wait for it.
+module tf_sequencer
+  import tf_pkg::*;
+  import tf_record_pkg::*;
+#(
+  parameter int unsigned KeyBits    = 104,
+  parameter int unsigned BucketBits = 6,
+  parameter int unsigned Settle     = 100  // clocks until all stages know of a new cell
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+  // Configuration, still while anything comes.
+  input  logic [BucketBits-1:0] bucket_mask_i,
+  input  logic [15:0]           sweep_every_i,  // packets between two sweeps in background; 0: none
+  input  logic [23:0]           age_period_i,   // packets of a period of activity, less one
+  // In: a packet, or a cell that begins at time_i.
+  output logic                  ready_o,
+  input  input_e                kind_i,
+  input  logic [63:0]           time_i,         // ns since 1970
+  input  arrival_t              arrival_i,
+  input  logic [KeyBits-1:0]    key_i,
+  // Out, in every clock.
+  output kind_e                 kind_o,
+  output logic                  epoch_o,
+  output logic [AgeBits-1:0]    age_o,
+  output logic [KeyBits-1:0]    key_o,
+  output packet_t               packet_o,       // of KindPacket
+  output alone_t                alone_o,        // of KindAlone
+  // From the line.
+  input  logic                  clean_i,        // no stage holds a record of an ended cell
+  input  logic                  busy_i          // stages are being cleared
+);
+  localparam int unsigned SettleBits = $clog2(Settle + 1);
+
+  // A packet in hand, with its offset in the cell -------------------------------------------------
+  input_e             kind_q;
+  logic [KeyBits-1:0] key_q;
+  logic [63:0]        time_q, start_q, offset_d;
+  arrival_t           arrival_q;
+  logic               early, alone_d, alone_q;
+  packet_t            packet_d, packet_q;
+  logic               taken, stands;
+
+  assign ready_o = ~busy_i & (kind_q == InputNone || taken);
+  always_comb begin
+    {early, offset_d} = {1'b0, time_i} - {1'b0, start_q};
+    alone_d  = early || !fits(offset_d, arrival_i);
+    packet_d = packet_of(offset_d[TimeBits-1:0], arrival_i);
+  end
+  always_ff @(posedge clk_i) begin
+    if (ready_o) begin
+      kind_q    <= kind_i;
+      key_q     <= key_i;
+      time_q    <= time_i;
+      arrival_q <= arrival_i;
+      alone_q   <= alone_d;
+      packet_q  <= packet_d;
+      if (kind_i == InputCell) start_q <= time_i;
+    end
+    if (!rst_ni) begin
+      kind_q  <= InputNone;
+      start_q <= '0;
+    end
+  end
+
+  // Places ---------------------------------------------------------------------------------------
+  logic [1:0]            gap_d, gap_q;          // places that stay without a packet
+  logic                  flushed_d, flushed_q;  // the packet in hand follows its flush
+  logic                  swept_d, swept_q;      // the last special token was a sweep
+  logic                  sweeping_d, sweeping_q;
+  logic [SettleBits-1:0] settle_d, settle_q;
+  logic [15:0]           since_d, since_q;      // packets since the last sweep
+  logic                  epoch_d, epoch_q;
+  logic                  dense, may_sweep, sweep_due;
+  kind_e                 place;
+
+  // Two sweeps in a row visit different buckets, if there are so many.
+  assign dense     = &bucket_mask_i[1:0];
+  assign may_sweep = sweeping_q & (gap_q == '0 || (dense & swept_q));
+  assign sweep_due = sweep_every_i != '0 && since_q >= sweep_every_i;
+  assign stands    = kind_q != InputNone;
+
+  always_comb begin
+    place      = KindIdle;
+    taken      = 1'b0;
+    gap_d      = (gap_q == '0) ? '0 : gap_q - 2'd1;
+    flushed_d  = flushed_q;
+    swept_d    = swept_q;
+    epoch_d    = epoch_q;
+    since_d    = since_q;
+    settle_d   = (settle_q == '0) ? '0 : settle_q - 1'b1;
+    sweeping_d = sweeping_q & ~(settle_q == '0 & clean_i);
+    if (flushed_q) begin
+      place     = KindAlone;
+      taken     = 1'b1;
+      flushed_d = 1'b0;
+    end else if (may_sweep && (sweep_due || kind_q != InputPacket)) begin
+      place   = KindSweep;
+      gap_d   = 2'(SpecialGap);
+      swept_d = 1'b1;
+      since_d = '0;
+    end else if (stands && gap_q == '0) begin
+      unique case (kind_q)
+        InputPacket: begin
+          if (alone_q) begin
+            place     = KindFlush;
+            flushed_d = 1'b1;
+            gap_d     = 2'(SpecialGap);
+            swept_d   = 1'b0;
+          end else begin
+            place   = KindPacket;
+            taken   = 1'b1;
+            since_d = (&since_q) ? since_q : since_q + 16'd1;
+          end
+        end
+        InputCell: begin
+          if (!sweeping_q) begin
+            place      = KindEpoch;
+            taken      = 1'b1;
+            epoch_d    = ~epoch_q;
+            sweeping_d = 1'b1;
+            settle_d   = SettleBits'(Settle);
+            gap_d      = 2'(SpecialGap);
+            swept_d    = 1'b0;
+          end
+        end
+        default: ;
+      endcase
+    end
+  end
+
+  // Periods of activity are counted in packets, so that records do not depend on idle places.
+  logic [23:0]        left_q;
+  logic [AgeBits-1:0] age_q;
+
+  always_ff @(posedge clk_i) begin
+    gap_q      <= gap_d;
+    flushed_q  <= flushed_d;
+    swept_q    <= swept_d;
+    sweeping_q <= sweeping_d;
+    settle_q   <= settle_d;
+    since_q    <= since_d;
+    epoch_q    <= epoch_d;
+    if (place == KindPacket) begin
+      left_q <= (left_q == '0) ? age_period_i : left_q - 24'd1;
+      if (left_q == '0) age_q <= age_q + 1'b1;
+    end
+    kind_o   <= place;
+    epoch_o  <= epoch_d;
+    age_o    <= age_q;
+    key_o    <= key_q;
+    packet_o <= packet_q;
+    alone_o  <= alone_of(time_q, arrival_q);
+    if (!rst_ni) begin
+      gap_q      <= '0;
+      flushed_q  <= 1'b0;
+      swept_q    <= 1'b0;
+      sweeping_q <= 1'b0;
+      settle_q   <= '0;
+      since_q    <= '0;
+      epoch_q    <= 1'b0;
+      left_q     <= age_period_i;
+      age_q      <= '0;
+      kind_o     <= KindIdle;
+    end
+  end
+
+`ifdef VERILATOR
+  SpecialTokensKeepTheirDistance: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (place == KindPacket || place == KindFlush || place == KindEpoch) |-> gap_q == '0);
+  OneKeyInEveryClock: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (kind_q == InputPacket && !alone_q && !sweeping_q && gap_q == '0) |-> taken);
+`endif
+endmodule

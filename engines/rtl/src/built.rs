@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines that the build script has translated, for it and for the crate. A line can be used as
+// a smaller one, so a few suffice.
+
+/// Parameters of a translated line: `tf_array` in SystemVerilog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// Its name in the shim.
+    pub name: &'static str,
+    /// Bits of a key: 104 for IPv4, 296 for IPv6.
+    pub key_bits: u32,
+    /// log2 of the stages.
+    pub stage_bits: u32,
+    /// log2 of the buckets of a subtable in a stage.
+    pub bucket_bits: u32,
+    /// Bits of a tag.
+    pub tag_bits: u32,
+    /// log2 of the slots of a bucket.
+    pub slot_bits: u32,
+    /// Subtables: 2, or 1.
+    pub subtables: u32,
+}
+
+/// The line for IPv4.
+pub const V4: Build = Build {
+    name: "v4",
+    key_bits: 104,
+    stage_bits: 2,
+    bucket_bits: 9,
+    tag_bits: 8,
+    slot_bits: 3,
+    subtables: 2,
+};
+
+/// The line for IPv6.
+pub const V6: Build = Build {
+    name: "v6",
+    key_bits: 296,
+    ..V4
+};
+
+/// TurboFlow's direct-mapped table (TurboFlow, section 4): the same stage with one subtable and
+/// buckets of one slot.
+pub const DIRECT: Build = Build {
+    name: "direct",
+    key_bits: 104,
+    stage_bits: 0,
+    bucket_bits: 12,
+    tag_bits: 8,
+    slot_bits: 0,
+    subtables: 1,
+};
+
+/// All of them.
+pub const BUILDS: [Build; 3] = [V4, V6, DIRECT];

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The FPGA engine: SAPTM's line of stages in SystemVerilog (`rtl/`), a model of it, and the same
+//! line simulated behind the wall.
+//!
+//! A [`Line`] takes packets, one in every clock, and gives the records that they displace.
+//! [`Model`] is a line in the plainest code. With the feature `rtl`, `VerilatedLine` is the
+//! SystemVerilog itself, translated by Verilator; [`RtlEngines`] meters packets with it. Both give
+//! the same records in the same order.
+//!
+//! `docs/fpga.md` describes the design.
+
+#[cfg(feature = "rtl")]
+mod body;
+#[allow(
+    unreachable_pub,
+    dead_code,
+    reason = "the build script reads the same file, and translates all lines"
+)]
+mod built;
+mod engine;
+mod fields;
+mod hash;
+mod line;
+mod model;
+mod package;
+mod size;
+#[cfg(feature = "rtl")]
+mod verilated;
+
+#[cfg(feature = "rtl")]
+pub use engine::RtlEngines;
+pub use engine::{ABILITIES, LineEngine, ModelEngines};
+pub use hash::{Place, SEED_WORDS, Toeplitz};
+pub use line::{Arrival, Key, Left, Line, Step, Why, key_bits};
+pub use model::Model;
+pub use package::{PackageError, Unsupported, check_layout, record_package};
+pub use size::{Build, InvalidSize, LineConfig, Size};
+#[cfg(feature = "rtl")]
+pub use verilated::{Stopped, VerilatedLine};

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A line: what goes in, and what comes out.
+
+use turboflow_merge::{Base, Complement, Marks};
+use turboflow_record::{Family, WORDS_V4, WORDS_V6};
+
+/// The bits of a flow key, lowest first: addresses, ports and protocol as in the words of a
+/// [`FiveTuple`](turboflow_record::FiveTuple), without the family. Unused words are zero.
+pub type Key = [u64; WORDS_V6];
+
+/// Bits of the last word of a 5-tuple without the family.
+const TRANSPORT_BITS: u32 = 40;
+
+/// Bits of a key with `K` words.
+#[must_use]
+pub const fn key_bits<const K: usize>() -> u32 {
+    64 * (K as u32 - 1) + TRANSPORT_BITS
+}
+
+/// The key of the line from the words of a record's key.
+pub(crate) fn key_of_words<const K: usize>(words: &[u64; K]) -> Key {
+    let mut key = [0; WORDS_V6];
+    key[..K].copy_from_slice(words);
+    key[K - 1] &= (1 << TRANSPORT_BITS) - 1;
+    key
+}
+
+/// The words of a record's key.
+pub(crate) fn words_of_key<const K: usize>(key: &Key) -> [u64; K] {
+    let family = match K {
+        WORDS_V4 => Family::V4,
+        _ => Family::V6,
+    };
+    let mut words = std::array::from_fn(|at| key[at]);
+    words[K - 1] |= (family as u64) << TRANSPORT_BITS;
+    words
+}
+
+/// A packet at the head of the line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its key.
+    pub key: Key,
+    /// When it came, nanoseconds since 1970.
+    pub time_ns: u64,
+    /// Its IP length.
+    pub length_bytes: u32,
+    /// 12 bits of TCP flags; 0 for other protocols.
+    pub tcp_flags: u16,
+    /// Time to live or hop limit.
+    pub ttl: u8,
+    /// Type of service or traffic class.
+    pub tos: u8,
+}
+
+impl Arrival {
+    /// The packet of a record of one packet.
+    #[must_use]
+    pub fn of_record<const K: usize>(key: &[u64; K], base: &Base) -> Self {
+        Self {
+            key: key_of_words(key),
+            time_ns: base.first_ns,
+            length_bytes: base.max_length_bytes,
+            tcp_flags: base.tcp_flags,
+            ttl: base.max_ttl,
+            tos: base.tos,
+        }
+    }
+
+    /// The record of this packet.
+    #[must_use]
+    pub fn base(&self) -> Base {
+        Base {
+            packets: 1,
+            bytes: self.length_bytes.into(),
+            first_ns: self.time_ns,
+            last_ns: self.time_ns,
+            min_length_bytes: Complement::of(self.length_bytes),
+            max_length_bytes: self.length_bytes,
+            min_ttl: Complement::of(self.ttl),
+            max_ttl: self.ttl,
+            tcp_flags: self.tcp_flags,
+            tos: self.tos,
+            marks: Marks::of_packet(self.tcp_flags, false),
+            ..Base::default()
+        }
+    }
+}
+
+/// What the head of the line is given next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A cell begins at that time, in nanoseconds since 1970. Everything resident leaves.
+    Cell(u64),
+    /// Nothing, for a clock.
+    Idle,
+    /// A packet.
+    Packet(Arrival),
+}
+
+/// Why a record left, in the words of [`Evicted`](turboflow_engine::Evicted).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Displaced by a packet of another flow.
+    Collision,
+    /// Its cell ended.
+    Age,
+    /// The next packet of its flow had to start a record, or it is a packet that no record has room
+    /// for.
+    Cut,
+}
+
+/// A record that left the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Its key.
+    pub key: Key,
+    /// Its fields.
+    pub base: Base,
+    /// Why it left.
+    pub why: Why,
+}
+
+/// A line of stages.
+pub trait Line: Send {
+    /// Gives steps to the head of the line, in order, and appends the records that leave meanwhile.
+    ///
+    /// Of one flow, records leave in the order of its packets. Those that a packet displaces leave
+    /// in the order of the packets.
+    fn give(&mut self, steps: &[Step], left: &mut Vec<Left>);
+
+    /// Clocks without a packet after which everything that the packets before displaced is out.
+    fn latency(&self) -> usize;
+}

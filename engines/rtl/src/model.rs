@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The line in the plainest code: one packet after the other, no stages, no clocks.
+
+use turboflow_merge::{Base, Marks};
+
+use crate::fields::{LENGTH_BITS, TIME_BITS};
+use crate::hash::{Place, Toeplitz};
+use crate::line::{Arrival, Key, Left, Line, Step, Why};
+use crate::size::LineConfig;
+
+/// Coarse times have 2 bits.
+const AGES: u32 = 4;
+/// A slot is idle if its last use is as many periods ago.
+const IDLE_AGE: u32 = 2;
+
+/// A slot that is in use.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// The tag; the other bucket is compared apart.
+    tag: u32,
+    other_bucket: u32,
+    /// The period of its last use, modulo [`AGES`]; one more if it was used more than once.
+    age: u32,
+    key: Key,
+    base: Base,
+}
+
+/// A line without stages and clocks. Gives the records of the array in the same order, except those
+/// that leave at the end of a cell, which come in the order of slots.
+#[derive(Clone, Debug)]
+pub struct Model {
+    config: LineConfig,
+    hash: Toeplitz,
+    slots: Vec<Option<Slot>>,
+    cell_start_ns: u64,
+    /// Packets metered, which periods are counted in.
+    packets: u64,
+}
+
+impl Model {
+    /// An empty line.
+    #[must_use]
+    pub fn new(config: LineConfig) -> Self {
+        Self {
+            hash: config.hash(),
+            slots: vec![None; config.build.slots(config.size) as usize],
+            cell_start_ns: 0,
+            packets: 0,
+            config,
+        }
+    }
+
+    /// Records resident.
+    #[must_use]
+    pub fn resident(&self) -> usize {
+        self.slots.iter().flatten().count()
+    }
+
+    /// Where a key lives.
+    #[must_use]
+    pub fn place(&self, key: &Key) -> Place {
+        self.hash.place(key)
+    }
+
+    /// Whether a packet with that key would displace a record of another flow, or find no free
+    /// slot.
+    #[must_use]
+    pub fn is_full_for(&self, key: &Key) -> bool {
+        let place = self.hash.place(key);
+        self.free_slot(&place).is_none() && self.held_by(&place).is_none()
+    }
+
+    fn per_bucket(&self) -> usize {
+        1 << self.config.build.slot_bits
+    }
+
+    fn subtables(&self) -> usize {
+        self.config.build.subtables as usize
+    }
+
+    /// The first slot of a place's bucket.
+    fn bucket(&self, place: &Place, subtable: usize) -> usize {
+        let row = (place.stage as usize * self.subtables() + subtable)
+            * self.config.size.buckets as usize
+            + place.bucket[subtable] as usize;
+        row * self.per_bucket()
+    }
+
+    /// The slots of a place's bucket in one subtable.
+    fn slots_of(&self, place: &Place, subtable: usize) -> std::ops::Range<usize> {
+        let first = self.bucket(place, subtable);
+        first..first + self.per_bucket()
+    }
+
+    fn other_bucket(&self, place: &Place, subtable: usize) -> u32 {
+        match self.subtables() {
+            2 => place.bucket[1 - subtable],
+            _ => 0,
+        }
+    }
+
+    /// The slot with the signature of the place.
+    fn held_by(&self, place: &Place) -> Option<usize> {
+        let mut subtables = 0..self.subtables();
+        subtables.find_map(|subtable| {
+            let other_bucket = self.other_bucket(place, subtable);
+            self.slots_of(place, subtable).find(|&at| {
+                let slot = &self.slots[at];
+                let same = |slot: &Slot| slot.tag == place.tag && slot.other_bucket == other_bucket;
+                slot.as_ref().is_some_and(same)
+            })
+        })
+    }
+
+    /// The first free slot of the emptier bucket, of the left one on a tie.
+    fn free_slot(&self, place: &Place) -> Option<(usize, usize)> {
+        let free = |subtable: &usize| {
+            let slots = self.slots_of(place, *subtable);
+            slots.filter(|&at| self.slots[at].is_none()).count()
+        };
+        // `max_by_key` takes the last of equal ones.
+        let emptier = (0..self.subtables()).rev().max_by_key(free)?;
+        let mut slots = self.slots_of(place, emptier);
+        let slot = slots.find(|&at| self.slots[at].is_none())?;
+        Some((emptier, slot))
+    }
+
+    /// The record that makes room: the first idle one, or any one, by bits of the tag.
+    fn victim(&self, place: &Place, age: u32) -> (usize, usize) {
+        let slot_bits = self.config.build.slot_bits;
+        let bit = |at: u32| (place.tag >> at & 1) as usize & (self.subtables() - 1);
+        let left_or_right = bit(slot_bits + 1);
+        for subtable in [left_or_right, 1 - left_or_right] {
+            if subtable >= self.subtables() {
+                continue;
+            }
+            let is_idle = |slot: &Slot| (age + AGES - slot.age) % AGES == IDLE_AGE;
+            let mut slots = self.slots_of(place, subtable);
+            if let Some(at) = slots.find(|&at| self.slots[at].as_ref().is_some_and(is_idle)) {
+                return (subtable, at);
+            }
+        }
+        let any = place.tag as usize & (self.per_bucket() - 1);
+        let subtable = bit(slot_bits);
+        (subtable, self.bucket(place, subtable) + any)
+    }
+
+    /// The period, modulo [`AGES`].
+    fn age(&self) -> u32 {
+        (self.packets / u64::from(self.config.age_period) % u64::from(AGES)) as u32
+    }
+
+    /// Whether a packet may join a record of its flow, by the rule for engines in
+    /// `docs/decisions/0001-cells.md`.
+    fn joins(&self, record: &Base, packet: &Base) -> bool {
+        let has_ended = self.config.ends_cut && record.marks.any(Marks::ENDS);
+        record.first_ns <= packet.first_ns
+            && !packet.marks.any(Marks::STARTS_WITH_SYN)
+            && !has_ended
+    }
+
+    fn packet(&mut self, packet: &Arrival, left: &mut Vec<Left>) {
+        let base = packet.base();
+        let place = self.hash.place(&packet.key);
+        let held = self.held_by(&place);
+        let offset_ns = packet.time_ns.checked_sub(self.cell_start_ns);
+        let fits = offset_ns.is_some_and(|ns| ns >> TIME_BITS == 0)
+            && packet.length_bytes >> LENGTH_BITS == 0;
+        if !fits {
+            let flushed = held.and_then(|at| self.slots[at].take());
+            left.extend(flushed.map(|slot| slot.displaced_by(&packet.key)));
+            let (key, why) = (packet.key, Why::Cut);
+            left.push(Left { key, base, why });
+            return;
+        }
+        let now = self.age();
+        self.packets += 1;
+        let mut age = now;
+        let (subtable, at) = match held {
+            Some(at) => {
+                age = (now + 1) % AGES;
+                if let Some(slot) = &self.slots[at]
+                    && slot.key == packet.key
+                    && self.joins(&slot.base, &base)
+                {
+                    let mut slot = *slot;
+                    slot.base.merge(&base);
+                    slot.age = age;
+                    self.slots[at] = Some(slot);
+                    return;
+                }
+                let in_right = self.subtables() == 2 && self.slots_of(&place, 1).contains(&at);
+                (usize::from(in_right), at)
+            }
+            None => self
+                .free_slot(&place)
+                .unwrap_or_else(|| self.victim(&place, now)),
+        };
+        let slot = Slot {
+            tag: place.tag,
+            other_bucket: self.other_bucket(&place, subtable),
+            age,
+            key: packet.key,
+            base,
+        };
+        let displaced = self.slots[at].replace(slot);
+        left.extend(displaced.map(|slot| slot.displaced_by(&packet.key)));
+    }
+}
+
+impl Slot {
+    /// The record, displaced by a packet with that key.
+    fn displaced_by(self, key: &Key) -> Left {
+        let why = match self.key == *key {
+            true => Why::Cut,
+            false => Why::Collision,
+        };
+        Left {
+            key: self.key,
+            base: self.base,
+            why,
+        }
+    }
+}
+
+impl Line for Model {
+    fn latency(&self) -> usize {
+        0
+    }
+
+    fn give(&mut self, steps: &[Step], left: &mut Vec<Left>) {
+        for step in steps {
+            match step {
+                Step::Idle => {}
+                Step::Packet(packet) => self.packet(packet, left),
+                Step::Cell(start_ns) => {
+                    self.cell_start_ns = *start_ns;
+                    let resident = self.slots.iter_mut().filter_map(Option::take);
+                    left.extend(resident.map(|slot| Left {
+                        key: slot.key,
+                        base: slot.base,
+                        why: Why::Age,
+                    }));
+                }
+            }
+        }
+    }
+}

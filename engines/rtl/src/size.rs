@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How large a line is, and how it is configured.
+
+use turboflow_merge::KeyHasher;
+
+pub use crate::built::Build;
+use crate::built::{DIRECT, V4, V6};
+use crate::hash::{SEED_WORDS, Toeplitz};
+
+/// How much of a line is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Stages: a power of two, at most those built.
+    pub stages: u32,
+    /// Buckets of each subtable in a stage: a power of two, at most those built.
+    pub buckets: u32,
+}
+
+/// A size that the line which was built does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} must be a power of two from 1 to {most}, not {given}")]
+pub struct InvalidSize {
+    /// Which number.
+    pub what: &'static str,
+    /// The largest.
+    pub most: u32,
+    /// The one that was given.
+    pub given: u32,
+}
+
+impl Build {
+    /// The line for IPv4.
+    pub const V4: Self = V4;
+    /// The line for IPv6.
+    pub const V6: Self = V6;
+    /// The direct-mapped table of the TurboFlow paper.
+    pub const DIRECT: Self = DIRECT;
+
+    /// All of it.
+    #[must_use]
+    pub const fn size(&self) -> Size {
+        Size {
+            stages: 1 << self.stage_bits,
+            buckets: 1 << self.bucket_bits,
+        }
+    }
+
+    /// Slots of a line of this build that is used in this size.
+    #[must_use]
+    pub const fn slots(&self, size: Size) -> u32 {
+        (size.stages * size.buckets * self.subtables) << self.slot_bits
+    }
+
+    /// Checks that the line has the size.
+    ///
+    /// # Errors
+    /// The first number that it does not have.
+    pub fn check(&self, size: Size) -> Result<(), InvalidSize> {
+        let numbers = [
+            ("the number of stages", size.stages, self.size().stages),
+            ("the number of buckets", size.buckets, self.size().buckets),
+        ];
+        for (what, given, most) in numbers {
+            if !given.is_power_of_two() || given > most {
+                return Err(InvalidSize { what, most, given });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a line is told before packets come: its configuration registers.
+#[derive(Clone, Copy, Debug)]
+pub struct LineConfig {
+    /// The line that was built.
+    pub build: Build,
+    /// How much of it is used.
+    pub size: Size,
+    /// Whether no packet joins a record that holds FIN or RST, as with a linger of 0.
+    pub ends_cut: bool,
+    /// Packets between two sweeps while packets come; 0: sweeps take places without a packet alone.
+    pub sweep_every: u16,
+    /// Packets of a period of activity, from [`LineConfig::LEAST_AGE_PERIOD`] to 2^24. As many as
+    /// the line has slots evict the fewest records of the powers of two (`docs/fpga.md`).
+    pub age_period: u32,
+    /// The forward that is taken out of the line, for tests of tests; 0: none.
+    pub fault: u32,
+    /// The seed of the hash.
+    pub seed: [u64; SEED_WORDS],
+}
+
+impl LineConfig {
+    /// More than the packets that are on their way to a slot at one time.
+    pub const LEAST_AGE_PERIOD: u32 = 16;
+
+    /// A line of that build in that size, keyed by `hasher`.
+    ///
+    /// # Panics
+    /// If the line does not have the size: see [`Build::check`].
+    #[must_use]
+    pub fn new(build: Build, size: Size, hasher: KeyHasher) -> Self {
+        if let Err(error) = build.check(size) {
+            panic!("{error}");
+        }
+        Self {
+            build,
+            size,
+            ends_cut: false,
+            sweep_every: 64,
+            age_period: build.slots(size).max(Self::LEAST_AGE_PERIOD),
+            fault: 0,
+            seed: std::array::from_fn(|word| hasher.hash(&[word as u64, u64::MAX]).0),
+        }
+    }
+
+    /// The hash of keys.
+    #[must_use]
+    pub fn hash(&self) -> Toeplitz {
+        Toeplitz::new(self)
+    }
+}

