@@ -27,7 +27,7 @@ mod verilated {
                            and VERILATOR=/path/to/bin/verilator";
 
     /// Packages first, then what needs them.
-    const SOURCES: [&str; 10] = [
+    const SOURCES: [&str; 12] = [
         "tf_pkg.sv",
         "tf_record_pkg.sv",
         "tf_ram.sv",
@@ -38,6 +38,8 @@ mod verilated {
         "tf_stage.sv",
         "tf_sequencer.sv",
         "tf_array.sv",
+        "tf_egress.sv",
+        "tf_meter.sv",
     ];
 
     pub(super) fn build() {
@@ -45,9 +47,9 @@ mod verilated {
         let verilator = std::env::var("VERILATOR").unwrap_or_else(|_| "verilator".to_owned());
         let root = root_of(&verilator);
         let include = root.join("include");
-        let folders = BUILDS.map(|build| out.join(build.name));
-        for (build, folder) in BUILDS.iter().zip(&folders) {
-            translate(&verilator, build, folder);
+        let folders = BUILDS.map(|(_, build)| out.join(build.name));
+        for ((top, build), folder) in BUILDS.iter().zip(&folders) {
+            translate(&verilator, top, build, folder);
         }
         let (once, every_clock) = sources(&folders);
         // What runs once, when a line is made, takes a third of the time to compile.
@@ -58,7 +60,7 @@ mod verilated {
             .objects(once)
             .files(every_clock)
             .files(["verilated.cpp", "verilated_threads.cpp"].map(|file| include.join(file)))
-            .file("csrc/shim.cpp")
+            .files(["csrc/shim.cpp", "csrc/meter.cpp"])
             .compile("turboflow-rtl");
         println!("cargo::rustc-link-lib=pthread");
     }
@@ -116,7 +118,11 @@ mod verilated {
         }
     }
 
-    fn translate(verilator: &str, build: &Build, folder: &Path) {
+    fn translate(verilator: &str, top: &str, build: &Build, folder: &Path) {
+        // Verilator leaves the files of an earlier translation, which may be more.
+        if folder.exists() {
+            std::fs::remove_dir_all(folder).expect("the folder is the build script's own");
+        }
         let status = Command::new(verilator)
             .args([
                 "-cc",
@@ -129,16 +135,22 @@ mod verilated {
             ])
             // Warnings are for `make rtl-lint`, whose waivers say why.
             .args(["-Wno-lint", "-Wno-style", "-Wno-fatal", "-DTF_FAULTS"])
-            .args(["-top-module", "tf_array", "-Irtl", "-prefix"])
+            .args(["-top-module", top, "-Irtl", "-prefix"])
             .arg(format!("Vtf_{}", build.name))
             .args([
                 format!("-GKeyBits={}", build.key_bits),
                 format!("-GNumStages={}", 1 << build.stage_bits),
                 format!("-GBucketBits={}", build.bucket_bits),
                 format!("-GTagBits={}", build.tag_bits),
-                format!("-GSlots={}", 1 << build.slot_bits),
-                format!("-GSubtables={}", build.subtables),
             ])
+            .args(match top {
+                // A meter has the default buckets.
+                "tf_meter" => Vec::new(),
+                _ => vec![
+                    format!("-GSlots={}", 1 << build.slot_bits),
+                    format!("-GSubtables={}", build.subtables),
+                ],
+            })
             .arg("-Mdir")
             .arg(folder)
             .args(SOURCES.map(|file| format!("rtl/{file}")))

@@ -78,6 +78,7 @@ struct Line {
         model->sweep_every_i = config.sweep_every;
         model->age_period_i = config.age_period;
         model->kind_i = 0;
+        model->room_i = 1;
         model->rst_ni = 0;
         // As long as a place takes through the longest line, so that nothing unknown is left.
         for (int i = 0; i < 8; i++) clock();

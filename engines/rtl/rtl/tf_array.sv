@@ -29,6 +29,9 @@ module tf_array
   input  logic                     ends_cut_i,     // no packet joins a record that holds FIN or RST
   input  logic [15:0]              sweep_every_i,
   input  logic [23:0]              age_period_i,
+  // Whether what leaves has room: without it, places stay empty. One more may still come.
+  input  logic                     room_i,
+  output logic                     taken_o,        // a place was taken: it may leave with a record
   // In.
   output logic                     ready_o,
   input  input_e                   kind_i,
@@ -68,7 +71,7 @@ module tf_array
   tf_sequencer #(
     .KeyBits(KeyBits), .BucketBits(BucketBits), .Settle(HashLatency + StageLatency*NumStages + 8)
   ) u_sequencer (
-    .clk_i, .rst_ni, .bucket_mask_i, .sweep_every_i, .age_period_i,
+    .clk_i, .rst_ni, .bucket_mask_i, .sweep_every_i, .age_period_i, .room_i,
     .ready_o, .kind_i, .time_i,
     .arrival_i(arrival), .key_i,
     .kind_o(head_kind), .epoch_o(head_epoch), .age_o(head_age), .key_o(head_key),
@@ -119,8 +122,12 @@ module tf_array
   assign line_kind[0] = hashed_kind;
   assign line_why[0]  = WhyCut;
   assign line_key[0]  = hashed_key;
-  assign line_body[0] = (hashed_kind == KindAlone) ? body_of_alone(hashed_alone)
-                                                   : body_of_packet(place, hashed_packet);
+  always_comb begin
+    line_body[0] = body_of_packet(place, hashed_packet);
+    if (hashed_kind == KindAlone) line_body[0] = body_of_alone(hashed_alone);
+    if (hashed_kind == KindEpoch) line_body[0] = body_of_cell(place, hashed_alone);
+  end
+  assign taken_o      = head_kind != KindIdle;
   for (genvar i = 0; i < NumStages; i++) begin : g_stage
     tf_stage #(
       .Id(i), .KeyBits(KeyBits), .BucketBits(BucketBits), .TagBits(TagBits), .Slots(Slots),

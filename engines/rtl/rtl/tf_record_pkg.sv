@@ -95,9 +95,22 @@ package tf_record_pkg;
     return packet_body_t'({place.epoch, body[$bits(packet_t)-1:0]});
   endfunction
 
-  // Whether a record has room for a packet that is this long after the start of its cell.
-  function automatic logic fits(logic [63:0] offset, arrival_t arrival);
-    return offset[63:TimeBits] == '0 && arrival.length[31:LengthBits] == '0;
+  // A cell that begins: when, and whether it is the last one, behind which nothing comes.
+  typedef struct packed {
+    logic        ends;
+    logic [63:0] start;
+  } cell_t;
+  function automatic body_t body_of_cell(place_t place, alone_t alone);
+    return BodyBits'({place, {($bits(packet_t) - $bits(cell_t)){1'b0}}, alone.length[0],
+                      alone.stamp});
+  endfunction
+  function automatic cell_t cell_of_body(body_t body);
+    return cell_t'(body[$bits(cell_t)-1:0]);
+  endfunction
+
+  // Whether a record has room for a packet of that length.
+  function automatic logic fits(arrival_t arrival);
+    return arrival.length[31:LengthBits] == '0;
   endfunction
   function automatic packet_t packet_of(logic [TimeBits-1:0] stamp, arrival_t arrival);
     return '{stamp: stamp, length: arrival.length[LengthBits-1:0], tcp_flags: arrival.tcp_flags,
@@ -160,5 +173,39 @@ package tf_record_pkg;
                                           logic ends_cut);
     return a.epoch == p.epoch && p.stamp >= a.first && !is_syn(p)
            && !(ends_cut && ends(a.tcp_flags | ahead.tcp_flags));
+  endfunction
+
+  // What the wire form says of a record (crates/engine/src/wire/mod.rs), without its key.
+  typedef struct packed {
+    logic [27:0] packets;
+    logic [35:0] bytes;
+    logic [63:0] first;
+    logic [63:0] last;
+    logic [31:0] min_length;
+    logic [31:0] max_length;
+    logic [11:0] tcp_flags;
+    logic [7:0]  min_ttl;
+    logic [7:0]  max_ttl;
+    logic [7:0]  tos;
+    logic [7:0]  marks;
+  } wire_t;
+  // Marks of a record: SYN at the start, FIN, RST.
+  function automatic logic [7:0] marks_of(logic starts_with_syn, logic [11:0] tcp_flags);
+    return {tcp_flags[2], 1'b0, tcp_flags[0], 2'b00, starts_with_syn, 1'b0, starts_with_syn};
+  endfunction
+  function automatic wire_t wire_of_state(state_t a, logic [63:0] start);
+    return '{packets: a.packets, bytes: a.bytes, first: start + 64'(a.first),
+             last: start + 64'(a.last), min_length: 32'(a.min_length),
+             max_length: 32'(a.max_length), tcp_flags: a.tcp_flags, min_ttl: a.min_ttl,
+             max_ttl: a.max_ttl, tos: a.tos, marks: marks_of(a.starts_with_syn, a.tcp_flags)};
+  endfunction
+  function automatic wire_t wire_of_alone(alone_t a);
+    return '{packets: 28'd1, bytes: 36'(a.length), first: a.stamp, last: a.stamp,
+             min_length: a.length, max_length: a.length, tcp_flags: a.tcp_flags, min_ttl: a.ttl,
+             max_ttl: a.ttl, tos: a.tos,
+             marks: marks_of(a.tcp_flags[1] & ~a.tcp_flags[4], a.tcp_flags)};
+  endfunction
+  function automatic alone_t alone_of_body(body_t body);
+    return alone_t'(body[$bits(alone_t)-1:0]);
   endfunction
 endpackage

@@ -24,7 +24,8 @@ module tf_sequencer
   input  logic [BucketBits-1:0] bucket_mask_i,
   input  logic [15:0]           sweep_every_i,  // packets between two sweeps in background; 0: none
   input  logic [23:0]           age_period_i,   // packets of a period of activity, less one
-  // In: a packet, or a cell that begins at time_i.
+  input  logic                  room_i,         // places may be taken
+  // In: a packet, or a cell that begins at time_i; with a length of 1, the last one.
   output logic                  ready_o,
   input  input_e                kind_i,
   input  logic [63:0]           time_i,         // ns since 1970
@@ -46,17 +47,21 @@ module tf_sequencer
   // A packet in hand, with its offset in the cell -------------------------------------------------
   input_e             kind_q;
   logic [KeyBits-1:0] key_q;
-  logic [63:0]        time_q, start_q, offset_d;
+  logic [63:0]        time_q, start_q;
+  logic [63:TimeBits] next_q;  // of start_q, the next value of the high bits
+  logic [TimeBits-1:0] offset_d;
   arrival_t           arrival_q;
-  logic               early, alone_d, alone_q;
+  logic               borrow, borrow_q, is_start_q, is_next_q, fits_q, alone;
   packet_t            packet_d, packet_q;
   logic               taken, stands;
 
   assign ready_o = ~busy_i & (kind_q == InputNone || taken);
   always_comb begin
-    {early, offset_d} = {1'b0, time_i} - {1'b0, start_q};
-    alone_d  = early || !fits(offset_d, arrival_i);
-    packet_d = packet_of(offset_d[TimeBits-1:0], arrival_i);
+    // In 2**TimeBits from the start: the high bits are those of the start, or the next ones. So
+    // there is no carry over 64 bits.
+    {borrow, offset_d} = {1'b0, time_i[TimeBits-1:0]} - {1'b0, start_q[TimeBits-1:0]};
+    packet_d = packet_of(offset_d, arrival_i);
+    alone    = !(borrow_q ? is_next_q : is_start_q) || !fits_q;
   end
   always_ff @(posedge clk_i) begin
     if (ready_o) begin
@@ -64,13 +69,20 @@ module tf_sequencer
       key_q     <= key_i;
       time_q    <= time_i;
       arrival_q <= arrival_i;
-      alone_q   <= alone_d;
+      borrow_q   <= borrow;
+      is_start_q <= time_i[63:TimeBits] == start_q[63:TimeBits];
+      is_next_q  <= time_i[63:TimeBits] == next_q;
+      fits_q     <= fits(arrival_i);
       packet_q  <= packet_d;
-      if (kind_i == InputCell) start_q <= time_i;
+      if (kind_i == InputCell) begin
+        start_q <= time_i;
+        next_q  <= time_i[63:TimeBits] + 1'b1;
+      end
     end
     if (!rst_ni) begin
       kind_q  <= InputNone;
       start_q <= '0;
+      next_q  <= (64-TimeBits)'(1);
     end
   end
 
@@ -82,13 +94,12 @@ module tf_sequencer
   logic [SettleBits-1:0] settle_d, settle_q;
   logic [15:0]           since_d, since_q;      // packets since the last sweep
   logic                  epoch_d, epoch_q;
-  logic                  dense, may_sweep, sweep_due;
+  logic                  dense, may_sweep, sweep_due_q;
   kind_e                 place;
 
   // Two sweeps in a row visit different buckets, if there are so many.
   assign dense     = &bucket_mask_i[1:0];
   assign may_sweep = sweeping_q & (gap_q == '0 || (dense & swept_q));
-  assign sweep_due = sweep_every_i != '0 && since_q >= sweep_every_i;
   assign stands    = kind_q != InputNone;
 
   always_comb begin
@@ -105,7 +116,9 @@ module tf_sequencer
       place     = KindAlone;
       taken     = 1'b1;
       flushed_d = 1'b0;
-    end else if (may_sweep && (sweep_due || kind_q != InputPacket)) begin
+    end else if (!room_i) begin
+      place = KindIdle;
+    end else if (may_sweep && (sweep_due_q || kind_q != InputPacket)) begin
       place   = KindSweep;
       gap_d   = 2'(SpecialGap);
       swept_d = 1'b1;
@@ -113,7 +126,7 @@ module tf_sequencer
     end else if (stands && gap_q == '0) begin
       unique case (kind_q)
         InputPacket: begin
-          if (alone_q) begin
+          if (alone) begin
             place     = KindFlush;
             flushed_d = 1'b1;
             gap_d     = 2'(SpecialGap);
@@ -152,6 +165,8 @@ module tf_sequencer
     settle_q   <= settle_d;
     since_q    <= since_d;
     epoch_q    <= epoch_d;
+    // A clock late: a compare of 16 bits is not on the way to ready_o.
+    sweep_due_q <= sweep_every_i != '0 && since_q >= sweep_every_i && place != KindSweep;
     if (place == KindPacket) begin
       left_q <= (left_q == '0) ? age_period_i : left_q - 24'd1;
       if (left_q == '0) age_q <= age_q + 1'b1;
@@ -169,6 +184,7 @@ module tf_sequencer
       sweeping_q <= 1'b0;
       settle_q   <= '0;
       since_q    <= '0;
+      sweep_due_q <= 1'b0;
       epoch_q    <= 1'b0;
       left_q     <= age_period_i;
       age_q      <= '0;
@@ -180,6 +196,6 @@ module tf_sequencer
   SpecialTokensKeepTheirDistance: assert property (@(posedge clk_i) disable iff (!rst_ni)
     (place == KindPacket || place == KindFlush || place == KindEpoch) |-> gap_q == '0);
   OneKeyInEveryClock: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    (kind_q == InputPacket && !alone_q && !sweeping_q && gap_q == '0) |-> taken);
+    (kind_q == InputPacket && !alone && !sweeping_q && gap_q == '0 && room_i) |-> taken);
 `endif
 endmodule

@@ -34,9 +34,8 @@ module tf_stage
 );
   localparam int unsigned SearchLatency = 7;
 
-  // s0 has registers; whatever the search does not need waits beside it.
+  // Whatever the search does not need waits beside it.
   kind_e              kind_q [SearchLatency+1];
-  place_t             place0_q;
   logic [KeyBits-1:0] key7;
   body_t              body7;
   why_e               why7;
@@ -46,7 +45,6 @@ module tf_stage
   always_ff @(posedge clk_i) begin
     kind_q[0] <= kind_i;
     for (int i = 1; i <= SearchLatency; i++) kind_q[i] <= kind_q[i-1];
-    place0_q <= place_of_body(body_i);
     if (!rst_ni) for (int i = 0; i <= SearchLatency; i++) kind_q[i] <= KindIdle;
   end
   tf_delay #(.Bits(KeyBits + BodyBits + 2), .Clocks(SearchLatency + 1)) u_waiting (
@@ -57,7 +55,7 @@ module tf_stage
     .Id(Id), .BucketBits(BucketBits), .TagBits(TagBits), .Slots(Slots), .Subtables(Subtables),
     .TagsApart(TagsApart)
   ) u_tags (
-    .clk_i, .rst_ni, .bucket_mask_i, .kind_i(kind_q[0]), .place_i(place0_q),
+    .clk_i, .rst_ni, .bucket_mask_i, .kind_i, .place_i(place_of_body(body_i)),
     .act_o(act), .keep_o(keep), .matched_o(matched), .was_valid_o(was_valid),
     .was_stale_o(was_stale), .sweep_o(sweep), .addr_o(addr), .resident_o, .clean_o, .busy_o
   );

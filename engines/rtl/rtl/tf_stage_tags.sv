@@ -39,8 +39,8 @@ module tf_stage_tags
   input  logic                  clk_i,
   input  logic                  rst_ni,
   input  logic [BucketBits-1:0] bucket_mask_i,  // of a table smaller than it was built for
-  input  kind_e                 kind_i,         // at s0
-  input  place_t                place_i,        // at s0
+  input  kind_e                 kind_i,         // before s0
+  input  place_t                place_i,        // before s0
   // At s7.
   output logic                  act_o,          // a slot is touched
   output logic                  keep_o,         // it holds the packet afterwards
@@ -57,6 +57,7 @@ module tf_stage_tags
   localparam int unsigned SigBits = TagBits + (Subtables - 1) * BucketBits;
   localparam int unsigned S       = Subtables;
   localparam int unsigned Listed  = 3;  // candidates of each kind in a bucket
+  localparam int unsigned SlotIndexBits = (Slots > 1) ? SlotBits : 1;
 
   typedef struct packed {
     logic               valid;
@@ -91,20 +92,22 @@ module tf_stage_tags
   logic                  epoch_q;
   logic [BucketBits-1:0] sweep_q;
   logic [AddrBits:0]     stale_q, resident_q;
-  op_t                   op0, op1_q, op2_q, op3_q, op4_q, op5_q, op6_q, op7_q;
+  logic                  has_stale_q;
+  op_t                   op0_d, op0_q, op1_q, op2_q, op3_q, op4_q, op5_q, op6_q, op7_q;
 
+  // A sweep that finds nothing does no harm, so whether it may is known a clock late.
   always_comb begin
-    op0        = '0;
-    op0.sweep  = (kind_i == KindSweep) && (stale_q != '0);
-    op0.flush  = kind_i == KindFlush;
-    op0.begins = kind_i == KindEpoch;
-    op0.act    = op0.sweep || ((kind_i == KindPacket || op0.flush)
-                               && place_i.stage == MaxStageBits'(Id));
-    op0.epoch  = op0.sweep ? epoch_q : place_i.epoch;
-    op0.age    = place_i.age;
-    op0.tag    = place_i.tag[TagBits-1:0];
+    op0_d        = '0;
+    op0_d.sweep  = (kind_i == KindSweep) && has_stale_q;
+    op0_d.flush  = kind_i == KindFlush;
+    op0_d.begins = kind_i == KindEpoch;
+    op0_d.act    = op0_d.sweep || ((kind_i == KindPacket || op0_d.flush)
+                                   && place_i.stage == MaxStageBits'(Id));
+    op0_d.epoch  = op0_d.sweep ? epoch_q : place_i.epoch;
+    op0_d.age    = place_i.age;
+    op0_d.tag    = place_i.tag[TagBits-1:0];
     for (int s = 0; s < S; s++) begin
-      op0.bucket[s] = op0.sweep ? sweep_q : place_i.bucket[s][BucketBits-1:0];
+      op0_d.bucket[s] = op0_d.sweep ? sweep_q : place_i.bucket[s][BucketBits-1:0];
     end
   end
 
@@ -149,7 +152,7 @@ module tf_stage_tags
       .Lanes(Slots), .LaneBits($bits(tag_t)), .AddrBits(BucketBits), .Apart(TagsApart)
     ) u_tags (
       .clk_i, .write_i(write), .write_addr_i(write_addr), .write_data_i({Slots{written}}),
-      .read_addr_i(op0.bucket[s]), .read_data_o(row1[s])
+      .read_addr_i(op0_q.bucket[s]), .read_data_o(row1[s])
     );
   end
 
@@ -192,6 +195,13 @@ module tf_stage_tags
     end
   endfunction
 
+  // The subtables in which the op at s6 took a free slot of a bucket that it shares with a later one.
+  function automatic logic [S-1:0] took_free_of(decision_t by, logic [S-1:0] shared);
+    for (int s = 0; s < S; s++) begin
+      took_free_of[s] = by.write && by.took_free && by.sub == 1'(s) && shared[s];
+    end
+  endfunction
+
   // s2: compared, with what the ops four to six ahead wrote --------------------------------------
   lanes_t match2, free2, stale2, idle2, over4, over5, over6;
   lanes_t match3_q, free3_q, stale3_q, pick3_q;
@@ -229,12 +239,13 @@ module tf_stage_tags
   end
 
   // s3: without what the op three ahead took; the first three candidates -------------------------
-  // emptier: whether bucket 1 has more free slots than bucket 0, if ops ahead take a balance of
-  // -2 to 2 more of bucket 0 than of bucket 1.
+  // more_than4_q: whether more than n slots were free, before the op three ahead took one. In unary,
+  // counts compare without a carry.
   lanes_t                         took3, match3, free3;
   logic   [S-1:0][Listed-1:0]     has_free3, has_pick3;
   lanes_t [Listed-1:0]            list_free3, list_pick3;
-  logic   [4:0]                   emptier3;
+  logic   [S-1:0][Slots-1:0]      more_than4_q;
+  logic   [S-1:0]                 counted_less4_q;
 
   // The first, second and third of some slots.
   function automatic logic [Listed-1:0][Slots-1:0] first_three(logic [Slots-1:0] of);
@@ -245,13 +256,37 @@ module tf_stage_tags
       if (of[k] && earlier != 2'd3) earlier = earlier + 2'd1;
     end
   endfunction
-  function automatic logic [3:0] count(logic [Slots-1:0] of);
-    count = '0;
-    for (int k = 0; k < Slots; k++) count = count + 4'(of[k]);
+  // Bit n: whether more than n of four are set.
+  function automatic logic [3:0] more_of_four(logic [3:0] of);
+    more_of_four[0] = |of;
+    more_of_four[1] = (of[0] & of[1]) | (of[2] & of[3]) | ((of[0] | of[1]) & (of[2] | of[3]));
+    more_of_four[2] = (of[0] & of[1] & (of[2] | of[3])) | (of[2] & of[3] & (of[0] | of[1]));
+    more_of_four[3] = &of;
+  endfunction
+  // The same of a bucket.
+  function automatic logic [Slots-1:0] more_than(logic [Slots-1:0] of);
+    logic [4:0] low, high;
+    low       = {more_of_four(4'(of)), 1'b1};
+    high      = {more_of_four(4'(8'(of) >> 4)), 1'b1};
+    more_than = '0;
+    for (int n = 0; n < Slots; n++) begin
+      for (int i = 0; i <= 4; i++) begin
+        if (n + 1 - i >= 0 && n + 1 - i <= 4) more_than[n] |= low[i] & high[n+1-i];
+      end
+    end
+  endfunction
+  // Whether one count exceeds another by more than `by`, both in unary.
+  function automatic logic exceeds(logic [Slots-1:0] count, logic [Slots-1:0] other, int by);
+    exceeds = 1'b0;
+    for (int n = -4; n < int'(Slots) + 4; n++) begin
+      logic more, is_other_more;
+      more          = (n < 0) || (n < int'(Slots) && count[n[SlotIndexBits-1:0]]);
+      is_other_more = (n - by < 0) || (n - by < int'(Slots) && other[SlotIndexBits'(n - by)]);
+      exceeds |= more & ~is_other_more;
+    end
   endfunction
 
   always_comb begin
-    logic signed [5:0] more;
     took3      = written_by(decision6_q, buckets3_q);
     match3     = match3_q & ((fault == 16) ? '1 : ~took3);
     if (fault != 9 && same3_q && decision6_q.write) match3 = took3;
@@ -271,16 +306,14 @@ module tf_stage_tags
         has_pick3[s][n]  = |of_pick[n];
       end
     end
-    more = (S == 2) ? signed'({2'b0, count(free3[S-1])}) - signed'({2'b0, count(free3[0])})
-                    : -6'sd3;
-    emptier3 = {more > -6'sd2, more > -6'sd1, more > 6'sd0, more > 6'sd1, more > 6'sd2};
   end
 
   // s4: without what the op two ahead took -------------------------------------------------------
+  // emptier4: whether bucket 1 has more free slots than bucket 0, if the ops ahead take a balance of
+  // -1 to 1 more of bucket 0 than of bucket 1.
   lanes_t                     match4_q, stale4_q, took4, match4;
   lanes_t [Listed-1:0]        list_free4_q, list_pick4_q;
   logic   [S-1:0][Listed-1:0] has_free4_q, has_pick4_q;
-  logic   [4:0]               emptier4_q;
   lanes_t [1:0]               list_free4, list_pick4;
   logic   [S-1:0][1:0]        has_free4, has_pick4;
   logic   [2:0]               emptier4;
@@ -292,18 +325,20 @@ module tf_stage_tags
     list_pick4_q <= list_pick3;
     has_free4_q  <= has_free3;
     has_pick4_q  <= has_pick3;
-    emptier4_q   <= emptier3;
+    for (int s = 0; s < S; s++) more_than4_q[s] <= more_than(free3_q[s]);
+    counted_less4_q <= (fault == 10) ? '0 : took_free_of(decision6_q, buckets3_q);
   end
 
   always_comb begin
-    logic [1:0] took_free;
+    logic [S-1:0] took_free;
+    logic [6:0]   above;
+    logic [4:0]   emptier;
     took4     = written_by(decision6_q, buckets4_q);
     match4    = match4_q & ((fault == 6) ? '1 : ~took4);
     if (fault != 5 && same4_q && decision6_q.write) match4 = took4;
-    took_free = '0;
+    took_free = (fault == 7) ? '0 : took_free_of(decision6_q, buckets4_q);
     for (int s = 0; s < S; s++) begin
       logic gone_first, gone_second;
-      took_free[s]     = (fault != 7) & decision6_q.took_free & |took4[s];
       list_free4[0][s] = took_free[s] ? list_free4_q[1][s] : list_free4_q[0][s];
       list_free4[1][s] = took_free[s] ? list_free4_q[2][s] : list_free4_q[1][s];
       has_free4[s]     = took_free[s] ? has_free4_q[s][2:1] : has_free4_q[s][1:0];
@@ -314,7 +349,12 @@ module tf_stage_tags
       list_pick4[1][s] = (gone_first | gone_second) ? list_pick4_q[2][s] : list_pick4_q[1][s];
       has_pick4[s][1]  = (gone_first | gone_second) ? has_pick4_q[s][2] : has_pick4_q[s][1];
     end
-    emptier4 = took_free[0] ? emptier4_q[4:2] : took_free[1] ? emptier4_q[2:0] : emptier4_q[3:1];
+    // Bucket 1 exceeds bucket 0 by more than 3 - i, with every slot counted that is not taken yet.
+    for (int i = 0; i < 7; i++) begin
+      above[i] = (S == 2) & exceeds(more_than4_q[S-1], more_than4_q[0], 3 - i);
+    end
+    emptier  = counted_less4_q[0] ? above[6:2] : counted_less4_q[S-1] ? above[4:0] : above[5:1];
+    emptier4 = took_free[0] ? emptier[4:2] : took_free[S-1] ? emptier[2:0] : emptier[3:1];
   end
 
   // s5: without what the op just ahead took: decided ---------------------------------------------
@@ -345,33 +385,43 @@ module tf_stage_tags
     left_or_right5 = (S == 2) & op5_q.tag[SlotBits+1] & ~op5_q.sweep;
   end
 
+  // The idle slot to take, if the op just ahead takes none of the first ones, that of subtable 0,
+  // and that of subtable 1: whether there is one, its subtable, and the slot.
+  logic [2:0][Slots+1:0] picks5;
+  always_comb begin
+    for (int n = 0; n < 3; n++) begin
+      logic [S-1:0] second, has;
+      logic         sub;
+      for (int s = 0; s < S; s++) begin
+        second[s] = n == s + 1;
+        has[s]    = has_pick5_q[s][second[s]];
+      end
+      sub       = index(has[index(left_or_right5)] ? left_or_right5 : ~left_or_right5);
+      picks5[n] = {|has, sub, list_pick5_q[second[sub]][sub]};
+    end
+  end
+
   always_comb begin
     logic             same, lost, any_free, any_pick, free_sub, pick_sub, match_sub;
-    logic [1:0]       took_free, has_free, has_pick;
-    logic [Slots-1:0] match_slot;
-    lanes_t           free_slot, pick_slot;
+    logic [S-1:0]     took_free, has_free, gone;
+    logic [Slots-1:0] match_slot, pick_slot;
+    lanes_t           free_slot;
     took5      = written_by(decision6_q, buckets5_q);
     same       = (fault != 1) & same5_q & decision6_q.write;
     lost       = (fault != 2) & |(match5_q & took5);
-    took_free  = '0;
-    has_free   = '0;
-    has_pick   = '0;
+    took_free  = (fault == 3) ? '0 : took_free_of(decision6_q, buckets5_q);
     match_slot = '0;
     for (int s = 0; s < S; s++) begin
-      logic gone;
-      took_free[s] = (fault != 3) & decision6_q.took_free & |took5[s];
       free_slot[s] = took_free[s] ? list_free5_q[1][s] : list_free5_q[0][s];
       has_free[s]  = took_free[s] ? has_free5_q[s][1] : has_free5_q[s][0];
-      gone         = (fault != 4) & |(list_pick5_q[0][s] & took5[s]);
-      pick_slot[s] = gone ? list_pick5_q[1][s] : list_pick5_q[0][s];
-      has_pick[s]  = gone ? has_pick5_q[s][1] : has_pick5_q[s][0];
+      gone[s]      = (fault != 4) & |(list_pick5_q[0][s] & took5[s]);
       match_slot  |= match5_q[s];
     end
     match_sub = (S == 2) & |match5_q[S-1];
-    free_sub  = took_free[0] ? emptier5_q[2] : took_free[1] ? emptier5_q[0] : emptier5_q[1];
-    pick_sub  = has_pick[left_or_right5] ? left_or_right5 : ~left_or_right5;
+    free_sub  = took_free[0] ? emptier5_q[2] : took_free[S-1] ? emptier5_q[0] : emptier5_q[1];
     any_free  = |has_free;
-    any_pick  = |has_pick;
+    // The op ahead took one slot, so at most one of gone: the three picks are ready before it.
+    {any_pick, pick_sub, pick_slot} = gone[0] ? picks5[1] : gone[S-1] ? picks5[2] : picks5[0];
 
     decision5           = '0;
     decision5.keep      = ~(op5_q.sweep | op5_q.flush);
@@ -388,7 +438,7 @@ module tf_stage_tags
       decision5.slot = free_slot[index(free_sub)];
     end else if (any_pick) begin
       decision5.sub  = pick_sub;
-      decision5.slot = pick_slot[index(pick_sub)];
+      decision5.slot = pick_slot;
     end else begin
       decision5.sub  = any_sub5;
       decision5.slot = any_slot5;
@@ -406,7 +456,8 @@ module tf_stage_tags
     for (int k = 0; k < Slots; k++) if (decision6_q.slot[k]) addr7_d |= AddrBits'(k);
   end
   always_ff @(posedge clk_i) begin
-    op1_q <= op0;
+    op0_q <= op0_d;
+    op1_q <= op0_q;
     op2_q <= op1_q;
     op3_q <= op2_q;
     op4_q <= op3_q;
@@ -421,6 +472,7 @@ module tf_stage_tags
                     & |(stale6_q[index(decision6_q.sub)] & decision6_q.slot);
     addr7_q      <= addr7_d;
     if (!rst_ni) begin
+      op0_q <= '0;
       op1_q <= '0;
       op2_q <= '0;
       op3_q <= '0;
@@ -451,13 +503,15 @@ module tf_stage_tags
     end
     if (op7_q.begins)      stale_q <= resident_q;
     else if (was_stale7_q) stale_q <= stale_q - 1'b1;
-    if (op0.begins) epoch_q <= op0.epoch;
-    if (op0.sweep)  sweep_q <= (sweep_q + 1'b1) & bucket_mask_i;
+    has_stale_q <= stale_q != '0;
+    if (op0_d.begins) epoch_q <= op0_d.epoch;
+    if (op0_d.sweep)  sweep_q <= (sweep_q + 1'b1) & bucket_mask_i;
     if (!rst_ni) begin
       resident_q <= '0;
       stale_q    <= '0;
       epoch_q    <= 1'b0;
       sweep_q    <= '0;
+      has_stale_q <= 1'b0;
     end
   end
   assign resident_o = resident_q;

@@ -51,5 +51,26 @@ pub const DIRECT: Build = Build {
     subtables: 1,
 };
 
-/// All of them.
-pub const BUILDS: [Build; 3] = [V4, V6, DIRECT];
+/// The meter for IPv4: a small line with its egress and its registers (`tf_meter`).
+pub const METER_V4: Build = Build {
+    name: "meter_v4",
+    stage_bits: 1,
+    bucket_bits: 4,
+    ..V4
+};
+
+/// The meter for IPv6.
+pub const METER_V6: Build = Build {
+    name: "meter_v6",
+    key_bits: 296,
+    ..METER_V4
+};
+
+/// All of them, each with its top module.
+pub const BUILDS: [(&str, Build); 5] = [
+    ("tf_array", V4),
+    ("tf_array", V6),
+    ("tf_array", DIRECT),
+    ("tf_meter", METER_V4),
+    ("tf_meter", METER_V6),
+];

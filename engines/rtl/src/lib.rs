@@ -5,7 +5,8 @@
 //! A [`Line`] takes packets, one in every clock, and gives the records that they displace.
 //! [`Model`] is a line in the plainest code. With the feature `rtl`, `VerilatedLine` is the
 //! SystemVerilog itself, translated by Verilator; [`RtlEngines`] meters packets with it. Both give
-//! the same records in the same order.
+//! the same records in the same order. `VerilatedMeter` is a line with its egress and registers, as
+//! a card has it: messages of the wire form leave it.
 //!
 //! `docs/fpga.md` describes the design.
 
@@ -21,6 +22,8 @@ mod engine;
 mod fields;
 mod hash;
 mod line;
+#[cfg(feature = "rtl")]
+mod meter;
 mod model;
 mod package;
 mod size;
@@ -32,6 +35,8 @@ pub use engine::RtlEngines;
 pub use engine::{ABILITIES, LineEngine, ModelEngines};
 pub use hash::{Place, SEED_WORDS, Toeplitz};
 pub use line::{Arrival, Key, Left, Line, Step, Why, key_bits};
+#[cfg(feature = "rtl")]
+pub use meter::{Counter, VerilatedMeter};
 pub use model::Model;
 pub use package::{PackageError, Unsupported, check_layout, record_package};
 pub use size::{Build, InvalidSize, LineConfig, Size};

@@ -4,7 +4,7 @@
 use turboflow_merge::KeyHasher;
 
 pub use crate::built::Build;
-use crate::built::{DIRECT, V4, V6};
+use crate::built::{DIRECT, METER_V4, METER_V6, V4, V6};
 use crate::hash::{SEED_WORDS, Toeplitz};
 
 /// How much of a line is used.
@@ -35,6 +35,10 @@ impl Build {
     pub const V6: Self = V6;
     /// The direct-mapped table of the TurboFlow paper.
     pub const DIRECT: Self = DIRECT;
+    /// The meter for IPv4.
+    pub const METER_V4: Self = METER_V4;
+    /// The meter for IPv6.
+    pub const METER_V6: Self = METER_V6;
 
     /// All of it.
     #[must_use]

