@@ -33,14 +33,14 @@ for part in "$@"; do
     case $part in
     # From reset on, with any inputs, over so many clocks.
     search)
-        prove search "sat -verify -prove-asserts -seq 1 -maxsteps ${SEARCH_CLOCKS:-22} -tempinduct-baseonly -tempinduct -set-def-inputs" \
+        prove search "sat -verify -prove-asserts -seq 1 -maxsteps ${SEARCH_CLOCKS:-22} -tempinduct -tempinduct-baseonly" \
             $rtl/tf_ram.sv $rtl/tf_stage_tags.sv engines/rtl/formal/tf_search_proof.sv ;;
     records)
-        prove records "sat -verify -prove-asserts -seq 1 -maxsteps ${RECORDS_CLOCKS:-14} -tempinduct-baseonly -tempinduct -set-def-inputs" \
+        prove records "sat -verify -prove-asserts -seq 1 -maxsteps ${RECORDS_CLOCKS:-14} -tempinduct -tempinduct-baseonly" \
             $rtl/tf_ram.sv $rtl/tf_delay.sv $rtl/tf_stage_records.sv engines/rtl/formal/tf_records_proof.sv ;;
     # For any number of clocks.
     egress)
-        prove egress "sat -verify -prove-asserts -seq 1 -maxsteps 12 -tempinduct -set-def-inputs" \
+        prove egress "sat -verify -prove-asserts -seq 1 -maxsteps 12 -tempinduct" \
             $rtl/tf_ram.sv $rtl/tf_egress.sv engines/rtl/formal/tf_egress_proof.sv ;;
     *)
         echo "usage: $0 [search|records|egress]..." >&2

@@ -279,9 +279,11 @@ module tf_stage_tags
   function automatic logic exceeds(logic [Slots-1:0] count, logic [Slots-1:0] other, int by);
     exceeds = 1'b0;
     for (int n = -4; n < int'(Slots) + 4; n++) begin
+      int   m;
       logic more, is_other_more;
+      m             = n - by;
       more          = (n < 0) || (n < int'(Slots) && count[n[SlotIndexBits-1:0]]);
-      is_other_more = (n - by < 0) || (n - by < int'(Slots) && other[SlotIndexBits'(n - by)]);
+      is_other_more = (m < 0) || (m < int'(Slots) && other[m[SlotIndexBits-1:0]]);
       exceeds |= more & ~is_other_more;
     end
   endfunction
