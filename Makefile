@@ -84,7 +84,11 @@ sample: ## Record samples/ anew (root; Linux network namespaces); docs/samples.m
 	scripts/record-sample.sh
 	python3 scripts/make_cases.py
 
-.PHONY: rtl-synth rtl-fmax
+.PHONY: rtl-synth rtl-fmax rtl-prove
+# What the parts of the FPGA engine promise, proven by Yosys (from PyPI; a minute).
+rtl-prove:
+	scripts/rtl-prove.sh
+
 # What a stage of the FPGA engine takes in an UltraScale+, counted by Yosys (from PyPI; minutes).
 rtl-synth:
 	scripts/rtl-synth.sh xcup

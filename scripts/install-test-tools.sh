@@ -9,7 +9,7 @@
 set -euo pipefail
 
 tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool libfaketime nfdump pmacct openssl strace systemd
-    clang libelf-dev zlib1g-dev libdpdk-dev libndpi-dev libndpi-bin pkg-config verilator g++)
+    clang libelf-dev zlib1g-dev libdpdk-dev libndpi-dev libndpi-bin pkg-config verilator g++ python3-venv)
 bench=(nfdump softflowd argus-server argus-client redis-server hyperfine)
 samples=(tshark tcpdump iproute2 ethtool nginx-light openssl curl dnsmasq-base bind9-dnsutils openssh-server
     openssh-client iperf3 iputils-ping traceroute chrony)

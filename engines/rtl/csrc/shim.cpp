@@ -81,7 +81,7 @@ struct Line {
         model->room_i = 1;
         model->rst_ni = 0;
         // As long as a place takes through the longest line, so that nothing unknown is left.
-        for (int i = 0; i < 8; i++) clock();
+        for (int i = 0; i < 16; i++) clock();
         model->rst_ni = 1;
     }
 

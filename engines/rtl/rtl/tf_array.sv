@@ -21,7 +21,7 @@ module tf_array
   localparam int unsigned AddrBits  = (Subtables - 1) + BucketBits + $clog2(Slots)
 ) (
   input  logic                     clk_i,
-  input  logic                     rst_ni,
+  input  logic                     rst_ni,         // for 4 + NumStages clocks at least
   // Configuration, still while anything comes.
   input  logic [SeedBits-1:0]      seed_i,
   input  logic [MaxStageBits-1:0]  stage_mask_i,   // of a table smaller than it was built for
@@ -52,6 +52,11 @@ module tf_array
   localparam int unsigned SelectBits = $clog2(NumStages);
   localparam int unsigned HashBits   = SelectBits + Subtables*BucketBits + TagBits;
 
+  // Reset goes along the line: no net of it has to cross the chip in a clock. It lasts longer than
+  // its way.
+  logic [NumStages-1:0] rst_nq;
+  always_ff @(posedge clk_i) rst_nq <= NumStages'({rst_nq, rst_ni});
+
   // Head: places, and the hash of their keys ------------------------------------------------------
   kind_e              head_kind, hashed_kind;
   kind_e              kind_q [HashLatency];
@@ -71,7 +76,7 @@ module tf_array
   tf_sequencer #(
     .KeyBits(KeyBits), .BucketBits(BucketBits), .Settle(HashLatency + StageLatency*NumStages + 8)
   ) u_sequencer (
-    .clk_i, .rst_ni, .bucket_mask_i, .sweep_every_i, .age_period_i, .room_i,
+    .clk_i, .rst_ni(rst_nq[0]), .bucket_mask_i, .sweep_every_i, .age_period_i, .room_i,
     .ready_o, .kind_i, .time_i,
     .arrival_i(arrival), .key_i,
     .kind_o(head_kind), .epoch_o(head_epoch), .age_o(head_age), .key_o(head_key),
@@ -92,7 +97,7 @@ module tf_array
     any_busy_q  <= |busy;
     kind_q[0]   <= head_kind;
     for (int i = 1; i < HashLatency; i++) kind_q[i] <= kind_q[i-1];
-    if (!rst_ni) begin
+    if (!rst_nq[0]) begin
       any_busy_q <= 1'b1;
       for (int i = 0; i < HashLatency; i++) kind_q[i] <= KindIdle;
     end
@@ -133,7 +138,7 @@ module tf_array
       .Id(i), .KeyBits(KeyBits), .BucketBits(BucketBits), .TagBits(TagBits), .Slots(Slots),
       .Subtables(Subtables), .TagsApart(TagsApart)
     ) u_stage (
-      .clk_i, .rst_ni, .bucket_mask_i, .ends_cut_i,
+      .clk_i, .rst_ni(rst_nq[i]), .bucket_mask_i, .ends_cut_i,
       .kind_i(line_kind[i]), .why_i(line_why[i]), .key_i(line_key[i]), .body_i(line_body[i]),
       .kind_o(line_kind[i+1]), .why_o(line_why[i+1]), .key_o(line_key[i+1]),
       .body_o(line_body[i+1]), .resident_o(resident_o[i]), .clean_o(clean[i]), .busy_o(busy[i])
@@ -153,7 +158,7 @@ module tf_array
     assert (Slots inside {1, 2, 4, 8} && Subtables inside {1, 2});
     assert (KeyBits + HashBits - 1 <= SeedBits);
   end
-  NoPacketLeavesUnmetered: assert property (@(posedge clk_i) disable iff (!rst_ni)
+  NoPacketLeavesUnmetered: assert property (@(posedge clk_i) disable iff (!rst_nq[NumStages-1])
     kind_o != KindPacket);
 `endif
 endmodule

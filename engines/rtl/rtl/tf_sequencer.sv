@@ -94,7 +94,8 @@ module tf_sequencer
   logic [SettleBits-1:0] settle_d, settle_q;
   logic [15:0]           since_d, since_q;      // packets since the last sweep
   logic                  epoch_d, epoch_q;
-  logic                  dense, may_sweep, sweep_due_q;
+  logic                  dense, may_sweep, sweep_due_d, sweep_due_q;
+  logic                  open_d, open_q;        // a packet may take the place, if there is room
   kind_e                 place;
 
   // Two sweeps in a row visit different buckets, if there are so many.
@@ -104,7 +105,6 @@ module tf_sequencer
 
   always_comb begin
     place      = KindIdle;
-    taken      = 1'b0;
     gap_d      = (gap_q == '0) ? '0 : gap_q - 2'd1;
     flushed_d  = flushed_q;
     swept_d    = swept_q;
@@ -114,7 +114,6 @@ module tf_sequencer
     sweeping_d = sweeping_q & ~(settle_q == '0 & clean_i);
     if (flushed_q) begin
       place     = KindAlone;
-      taken     = 1'b1;
       flushed_d = 1'b0;
     end else if (!room_i) begin
       place = KindIdle;
@@ -133,14 +132,12 @@ module tf_sequencer
             swept_d   = 1'b0;
           end else begin
             place   = KindPacket;
-            taken   = 1'b1;
             since_d = (&since_q) ? since_q : since_q + 16'd1;
           end
         end
         InputCell: begin
           if (!sweeping_q) begin
             place      = KindEpoch;
-            taken      = 1'b1;
             epoch_d    = ~epoch_q;
             sweeping_d = 1'b1;
             settle_d   = SettleBits'(Settle);
@@ -151,6 +148,14 @@ module tf_sequencer
         default: ;
       endcase
     end
+  end
+
+  // Whether the input is taken goes to all its registers, so it is prepared a clock ahead.
+  always_comb begin
+    sweep_due_d = sweep_every_i != '0 && since_q >= sweep_every_i && place != KindSweep;
+    open_d      = gap_d == '0 && !flushed_d && !(sweeping_d && sweep_due_d);
+    taken       = flushed_q | (open_q & room_i & ((kind_q == InputPacket && !alone)
+                                                  || (kind_q == InputCell && !sweeping_q)));
   end
 
   // Periods of activity are counted in packets, so that records do not depend on idle places.
@@ -165,8 +170,8 @@ module tf_sequencer
     settle_q   <= settle_d;
     since_q    <= since_d;
     epoch_q    <= epoch_d;
-    // A clock late: a compare of 16 bits is not on the way to ready_o.
-    sweep_due_q <= sweep_every_i != '0 && since_q >= sweep_every_i && place != KindSweep;
+    sweep_due_q <= sweep_due_d;
+    open_q      <= open_d;
     if (place == KindPacket) begin
       left_q <= (left_q == '0) ? age_period_i : left_q - 24'd1;
       if (left_q == '0) age_q <= age_q + 1'b1;
@@ -185,6 +190,7 @@ module tf_sequencer
       settle_q   <= '0;
       since_q    <= '0;
       sweep_due_q <= 1'b0;
+      open_q      <= 1'b1;
       epoch_q    <= 1'b0;
       left_q     <= age_period_i;
       age_q      <= '0;
@@ -195,6 +201,8 @@ module tf_sequencer
 `ifdef VERILATOR
   SpecialTokensKeepTheirDistance: assert property (@(posedge clk_i) disable iff (!rst_ni)
     (place == KindPacket || place == KindFlush || place == KindEpoch) |-> gap_q == '0);
+  TakenIsInPlace: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    taken == (place inside {KindPacket, KindEpoch, KindAlone}));
   OneKeyInEveryClock: assert property (@(posedge clk_i) disable iff (!rst_ni)
     (kind_q == InputPacket && !alone && !sweeping_q && gap_q == '0 && room_i) |-> taken);
 `endif
