@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A line with its egress and its registers (`rtl/tf_meter.sv`), simulated as a card's host sees it:
+//! A line with its egress and registers (`rtl/tf_meter.sv`), simulated as a card's host sees it:
 //! descriptors of packets go in, bytes of messages come out.
 
 use std::ffi::c_void;
@@ -128,8 +128,8 @@ pub struct VerilatedMeter {
     buffer: Vec<u8>,
 }
 
-// SAFETY: the simulated meter is used by one thread at a time, through `&mut self`, and has no state
-// of a thread.
+// SAFETY: the simulated meter is used by one thread at a time, through `&mut self`, and has no
+// state of a thread.
 unsafe impl Send for VerilatedMeter {}
 
 impl Drop for VerilatedMeter {
