@@ -19,8 +19,9 @@ use crate::kernel::{config, frame};
 
 /// Flows are replaced in groups, each of which has a source port of its own.
 const GROUPS: u32 = 100;
-/// Packets of one group before the next one's: few, as flows send in turn.
-const AT_ONCE: u32 = 1_000;
+/// Packets of one group before the next one's. The kernel waits for all processors with each test
+/// run, for tens of milliseconds, so a run is long, and flows send in bursts.
+const AT_ONCE: u32 = 100_000;
 /// Where a frame has its source port.
 const PORT_AT: usize = 34;
 /// Packets of a flow while all are learned, in the mean, so that nearly all are seen.
