@@ -31,7 +31,7 @@ fn accounted(ended: &Ended) {
     accounted_of(ended, 1);
 }
 
-/// The same of so many replays.
+/// Checks so many replays in one run.
 fn accounted_of(ended: &Ended, replays: u64) {
     assert_eq!(ended.count("source_seen"), replays * PACKETS);
     assert_eq!(ended.count("packets_non_ip"), replays * PACKETS_NON_IP);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a card keeps its rows: a cuckoo table, and what an insertion into one costs, by load. A row
-//! that finds its buckets full displaces another, and so on, until one finds room.
+//! Where a card keeps its rows: a cuckoo table, and what an insertion into one costs, by load. A
+//! row that finds its buckets full displaces another, and so on, until one finds room.
 //!
 //! It is simulated row by row, and the same for a seed on every machine. The evaluation draws its
 //! curve, and the planner has points of it.
