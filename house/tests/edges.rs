@@ -114,8 +114,8 @@ const ROOMS: [Room; 28] = [
     room(
         BENCH,
         &[
-            RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, AGGREGATE, FORMATS, RUN,
-            WORKLOAD,
+            OFFLOAD, RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, AGGREGATE, FORMATS,
+            RUN, WORKLOAD,
         ],
     ),
     room(
@@ -128,8 +128,8 @@ const ROOMS: [Room; 28] = [
     room(
         EVALUATION,
         &[
-            RECORD, MERGE, PACKET, CAPTURE, SOFTWARE, AGGREGATE, RUN, PLAN, WORKLOAD, ACCURACY,
-            BENCH,
+            OFFLOAD, RECORD, MERGE, PACKET, CAPTURE, SOFTWARE, AGGREGATE, RUN, PLAN, WORKLOAD,
+            ACCURACY, BENCH,
         ],
     ),
     room(LAB, &[BENCH, EVALUATION]),

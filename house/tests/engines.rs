@@ -10,11 +10,19 @@ const REGISTRY: &str = "apps/turboflow/src/engines.rs";
 /// adapter of it, and the laboratory's benchmark.
 const MAX_FILES: usize = 4;
 
-/// What stands on an engine names it: another engine's folder, and the program's adapter of that.
-const STANDS_ON: [(&str, [&str; 2]); 1] = [(
-    "xdp",
-    ["engines/offload/", "apps/turboflow/src/engines/offload"],
-)];
+/// What stands on an engine names it: another engine's folder, the program's adapter of that, and
+/// its benchmark. The evaluation runs the model that the engine of offload has of a card.
+const STANDS_ON: [(&str, &[&str]); 2] = [
+    (
+        "xdp",
+        &[
+            "engines/offload/",
+            "apps/turboflow/src/engines/offload",
+            "lab/bench/src/offload.rs",
+        ],
+    ),
+    ("offload", &["lab/evaluation/src/parts/offload"]),
+];
 
 #[test]
 fn an_engine_is_named_in_few_files() {

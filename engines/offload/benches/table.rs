@@ -224,42 +224,58 @@ mod measured {
         })
     }
 
-    /// Flows that their first packet decides, of 50 packets each; and short ones.
-    fn learning() {
+    /// Taps and processor time of user space, in microseconds, both for each flow that was
+    /// offloaded. `None` where the test is skipped.
+    fn learn(flows: u32, packets: u64) -> Option<(f64, f64)> {
+        let config = run::fired(ROWS, flows);
+        let mut engine = run::load_offload(&config, Box::new(FirstPacket), TIMES)?;
+        let mut totals = Totals::default();
+        run::collect_into(&mut engine, &mut totals);
+        let tester = engine.kernel().tester();
+        run::fire(&tester, packets, || {
+            run::collect_into(&mut engine, &mut totals)
+        });
+        let begun = |engine: &OffloadEngine| engine.learner_counts().rows_begun;
+        let mut last = 0;
+        while last != begun(&engine) || last == 0 {
+            last = begun(&engine);
+            run::collect_into(&mut engine, &mut totals);
+            std::thread::yield_now();
+        }
+        let cpu_ns = cpu_ns_of("learner").unwrap_or_default();
+        let ran = run::finish(engine, totals);
+        ran.check(packets);
+        let rows = ran.own("rows_begun") as f64;
+        let taps = ran.own("taps_read") as f64;
+        Some((taps / rows, cpu_ns as f64 / 1e3 / rows))
+    }
+
+    /// Flows that their first packet decides, of 50 packets each; and short ones. A single run says
+    /// little: how late user space is depends on when the scheduler lets it run.
+    fn learning(where_to: &str) {
         for (flows, packets) in [(40_000, 2_000_000), (200_000, 800_000)] {
-            let config = run::fired(ROWS, flows);
-            let Some(mut engine) = run::load_offload(&config, Box::new(FirstPacket), TIMES) else {
+            let runs = (0..RUNS).map_while(|_| learn(flows, packets));
+            let (mut taps, mut costs_us): (Vec<f64>, Vec<f64>) = runs.unzip();
+            taps.sort_by(f64::total_cmp);
+            costs_us.sort_by(f64::total_cmp);
+            let (Some(most_taps), Some(most_us)) = (taps.last(), costs_us.last()) else {
                 return;
             };
-            let mut totals = Totals::default();
-            run::collect_into(&mut engine, &mut totals);
-            let tester = engine.kernel().tester();
-            run::fire(&tester, packets, || {
-                run::collect_into(&mut engine, &mut totals)
-            });
-            let begun = |engine: &OffloadEngine| engine.learner_counts().rows_begun;
-            let mut last = 0;
-            while last != begun(&engine) || last == 0 {
-                last = begun(&engine);
-                run::collect_into(&mut engine, &mut totals);
-                std::thread::yield_now();
-            }
-            let cpu_ns = cpu_ns_of("learner").unwrap_or_default();
-            let ran = run::finish(engine, totals);
-            ran.check(packets);
-            let rows = ran.own("rows_begun");
             println!(
-                "learner {flows} flows, {packets} packets: {rows} rows, {:.2} taps a flow, {:.2} us of user space a flow",
-                ran.own("taps_read") as f64 / rows as f64,
-                cpu_ns as f64 / 1e3 / rows as f64
+                "learner {where_to}, {flows} flows, {packets} packets: {:.2} taps a flow, most \
+                 {most_taps:.2}; {:.2} us of user space a flow, most {most_us:.2}",
+                taps[taps.len() / 2],
+                costs_us[costs_us.len() / 2],
             );
         }
     }
 
     pub(super) fn all() {
+        // What follows stays on one CPU.
+        learning("all processors");
         programming();
         packets();
-        learning();
+        learning("one processor");
     }
 }
 

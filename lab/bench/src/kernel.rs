@@ -220,7 +220,7 @@ fn with_features(count: usize) -> Layout {
     Layout::compile(&definition, false).expect("the benchmark's definition compiles")
 }
 
-fn config(tables: Tables, clock: Clock, tested: Tested) -> KernelConfig {
+pub(crate) fn config(tables: Tables, clock: Clock, tested: Tested) -> KernelConfig {
     KernelConfig {
         is_bound: false,
         interfaces: Vec::new(),
@@ -248,7 +248,7 @@ fn mixed(at: u64) -> u64 {
     word ^ word >> 29
 }
 
-fn frame() -> Vec<u8> {
+pub(crate) fn frame() -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00];
     bytes.extend([0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0]);
     bytes.extend([

@@ -12,6 +12,8 @@ mod generate;
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 pub mod kernel;
 mod microflows;
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+pub mod offload;
 mod pipeline;
 mod plan;
 mod report;

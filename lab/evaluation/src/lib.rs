@@ -6,7 +6,6 @@
 //! each starts with fresh memory. Results are stored line by line, and an interrupted run can be
 //! resumed.
 
-mod cuckoo;
 mod facts;
 mod machine;
 mod parts;

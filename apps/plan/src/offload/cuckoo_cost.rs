@@ -10,8 +10,8 @@ struct Curve {
 }
 
 /// # Source
-/// The simulation of `lab/evaluation/src/cuckoo.rs`, whose tests hold these numbers to it: tables
-/// of 2^19 slots, at most 500 moves.
+/// The simulation of `engines/offload/src/model/cuckoo.rs`; a test of the evaluation holds these
+/// numbers to it: tables of 2^19 slots, at most 500 moves.
 const CURVES: [Curve; 4] = [
     Curve {
         ways: 2,

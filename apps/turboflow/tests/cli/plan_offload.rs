@@ -87,8 +87,8 @@ fn the_answer_names_what_limits_first() {
     says(
         full.lines().next().unwrap(),
         &[
-            "With the flow table of kernel, 41.9 % of the flows get a row, and 76.5 % of the packets",
-            "The first limit is rows: 2.5 M of 1.0 M.",
+            "With the flow table of kernel, 10.0 % of the flows get a row, and 94.4 % of the packets",
+            "The first limit is rows: 10.5 M of 1.0 M.",
         ],
     );
     let folder = Folder::new();
@@ -97,8 +97,8 @@ fn the_answer_names_what_limits_first() {
     says(
         &ask(&larger, "200k"),
         &[
-            "The first limit is births: 2.0 M/s of 1.2 M/s.",
-            "Flows that get a row: 60.0 %.",
+            "The first limit is births: 2.0 M/s of 800 k/s.",
+            "Flows that get a row: 40.0 %.",
             "every packet crosses the bus",
             "The host, with the table and without it",
         ],

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `--engine offload`: what the engine in the kernel gives, whatever becomes of verdicts.
 
-use turboflow_testing::{Need, is_missing};
+use std::fs;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use turboflow_testing::{Need, is_missing, until};
 
 use crate::exact::{NO_TIMEOUTS, equal, of_file, untimed};
 use crate::kernel::{BY_SIZE, OFFICE_PACKETS};
@@ -23,10 +28,15 @@ fn own(ended: &Ended, name: &str) -> u64 {
 
 /// Checks that all packets and rows of a replay of the office sample are accounted for.
 fn accounted(ended: &Ended) {
-    assert_eq!(ended.count("source_seen"), PACKETS);
-    assert_eq!(ended.count("packets_non_ip"), PACKETS_NON_IP);
+    accounted_of(ended, 1);
+}
+
+/// Checks so many replays in one run.
+fn accounted_of(ended: &Ended, replays: u64) {
+    assert_eq!(ended.count("source_seen"), replays * PACKETS);
+    assert_eq!(ended.count("packets_non_ip"), replays * PACKETS_NON_IP);
     let metered = own(ended, "hits") + own(ended, "misses");
-    assert_eq!(metered, PACKETS - PACKETS_NON_IP);
+    assert_eq!(metered, replays * (PACKETS - PACKETS_NON_IP));
     assert_eq!(own(ended, "taps"), own(ended, "taps_read"));
     let ended_rows = own(ended, "rows_idle") + own(ended, "rows_removed");
     assert_eq!(
@@ -171,4 +181,83 @@ fn applications_are_named() {
     assert_eq!(inspection["packets_lost"], 0);
     assert!(own(&ended, "flows_decided") > 50);
     assert!(own(&ended, "taps") < PACKETS * 8 / 10);
+}
+
+/// The process that inspects for the program with this number.
+fn inspector_of(program: u32) -> Option<u32> {
+    let is_its = |process: &u32| {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t"));
+        // One that has been killed is there until its parent has seen it.
+        parent == Some(&program.to_string()) && !status.contains("State:\tZ")
+    };
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let mut numbers = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+    numbers.find(is_its)
+}
+
+/// Each time that it works, the inspector is killed. Packets go on, and so do flows with verdicts.
+#[test]
+fn an_inspector_that_is_killed_ten_times_costs_names_alone() {
+    const KILLS: u64 = 10;
+    if is_missing(&[Need::Library("libndpi", cfg!(feature = "dpi"))]) {
+        return;
+    }
+    let Some(link) = Link::for_xdp() else { return };
+    let recording = serve(
+        &link,
+        "engine = \"offload\"\ndpi = true\nlinger = \"100ms\"\n",
+    );
+    let is_over = AtomicBool::new(false);
+    let replays = thread::scope(|scope| {
+        let replaying = scope.spawn(|| {
+            let mut replays = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                assert!(link.replay(&office(), &["--pps", "10000"]));
+                replays += 1;
+            }
+            replays
+        });
+        let (mut dead, mut decided) = (None, 0);
+        for kills in 0..KILLS {
+            let mut inspector = None;
+            until("the inspector decides about flows", || {
+                inspector = inspector_of(recording.id()).filter(|new| Some(*new) != dead);
+                let metrics = metrics(&link);
+                let now = metrics["offload_flows_decided_total"];
+                let works = inspector.is_some()
+                    && metrics["inspection_restarts_total"] == kills
+                    && now > decided + 20;
+                if works {
+                    decided = now;
+                }
+                works
+            });
+            let number = inspector.unwrap().to_string();
+            assert!(
+                Command::new("kill")
+                    .args(["-KILL", &number])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+            dead = inspector;
+        }
+        until("it is started for the last time", || {
+            metrics(&link)["inspection_restarts_total"] == KILLS
+        });
+        is_over.store(true, Ordering::Relaxed);
+        replaying.join().unwrap()
+    });
+    until("all packets are counted", || {
+        let counted = metrics(&link);
+        let of = |name: &str| counted[&format!("offload_{name}")];
+        of("hits_total") + of("misses_total") == replays * (PACKETS - PACKETS_NON_IP)
+    });
+    recording.signal("TERM");
+    let ended = recording.end().balanced(0);
+    accounted_of(&ended, replays);
+    assert_eq!(ended.ledger["inspection"]["inspector_restarts"], KILLS);
+    assert!(own(&ended, "flows_decided") > KILLS * 20);
+    assert_eq!(own(&ended, "decider_gone"), 0);
 }

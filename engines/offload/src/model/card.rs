@@ -6,12 +6,15 @@ use std::collections::{HashMap, VecDeque};
 use turboflow_engine::MicroflowBatch;
 use turboflow_merge::{Base, Complement, Marks, MicroflowRecord};
 
-use super::cuckoo::mix;
-use super::{CardProfile, Cuckoo};
+use super::cuckoo::mixed;
+use super::{CardProfile, Cuckoo, Shape};
 use crate::{
     EndCause, EndedRow, FlowKey, FlowTable, Limits, Order, OrderKind, Outcome, TableError, Times,
     Verdict,
 };
+
+/// Rows that are displaced for one, at most.
+const MAX_MOVES: usize = 500;
 
 /// A packet that the card sees.
 #[derive(Clone, Copy, Debug)]
@@ -87,8 +90,12 @@ impl ModelCard {
     /// A card without rows. Those of flows that are silent for `idle_ns` leave.
     #[must_use]
     pub fn new(profile: CardProfile, idle_ns: u64) -> Self {
+        let shape = Shape {
+            ways: profile.ways,
+            slots_per_bucket: profile.slots,
+        };
         Self {
-            table: Cuckoo::new(profile.rows, profile.ways, profile.slots, profile.seed),
+            table: Cuckoo::new(shape, profile.rows.into(), MAX_MOVES, profile.seed),
             profile,
             rows: Vec::new(),
             free: Vec::new(),
@@ -177,18 +184,15 @@ impl ModelCard {
             return Outcome::TooFast;
         }
         let words = key.words().into_iter();
-        let hash = words.fold(self.profile.seed, |hash, word| mix(hash ^ word));
+        let hash = words.fold(self.profile.seed, |hash, word| mixed(hash ^ word));
         let number = self.free.last().copied();
         let number = number.unwrap_or(self.rows.len() as u32);
-        let accesses = match self.table.insert(hash, number) {
-            Ok(accesses) => accesses,
-            Err(accesses) => {
-                // Finding out took its time too.
-                self.execute(accesses);
-                return Outcome::Full;
-            }
-        };
-        let from_ns = self.execute(accesses);
+        let insertion = self.table.insert(hash, number);
+        // Finding out that there is no room takes its time, too.
+        let from_ns = self.execute(insertion.accesses);
+        if !insertion.is_placed {
+            return Outcome::Full;
+        }
         let row = Some(Row {
             key,
             hash,

@@ -1,189 +1,355 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a card keeps its rows: a cuckoo table. A row that finds its buckets full displaces
-//! another, and so on, until one finds room.
+//! Where a card keeps its rows: a cuckoo table, and what an insertion into one costs, by load. A
+//! row that finds its buckets full displaces another, and so on, until one finds room.
+//!
+//! It is simulated row by row, and the same for a seed on every machine. The evaluation draws its
+//! curve, and the planner has points of it.
+//!
+//! # Source
+//! Pagh and Rodler, "Cuckoo hashing", 2004, with several slots a bucket; the victim is chosen at
+//! random.
 
-/// Rows that are displaced for one, at most.
-const MAX_MOVES: usize = 500;
-
-/// A cuckoo table of numbered rows.
-#[derive(Clone, Debug)]
-pub struct Cuckoo {
-    ways: u32,
-    slots: usize,
-    buckets: u64,
-    /// Hash and number of a row; `EMPTY` if there is none.
-    places: Vec<(u64, u32)>,
-    random: u64,
-    /// How rows moved for the last one, to undo it.
-    moves: Vec<usize>,
+/// The shape of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The buckets that a row may be in.
+    pub ways: u32,
+    /// Slots of a bucket, which one access reads together.
+    pub slots_per_bucket: u32,
 }
 
-const EMPTY: (u64, u32) = (0, u32::MAX);
+/// What an insertion took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Insertion {
+    /// Buckets read, and rows written over others.
+    pub accesses: u32,
+    /// Whether a slot was found. If not, the table is as it was before.
+    pub is_placed: bool,
+}
+
+/// The hash of a row's flow, and its number.
+type Slot = (u64, u32);
+
+/// A slot without a row: no row has this number.
+const FREE: Slot = (0, u32::MAX);
+
+/// A table of numbered rows.
+#[derive(Clone, Debug)]
+pub struct Cuckoo {
+    shape: Shape,
+    buckets: u64,
+    slots: Vec<Slot>,
+    filled: usize,
+    /// Rows that an insertion may move, before it is refused.
+    max_moves: usize,
+    seed: u64,
+    random_state: u64,
+    /// The slots whose rows the present insertion moved.
+    path: Vec<usize>,
+}
 
 impl Cuckoo {
-    /// A table of at least so many rows, in buckets of `slots`.
+    /// An empty table of at least `slots` slots.
+    ///
+    /// # Panics
+    /// When the shape has no way or no slot.
     #[must_use]
-    pub fn new(rows: u32, ways: u32, slots: u32, seed: u64) -> Self {
-        let slots = slots.max(1) as usize;
-        let buckets = (rows as usize).div_ceil(slots).max(1);
+    pub fn new(shape: Shape, slots: u64, max_moves: usize, seed: u64) -> Self {
+        assert!(
+            shape.ways > 0 && shape.slots_per_bucket > 0,
+            "a row needs a place"
+        );
+        let buckets = slots.div_ceil(u64::from(shape.slots_per_bucket)).max(1);
+        let slots = (buckets * u64::from(shape.slots_per_bucket)) as usize;
         Self {
-            ways: ways.max(1),
-            slots,
-            buckets: buckets as u64,
-            places: vec![EMPTY; buckets * slots],
-            random: seed | 1,
-            moves: Vec::new(),
+            shape,
+            buckets,
+            slots: vec![FREE; slots],
+            filled: 0,
+            max_moves,
+            seed: mixed(seed),
+            random_state: seed,
+            path: Vec::new(),
         }
     }
 
     /// Rows that it has room for.
     #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.places.len()
+    pub const fn capacity(&self) -> usize {
+        self.slots.len()
     }
 
-    /// Puts in a row. Returns how many buckets were accessed, as an error if it found no room; then
-    /// nothing has moved.
-    pub fn insert(&mut self, hash: u64, number: u32) -> Result<u32, u32> {
-        self.moves.clear();
-        let mut homeless = (hash, number);
-        let mut accesses = 0;
-        // The bucket that it was displaced from is full.
-        let mut from = u64::MAX;
-        for _ in 0..=MAX_MOVES {
-            let buckets = (0..self.ways).map(|way| self.bucket(homeless.0, way));
-            let buckets: [u64; 4] = fill(buckets);
-            for &bucket in buckets.iter().take(self.ways.min(4) as usize) {
-                if bucket == from {
-                    continue;
-                }
+    /// The share of the slots that hold rows.
+    #[must_use]
+    pub fn load(&self) -> f64 {
+        self.filled as f64 / self.slots.len() as f64
+    }
+
+    /// Inserts a row that is not in the table.
+    ///
+    /// The buckets of the row are read in turn, an access each. If all are full, a row of one of
+    /// them is displaced, which is another access, and looks for a place in the same way: in all of
+    /// its buckets, because a card does not know which of them it comes from.
+    pub fn insert(&mut self, hash: u64, number: u32) -> Insertion {
+        let (mut homeless, mut accesses) = ((hash, number), 0);
+        self.path.clear();
+        loop {
+            for way in 0..self.shape.ways {
                 accesses += 1;
-                let start = bucket as usize * self.slots;
-                let room = (start..start + self.slots).find(|place| self.places[*place] == EMPTY);
-                if let Some(place) = room {
-                    self.places[place] = homeless;
-                    return Ok(accesses);
+                let bucket = self.bucket(homeless.0, way);
+                if let Some(slot) = self.slot_of(bucket, FREE) {
+                    self.slots[slot] = homeless;
+                    self.filled += 1;
+                    return Insertion {
+                        accesses,
+                        is_placed: true,
+                    };
                 }
             }
-            let way = self.next_random() % u64::from(self.ways.min(4));
-            let slot = self.next_random() as usize % self.slots;
-            from = buckets[way as usize];
-            let place = from as usize * self.slots + slot;
-            std::mem::swap(&mut self.places[place], &mut homeless);
-            self.moves.push(place);
+            if self.path.len() == self.max_moves {
+                self.undo(homeless);
+                return Insertion {
+                    accesses,
+                    is_placed: false,
+                };
+            }
+            let slot = self.any_slot(homeless.0);
+            std::mem::swap(&mut self.slots[slot], &mut homeless);
+            self.path.push(slot);
             accesses += 1;
         }
-        for place in self.moves.drain(..).rev() {
-            std::mem::swap(&mut self.places[place], &mut homeless);
-        }
-        Err(accesses)
     }
 
     /// Takes out a row; returns how many buckets were accessed.
     pub fn remove(&mut self, hash: u64, number: u32) -> u32 {
-        for way in 0..self.ways.min(4) {
-            let start = self.bucket(hash, way) as usize * self.slots;
-            let mut places = start..start + self.slots;
-            if let Some(place) = places.find(|place| self.places[*place] == (hash, number)) {
-                self.places[place] = EMPTY;
+        for way in 0..self.shape.ways {
+            let bucket = self.bucket(hash, way);
+            if let Some(slot) = self.slot_of(bucket, (hash, number)) {
+                self.slots[slot] = FREE;
+                self.filled -= 1;
                 return way + 1;
             }
         }
-        self.ways
+        self.shape.ways
     }
 
-    fn bucket(&self, hash: u64, way: u32) -> u64 {
-        let own = mix(hash.wrapping_add(u64::from(way).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-        ((u128::from(own) * u128::from(self.buckets)) >> 64) as u64
+    /// Puts every displaced row back to where it was.
+    fn undo(&mut self, mut homeless: Slot) {
+        while let Some(slot) = self.path.pop() {
+            std::mem::swap(&mut self.slots[slot], &mut homeless);
+        }
     }
 
-    fn next_random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random >> 11
+    /// The first slot of the bucket that a row has in this way.
+    fn bucket(&self, hash: u64, way: u32) -> usize {
+        let hash = mixed(hash ^ mixed(self.seed.wrapping_add(u64::from(way))));
+        // The high half of the product: a number below `buckets`, without a division.
+        let bucket = (u128::from(hash) * u128::from(self.buckets)) >> 64;
+        bucket as usize * self.shape.slots_per_bucket as usize
+    }
+
+    fn slot_of(&self, bucket: usize, row: Slot) -> Option<usize> {
+        let slots = bucket..bucket + self.shape.slots_per_bucket as usize;
+        slots.into_iter().find(|slot| self.slots[*slot] == row)
+    }
+
+    /// A random slot of the row's buckets.
+    fn any_slot(&mut self, hash: u64) -> usize {
+        self.random_state = self.random_state.wrapping_add(GOLDEN);
+        let random = mixed(self.random_state);
+        let way = (random >> 32) % u64::from(self.shape.ways);
+        let slot = (random & 0xffff_ffff) % u64::from(self.shape.slots_per_bucket);
+        self.bucket(hash, way as u32) + slot as usize
     }
 }
 
-/// The first four numbers, and zeros.
-fn fill(numbers: impl Iterator<Item = u64>) -> [u64; 4] {
-    let mut filled = [0; 4];
-    for (to, number) in filled.iter_mut().zip(numbers) {
-        *to = number;
-    }
-    filled
+/// The step of `SplitMix64` between two states: 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A number whose bits all depend on all bits of another.
+///
+/// # Source
+/// Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014: the output function
+/// of `SplitMix64`.
+pub(super) const fn mixed(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
 }
 
-/// Mixes the bits of a word (`SplitMix64`).
-pub(super) const fn mix(word: u64) -> u64 {
-    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ word >> 31
+/// The cost of insertions while a table is filled from one load to the next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CurvePoint {
+    /// The share of the slots that hold rows at the end of the step.
+    pub load: f64,
+    /// Mean accesses of an insertion, refused ones included.
+    pub accesses_per_insertion: f64,
+    /// The share of insertions that were refused.
+    pub refused_share: f64,
+}
+
+/// Steps of a curve between an empty and a full table.
+const STEPS: usize = 100;
+/// The share of a table's slots after which refusals end its curve: it does not get fuller.
+const REFUSED_IN_ALL: f64 = 0.005;
+
+/// Fills a table of `slots` slots, a hundredth at a time, until it refuses too much.
+#[must_use]
+pub fn curve(shape: Shape, slots: u64, max_moves: usize, seed: u64) -> Vec<CurvePoint> {
+    let mut table = Cuckoo::new(shape, slots, max_moves, seed);
+    let refused_most = (table.capacity() as f64 * REFUSED_IN_ALL) as u64;
+    let (mut points, mut refused_in_all) = (Vec::new(), 0);
+    let mut numbers = 1..u32::MAX;
+    for step in 1..=STEPS {
+        let until = table.capacity() * step / STEPS;
+        let (mut insertions, mut accesses, mut refused) = (0_u64, 0_u64, 0_u64);
+        while table.filled < until && refused_in_all + refused < refused_most {
+            let Some(number) = numbers.next() else { break };
+            let insertion = table.insert(number.into(), number);
+            insertions += 1;
+            accesses += u64::from(insertion.accesses);
+            refused += u64::from(!insertion.is_placed);
+        }
+        if insertions == 0 {
+            break;
+        }
+        refused_in_all += refused;
+        points.push(CurvePoint {
+            load: table.load(),
+            accesses_per_insertion: accesses as f64 / insertions as f64,
+            refused_share: refused as f64 / insertions as f64,
+        });
+    }
+    points
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ROWS: u32 = 1 << 16;
+    const TWO_OF_FOUR: Shape = Shape {
+        ways: 2,
+        slots_per_bucket: 4,
+    };
 
-    /// Mean accesses of an insertion around a load, and how many were refused, of 1,000.
-    fn at_load(ways: u32, slots: u32, percent: u32) -> (f64, u32) {
-        let mut table = Cuckoo::new(ROWS, ways, slots, 7);
-        let before = ROWS / 100 * percent;
-        for number in 0..before {
-            let _ = table.insert(mix(number.into()), number);
-        }
-        let (mut accesses, mut refused) = (0, 0);
-        for number in before..before + 1_000 {
-            match table.insert(mix(number.into()), number) {
-                Ok(own) => accesses += own,
-                Err(own) => {
-                    accesses += own;
-                    refused += 1;
-                }
+    #[test]
+    fn every_placed_row_stays_in_one_of_its_buckets_and_refusals_change_nothing() {
+        let mut table = Cuckoo::new(TWO_OF_FOUR, 4_096, 100, 7);
+        let (mut placed, mut refused) = (Vec::new(), 0);
+        for number in 1..4_500 {
+            let before = table.slots.clone();
+            if table.insert(number.into(), number).is_placed {
+                placed.push(number);
+            } else {
+                refused += 1;
+                assert_eq!(table.slots, before);
             }
         }
-        (f64::from(accesses) / 1_000.0, refused)
-    }
-
-    /// As the evaluation's simulation of such tables: 2 ways of 4 slots take 1 to 2 accesses at
-    /// half load, some 20 at 90 %, and hundreds at 97 %, where rows are refused.
-    #[test]
-    fn a_row_takes_more_accesses_the_fuller_the_table_is() {
-        let means: Vec<(f64, u32)> = [50, 80, 90, 95, 97].map(|load| at_load(2, 4, load)).into();
-        assert!(
-            means.is_sorted_by(|a, b| a.0 < b.0),
-            "accesses and refused: {means:?}"
-        );
-        assert!(means[0].0 < 2.5 && means[0].1 == 0, "{means:?}");
-        assert!((8.0..40.0).contains(&means[2].0), "{means:?}");
-        assert!(means[4].0 > 100.0 && means[4].1 > 0, "{means:?}");
-        let wide = at_load(2, 8, 95);
-        assert!(wide.0 < means[3].0, "8 slots: {wide:?}, 4: {means:?}");
+        assert!(refused > 400, "{refused}");
+        let held = table.slots.iter().filter(|slot| **slot != FREE).count();
+        assert_eq!((held, held), (placed.len(), table.filled));
+        assert!(table.load() > 0.97, "{}", table.load());
+        // Each is where it is looked for, once.
+        for (number, left) in placed.iter().zip((0..placed.len()).rev()) {
+            assert!(table.remove((*number).into(), *number) <= 2);
+            assert_eq!(table.filled, left);
+        }
+        assert_eq!(table.remove(1, 1), 2);
+        assert!(table.slots.iter().all(|slot| *slot == FREE));
     }
 
     #[test]
-    fn a_row_without_room_moves_nothing() {
-        let mut table = Cuckoo::new(64, 2, 4, 3);
-        let mut held = Vec::new();
-        let mut refused = 0;
-        for number in 0..100 {
-            let hash = mix(number.into());
-            match table.insert(hash, number) {
-                Ok(_) => held.push((hash, number)),
-                Err(_) => refused += 1,
+    fn accesses_are_buckets_read_and_rows_displaced() {
+        let one = Shape {
+            ways: 1,
+            slots_per_bucket: 1,
+        };
+        let mut table = Cuckoo::new(one, 1, 3, 0);
+        let insert = |table: &mut Cuckoo, number: u32| {
+            let insertion = table.insert(number.into(), number);
+            (insertion.accesses, insertion.is_placed)
+        };
+        assert_eq!(insert(&mut table, 5), (1, true));
+        // One read finds the slot taken; three times it is displaced and read again.
+        assert_eq!(insert(&mut table, 6), (1 + 3 * 2, false));
+        assert_eq!(table.slots, [(5, 5)]);
+    }
+
+    #[test]
+    fn a_curve_is_the_same_for_a_seed_and_another_for_another_seed() {
+        let of = |seed| curve(TWO_OF_FOUR, 1 << 12, 500, seed);
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1), of(2));
+        assert_eq!(of(1)[0].accesses_per_insertion, 1.0);
+    }
+
+    /// Load, accesses of an insertion, and the share refused.
+    type Expected = (f64, f64, f64);
+
+    /// Accesses an insertion and the share refused at loads, by another program with another hash
+    /// and other random numbers. Its numbers move by a few percent from seed to seed, and by more
+    /// where insertions are refused.
+    const OTHERS: [(u32, u32, &[Expected]); 4] = [
+        (
+            2,
+            4,
+            &[
+                (0.50, 1.24, 0.0),
+                (0.80, 4.56, 0.0),
+                (0.90, 18.1, 0.0),
+                (0.95, 80.7, 0.0),
+                (0.97, 329.0, 0.03),
+            ],
+        ),
+        (
+            2,
+            8,
+            &[
+                (0.50, 1.06, 0.0),
+                (0.80, 2.40, 0.0),
+                (0.90, 6.23, 0.0),
+                (0.95, 18.0, 0.0),
+                (0.97, 35.7, 0.0),
+            ],
+        ),
+        (
+            4,
+            1,
+            &[
+                (0.50, 2.19, 0.0),
+                (0.80, 10.1, 0.0),
+                (0.90, 39.9, 0.0),
+                (0.95, 187.0, 0.0),
+                (0.97, 878.0, 0.11),
+            ],
+        ),
+        (
+            3,
+            1,
+            &[(0.50, 2.67, 0.0), (0.80, 25.1, 0.0), (0.90, 428.0, 0.04)],
+        ),
+    ];
+
+    #[test]
+    fn curves_are_those_of_an_independent_simulation() {
+        for (ways, slots_per_bucket, expected) in OTHERS {
+            let shape = Shape {
+                ways,
+                slots_per_bucket,
+            };
+            let points = curve(shape, 1 << 19, 500, 1);
+            for (load, accesses, refused) in expected {
+                let at = |point: &&CurvePoint| (point.load - load).abs() < 0.002;
+                let point = points.iter().find(at).expect("the table gets that full");
+                let within = if *refused > 0.0 { 0.25 } else { 0.08 };
+                let ratio = point.accesses_per_insertion / accesses;
+                assert!(
+                    (ratio - 1.0).abs() < within,
+                    "{shape:?} {point:?} {accesses}"
+                );
+                let off = (point.refused_share - refused).abs();
+                assert!(off <= refused / 2.0 + 1e-3, "{shape:?} {point:?} {refused}");
             }
-        }
-        assert!(refused >= 36, "{refused} refused");
-        let found = table.places.iter().filter(|place| **place != EMPTY);
-        assert_eq!(found.count(), held.len());
-        // Each is where it is looked for.
-        for (hash, number) in held {
-            let before = table.places.iter().filter(|place| **place == EMPTY).count();
-            table.remove(hash, number);
-            let after = table.places.iter().filter(|place| **place == EMPTY).count();
-            assert_eq!(after, before + 1);
         }
     }
 }

@@ -9,5 +9,5 @@ mod cuckoo;
 mod profile;
 
 pub use card::{CardPacket, Handled, ModelCard};
-pub use cuckoo::Cuckoo;
+pub use cuckoo::{Cuckoo, CurvePoint, Insertion, Shape, curve};
 pub use profile::CardProfile;

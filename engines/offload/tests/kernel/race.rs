@@ -65,6 +65,12 @@ struct Ordered {
     rounds: u64,
 }
 
+/// This thread alone runs when it is due: without it, a round comes after a sender's time slice,
+/// every 3 ms.
+fn go_first() {
+    rustix::process::setpriority_process(None, -20).unwrap();
+}
+
 /// Orders rows each millisecond while packets come. Returns what came of both.
 fn race(drops: impl Fn(u32) -> bool) -> Option<(Totals, KernelEngine, Ordered)> {
     let mut engine = load_for_all_cpus(&fired(ROWS, FLOWS))?;
@@ -77,14 +83,15 @@ fn race(drops: impl Fn(u32) -> bool) -> Option<(Totals, KernelEngine, Ordered)> 
     };
     let (mut totals, mut batch) = (Totals::default(), MicroflowBatch::default());
     let (mut random, mut ordered) = (Random::new(5), Ordered::default());
-    let (mut next_ns, mut outcomes) = (0, Vec::new());
+    let (mut next_ns, mut outcomes) = (wall_ns(), Vec::new());
     let tester = engine.tester();
     fire(&tester, PACKETS, || {
-        let now_ns = wall_ns();
-        if now_ns < next_ns {
-            return;
+        if ordered.rounds == 0 {
+            go_first();
         }
-        next_ns = now_ns + ROUND_NS;
+        // The senders fill all CPUs: who asks again and again waits for their time slices.
+        taps.pause(next_ns.saturating_sub(wall_ns()));
+        next_ns = wall_ns() + ROUND_NS;
         ordered.rounds += 1;
         let orders: Vec<_> = (0..100).map(|_| order(&mut random, &drops)).collect();
         table.program(&orders, times, &mut outcomes).unwrap();

@@ -2,17 +2,19 @@
 //! The offload paper's own measurements: its authors' sheets beside its tables, what explains them,
 //! and what a cuckoo table in a card costs.
 
+mod card;
 mod disagreements;
 mod host;
 mod report;
 mod sheets;
 
+use turboflow_engine_offload::model::{Shape, curve};
+
 use super::{FactSink, Part, Scale};
-use crate::cuckoo::{self, Shape};
 use crate::facts::Fact;
 use host::{
-    Cost, FAST, FAST_NO_NDPI, LEARNING_RATES, LONG, Load, Outcome, Prediction, cost, late_share,
-    predictions, prompt_share,
+    Cost, DECIDING_PACKETS, FAST, FAST_NO_NDPI, LEARNING_RATES, LONG, Load, Outcome, Prediction,
+    cost, late_share, predictions, prompt_share,
 };
 use sheets::{Mode, Paper, Setup, Sheets};
 
@@ -27,7 +29,7 @@ pub(super) const PART: Part = Part {
 /// The tables of the curve. The first one's curve is that of the paper's card, as far as its
 /// learning rates tell.
 const SHAPES: [Shape; 4] = [shape(2, 4), shape(2, 8), shape(4, 1), shape(3, 1)];
-/// Keys that an insertion may move before it is refused.
+/// Rows that an insertion may move before it is refused.
 const MAX_MOVES: usize = 500;
 const SEED: u64 = 1;
 
@@ -67,6 +69,19 @@ pub(super) fn software_rates() -> Vec<(f64, f64)> {
     rates.collect()
 }
 
+/// The share of packets that reached the paper's host, without nDPI and with offload, on 16 cores
+/// that were offered 89 M packets/s: active flows, and the share by the runs with nDPI.
+pub(super) fn host_shares() -> Vec<(f64, f64)> {
+    let sheets = Sheets::in_tree();
+    let flows = sheets.flows(FAST).into_iter();
+    let shares = flows.filter_map(|flows| {
+        let (_, cpu) = sheets.outcome(FAST, Mode::PassiveOffload, &flows)?;
+        let share = late_share(&sheets, FAST, &flows).filter(|_| !cpu.is_bound)?;
+        Some((sheets::count(&flows), share))
+    });
+    shares.collect()
+}
+
 fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
     let sheets = Sheets::in_tree();
     for prediction in predictions(&sheets) {
@@ -79,9 +94,12 @@ fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
             }
         }
     }
+    for flows in ["10K", "100K", "1M", "10M", "20M"] {
+        give_model_card(&sheets, flows, scale, give);
+    }
     let slots = scale.pick(1 << 16, 1 << 19);
     for shape in SHAPES {
-        for point in cuckoo::curve(shape, slots, MAX_MOVES, SEED) {
+        for point in curve(shape, slots, MAX_MOVES, SEED) {
             let fact = Fact::new(PART.name)
                 .of("is", "cuckoo")
                 .of("shape", shape_name(shape))
@@ -93,6 +111,33 @@ fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Our learner over the model card: with a decision by the packet that nDPI decides by, and by the
+/// first one. What the host pays is what the paper's host pays.
+fn give_model_card(sheets: &Sheets, flows: &str, scale: &Scale, give: FactSink<'_>) {
+    let rates = scale.pick(&LEARNING_RATES[..1], &LEARNING_RATES[..]);
+    for (setup, deciding_packet) in [(FAST, DECIDING_PACKETS as u32), (FAST_NO_NDPI, 1)] {
+        let Some(cost) = cost(sheets, setup, flows) else {
+            continue;
+        };
+        let load = Load::of(setup, flows);
+        for learning_rate in rates {
+            let seen = card::simulate(load, *learning_rate, deciding_packet);
+            let outcome = cost.outcome(load, seen.host_share());
+            let fact = Fact::new(PART.name)
+                .of("is", "model card")
+                .of("setup", setup_name(setup))
+                .value("flows", load.active_flows)
+                .value("rules_per_s", *learning_rate)
+                .value("host_share", seen.host_share())
+                .value("refused", seen.refused as f64)
+                .value("late_packets", seen.late as f64)
+                .value("cpu", outcome.cpu)
+                .value("loss", outcome.loss);
+            give(fact);
+        }
+    }
 }
 
 fn predicted(prediction: &Prediction) -> Fact {
@@ -152,6 +197,7 @@ fn give_late(sheets: &Sheets, setup: Setup, flows: &str, cost: Cost, give: FactS
 
 #[cfg(test)]
 mod tests {
+    use turboflow_engine_offload::model::CurvePoint;
     use turboflow_plan::offload::{cuckoo_points, cuckoo_shapes};
 
     use super::*;
@@ -184,10 +230,10 @@ mod tests {
             slots_per_bucket,
         } in SHAPES
         {
-            let curve = cuckoo::curve(shape(ways, slots_per_bucket), 1 << 19, MAX_MOVES, 2);
+            let points = curve(shape(ways, slots_per_bucket), 1 << 19, MAX_MOVES, 2);
             for (load, accesses) in cuckoo_points(ways, slots_per_bucket) {
-                let at = |point: &&cuckoo::CurvePoint| (point.load - load).abs() < 0.002;
-                let point = curve.iter().find(at).expect("the table gets that full");
+                let at = |point: &&CurvePoint| (point.load - load).abs() < 0.002;
+                let point = points.iter().find(at).expect("the table gets that full");
                 assert!(
                     point.refused_share < 0.05,
                     "{ways} {slots_per_bucket} {point:?}"

@@ -2,6 +2,7 @@
 //! The report on the offload paper.
 
 mod explained;
+mod ours;
 mod runs;
 
 use super::PART;
@@ -31,6 +32,7 @@ pub(super) fn report(raw: &Raw, section: &mut Section) {
     figures(&sheets, &paper, section);
     explained::model(&facts, section);
     explained::late(&facts, section);
+    ours::model_card(&sheets, &facts, section);
     explained::cuckoo(&facts, section);
 }
 
