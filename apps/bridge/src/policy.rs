@@ -45,6 +45,8 @@ struct OpenFlow {
     tuple: FiveTuple,
     learned: Learned,
     in_force: Decision,
+    /// Whether its connection has ended: the next first packet is of another flow.
+    has_ended: bool,
 }
 
 impl OpenFlow {
@@ -114,10 +116,10 @@ impl<K: Copy + Eq + Hash> Policy<K> {
     /// Takes the first packet of a flow, whose 5-tuple is that of the side that began. Of a flow
     /// that is not inspected, nothing more will be known. A flow that is known keeps what is.
     pub fn begin(&mut self, key: K, tuple: FiveTuple, is_inspected: bool) -> Decision {
-        if let Some(flow) = self.flows.get(&key) {
+        if let Some(flow) = self.flows.get(&key).filter(|flow| !flow.has_ended) {
             return flow.in_force;
         }
-        if self.flows.len() >= self.limit {
+        if self.flows.len() >= self.limit && !self.flows.contains_key(&key) {
             self.forget_oldest();
         }
         let learned = Learned {
@@ -143,6 +145,7 @@ impl<K: Copy + Eq + Hash> Policy<K> {
             tuple,
             learned,
             in_force,
+            has_ended: false,
         };
         self.flows.insert(key, flow);
         in_force
@@ -167,7 +170,15 @@ impl<K: Copy + Eq + Hash> Policy<K> {
         flow.decide(&self.rules)
     }
 
-    /// A flow is over, or another one begins with its key.
+    /// The connection of a flow has ended. Its last packets are still decided about; the next that
+    /// [begins](Self::begin) with this key is another flow.
+    pub fn connection_ended(&mut self, key: &K) {
+        if let Some(flow) = self.flows.get_mut(key) {
+            flow.has_ended = true;
+        }
+    }
+
+    /// A flow is over: nothing is decided about it any more.
     pub fn end(&mut self, key: &K) {
         self.flows.remove(key);
         // Keys of flows that are over must not pile up behind one that stays.
@@ -277,6 +288,7 @@ mod tests {
             policy.learn(&key, known(91 << 16 | if key < 4 { 133 } else { 7 }));
         }
         policy.end(&0);
+        policy.connection_ended(&1);
         let next = rules(
             "[[rule]]\nname = \"host\"\nsrc = [\"10.0.0.7\"]\naction = \"drop\"\n",
             Some(&first),
@@ -287,6 +299,9 @@ mod tests {
         let (pass, drop) = (Action::Pass, Action::Drop);
         assert_eq!(told, [(1, pass), (2, pass), (3, pass), (7, drop)]);
         assert_eq!((decided, policy.len()), (9, 9));
+        // Another connection over the ports of one that ended.
+        assert_eq!(policy.begin(1, tuple(7), true).action, drop);
+        assert_eq!(policy.len(), 9);
     }
 
     #[test]

@@ -57,6 +57,12 @@ impl InspectedTexts {
         }
     }
 
+    /// The names of a bridge's rules.
+    #[must_use]
+    pub const fn rules(&self) -> &Arc<RuleNames> {
+        &self.rules
+    }
+
     /// With the names of a bridge's rules.
     #[must_use]
     pub fn with_rules(self, rules: Arc<RuleNames>) -> Self {

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, anyhow, bail};
 use turboflow_merge::Layout;
 use turboflow_record::{Definition, InputSet};
-use turboflow_run::{PipelineConfig, RunConfig, RunSizes};
+use turboflow_run::{BridgeConfig, PipelineConfig, RunConfig, RunSizes};
 
 use super::inputs;
 use crate::applications;
@@ -45,6 +45,9 @@ impl Settings {
             .and_then(|remote| remote.max_age_ns(run));
         config.max_age_ns = max_age_ns.unwrap_or(config.max_age_ns);
         config.inspection = applications::inspection(run, &config)?;
+        if run.bridge != BridgeConfig::default() {
+            config.texts = Some(applications::texts_with_rules(config.inspection.as_ref()));
+        }
         let layout = config.compile().map_err(config_error::for_user)?;
         refuse_demands(run, &engine, &config, &layout)?;
         Ok(Self {
@@ -76,7 +79,11 @@ pub(super) fn definition(run: &RunConfig) -> anyhow::Result<Definition> {
 
 fn read_or_default(run: &RunConfig) -> anyhow::Result<Definition> {
     let Some(path) = &run.flow.definition else {
-        return Ok(Definition::default());
+        let default = Definition::default();
+        return Ok(match run.bridge == BridgeConfig::default() {
+            true => default,
+            false => default.with_verdicts(),
+        });
     };
     let engine = Engine::of(run)?;
     let seen = AvailableInputs {
