@@ -2,6 +2,7 @@
 //! `turboflow bridge`: two ports, and rules by which flows pass or are dropped.
 
 mod rules_file;
+mod told;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,9 @@ use crate::log::say;
 use crate::record::{self, RecordArgs};
 use crate::units::counted;
 pub(crate) use rules_file::RulesFile;
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+pub(crate) use told::begin;
+pub(crate) use told::{RuleCount, Told, told};
 
 /// Behind `-h`, which is one screen.
 const SHORT: &str = "--help has all options, examples, signals and exit codes.";

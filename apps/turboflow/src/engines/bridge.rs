@@ -20,7 +20,6 @@ use std::sync::Arc;
 use anyhow::bail;
 use turboflow_engine::{Abilities, OwnCount};
 use turboflow_merge::Layout;
-use turboflow_record::InputSet;
 use turboflow_run::{BridgeConfig, PipelineConfig, RunConfig};
 
 use super::offload::{OffloadOptions, OffloadSetup};
@@ -43,7 +42,6 @@ impl EngineKind for Bridge {
     fn abilities(&self) -> Abilities {
         let below = turboflow_engine_offload::ABILITIES;
         Abilities {
-            inputs: below.inputs.union(InputSet::DECIDED),
             name: NAME,
             ..below
         }

@@ -78,14 +78,17 @@ pub(super) fn definition(run: &RunConfig) -> anyhow::Result<Definition> {
 }
 
 fn read_or_default(run: &RunConfig) -> anyhow::Result<Definition> {
-    let Some(path) = &run.flow.definition else {
-        let default = Definition::default();
-        return Ok(match run.bridge == BridgeConfig::default() {
-            true => default,
-            false => default.with_verdicts(),
-        });
-    };
     let engine = Engine::of(run)?;
+    let Some(path) = &run.flow.definition else {
+        let mut decided = InputSet::DECIDED.iter();
+        let default = Definition::default();
+        return Ok(
+            match decided.all(|input| engine.abilities.inputs.contains(input)) {
+                true => default.with_verdicts(),
+                false => default,
+            },
+        );
+    };
     let seen = AvailableInputs {
         inputs: engine.abilities.inputs,
         by: format!("engine `{}`", engine.abilities.name),

@@ -8,77 +8,53 @@ use super::control::Control;
 use crate::engines::Closing;
 use crate::units::{counted, grouped};
 
-/// What may become of a packet: the counter, in words, and what to do where it is a loss.
-const FATES: [(&str, &str, Option<&str>); 5] = [
-    ("bridge_forwarded", "forwarded", None),
-    ("bridge_dropped", "dropped by rule", None),
-    (
-        "bridge_too_long",
-        "too long for the other port",
-        Some("give both ports one MTU, and switch off what merges frames (`ethtool -k`)"),
-    ),
-    (
-        "bridge_redirect_errors",
-        "refused by the other port",
-        Some(
-            "its far end may take no frames of XDP: of a veth pair, switch GRO on there \
-             (`ethtool -K PEER gro on`)",
-        ),
-    ),
-    (
-        "bridge_driver_dropped",
-        "dropped by the driver of the other port",
-        Some("its queue was full: raise its ring (`ethtool -G`), or lower the rate"),
-    ),
-];
+/// The engine's counter of packets that a verdict dropped.
+const DROPPED: &str = "offload_packets_dropped";
 
-/// The closing words.
+/// The closing words. What no verdict drops is handed to the Linux bridge below the program, which
+/// forwards it and counts its own losses (`ip -s -s link show`).
 pub(super) fn closing(control: &Control, counts: &[OwnCount], received: u64) -> Closing {
-    let of = |name: &str| {
-        let found = counts.iter().find(|own| own.name == name);
-        found.map_or(0, |own| own.count)
-    };
-    let mut losses = Vec::new();
+    let found = counts.iter().find(|own| own.name == DROPPED);
+    let dropped = found.map_or(0, |own| own.count);
     let mut table = Table::new([("packets", Align::Left), ("", Align::Right)]);
     table.push(vec!["received".to_owned(), grouped(received)]);
-    let mut sum = 0;
-    for (name, fate, mend) in FATES {
-        let count = of(name);
-        sum += count;
-        table.push(vec![format!("  {fate}"), grouped(count)]);
-        if let Some(mend) = mend.filter(|_| count > 0) {
-            losses.push(format!("{} {fate}: {mend}", counted(count, "packet")));
-        }
-    }
-    if sum != received {
+    table.push(vec!["  dropped by rule".to_owned(), grouped(dropped)]);
+    let handed = received.checked_sub(dropped);
+    table.push(vec![
+        "  handed to the Linux bridge".to_owned(),
+        grouped(handed.unwrap_or(0)),
+    ]);
+    let mut losses = Vec::new();
+    if handed.is_none() {
         losses.push(format!(
-            "{} received, and {} accounted for: a bug in turboflow",
+            "{} received, and {} dropped by rules: a bug in turboflow",
             counted(received, "packet"),
-            grouped(sum)
+            grouped(dropped)
         ));
     }
-    let mut summary = table.render(None);
-    if control.is_dry_run() {
-        let would = counted(of("bridge_would_drop"), "packet");
-        summary += &format!("dry run: the rules would have dropped {would}\n");
+    Closing {
+        summary: format!("{}\n{}", table.render(None), by_rule(control)),
+        losses,
     }
-    summary += &format!("\n{}", by_rule(control));
-    Closing { summary, losses }
 }
 
 fn by_rule(control: &Control) -> String {
     let mut table = Table::new([
         ("rule", Align::Left),
         ("action", Align::Left),
+        ("flows", Align::Right),
         ("packets", Align::Right),
         ("bytes", Align::Right),
     ]);
     for rule in control.by_rule() {
+        let of = |text: &dyn Fn((u64, u64)) -> String| rule.packets.map_or("-".to_owned(), text);
+        let (packets, octets) = (of(&|it| grouped(it.0)), of(&|it| bytes(it.1)));
         table.push(vec![
             rule.rule,
             rule.action.to_owned(),
-            grouped(rule.packets),
-            bytes(rule.bytes),
+            grouped(rule.flows),
+            packets,
+            octets,
         ]);
     }
     table.render(None)
@@ -99,36 +75,20 @@ mod tests {
     }
 
     #[test]
-    fn every_loss_is_said_with_its_remedy() {
+    fn packets_are_dropped_or_handed_on() {
         let control = Control::default();
-        let well = closing(
-            &control,
-            &counts(&[("bridge_forwarded", 1_200), ("bridge_dropped", 34)]),
-            1_234,
-        );
+        let own = |count| OwnCount {
+            name: DROPPED,
+            about: "",
+            is_gauge: false,
+            count,
+        };
+        let well = closing(&control, &[own(34)], 1_234);
         assert_eq!(well.losses, [""; 0]);
-        for words in ["received", "1,234", "dropped by rule", "34"] {
+        for words in ["received", "1,234", "dropped by rule", "34", "1,200"] {
             assert!(well.summary.contains(words), "{}", well.summary);
         }
-        let ill = closing(
-            &control,
-            &counts(&[
-                ("bridge_forwarded", 1),
-                ("bridge_too_long", 2),
-                ("bridge_redirect_errors", 3),
-                ("bridge_driver_dropped", 4),
-            ]),
-            11,
-        );
-        let said = ill.losses.join("\n");
-        for words in [
-            "2 packets too long",
-            "gro on",
-            "ethtool -G",
-            "10 accounted for",
-        ] {
-            assert!(said.contains(words), "{said}");
-        }
-        assert_eq!(ill.losses.len(), 4);
+        let ill = closing(&control, &[own(12)], 11);
+        assert!(ill.losses[0].contains("11 packets received"), "{ill:?}");
     }
 }

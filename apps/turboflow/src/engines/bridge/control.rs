@@ -2,21 +2,13 @@
 //! What the threads of a bridge share: the rules in force, those that replace them, and what each
 //! rule did.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use turboflow_bridge::{Action, RuleId, Rules};
 use turboflow_record::RuleNames;
 
-/// What a rule did; number 0 is what no rule matched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RuleCount {
-    /// Its name; empty for none.
-    pub(crate) rule: String,
-    /// `pass`, `drop` or, in a dry run, `would_drop`.
-    pub(crate) action: &'static str,
-    pub(crate) packets: u64,
-    pub(crate) bytes: u64,
-}
+use crate::bridge::RuleCount;
 
 /// Shared by the thread that decides, the one that counts, and the one that reads rules again.
 #[derive(Debug, Default)]
@@ -30,16 +22,10 @@ struct State {
     /// Rules that the thread that decides has not taken yet.
     next: Option<Arc<Rules>>,
     is_dry_run: bool,
-    /// Packets and bytes by number of rule and by what became of them.
-    counts: Vec<CountOfRule>,
-}
-
-/// What the engine counted of a rule.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CountOfRule {
-    pub(crate) number: u16,
-    pub(crate) packets: u64,
-    pub(crate) bytes: u64,
+    /// Whether the inspector's process is gone, and waits to be started again.
+    is_inspector_gone: bool,
+    /// Flows by number of rule.
+    flows: BTreeMap<u16, u64>,
 }
 
 impl Control {
@@ -80,9 +66,20 @@ impl Control {
         self.lock().is_dry_run
     }
 
-    /// What the engine has counted of each rule so far.
-    pub(super) fn count(&self, counts: Vec<CountOfRule>) {
-        self.lock().counts = counts;
+    /// Whether the inspector's process is gone.
+    pub(super) fn is_inspector_gone(&self) -> bool {
+        self.lock().is_inspector_gone
+    }
+
+    /// The inspector's process is gone, or there again.
+    pub(super) fn inspector_is_gone(&self, is_gone: bool) {
+        self.lock().is_inspector_gone = is_gone;
+    }
+
+    /// Flows were decided by the rules of these numbers.
+    pub(super) fn count_flows(&self, by: impl Iterator<Item = u16>) {
+        let mut state = self.lock();
+        by.for_each(|rule| *state.flows.entry(rule).or_default() += 1);
     }
 
     /// What each rule did, in the order of the rules; those that are gone last. Rules that did
@@ -96,21 +93,14 @@ impl Control {
             true => "would_drop",
             false => "drop",
         };
-        let of = |number: u16| {
-            let found = state.counts.iter().find(|count| count.number == number);
-            found.copied().unwrap_or_default()
-        };
-        let counted = |name: &str, id: RuleId, action: Action| {
-            let CountOfRule { packets, bytes, .. } = of(id.number());
-            RuleCount {
-                rule: name.to_owned(),
-                action: match action {
-                    Action::Pass => "pass",
-                    Action::Drop => drops,
-                },
-                packets,
-                bytes,
-            }
+        let counted = |name: &str, id: RuleId, action: Action| RuleCount {
+            rule: name.to_owned(),
+            action: match action {
+                Action::Pass => "pass",
+                Action::Drop => drops,
+            },
+            flows: state.flows.get(&id.number()).copied().unwrap_or(0),
+            packets: None,
         };
         let all = rules.rules().iter();
         let mut lines: Vec<_> = all
@@ -146,28 +136,23 @@ mod tests {
         assert_eq!(control.by_rule(), []);
         let first = Arc::new(Rules::parse(TWO, None, None).unwrap());
         control.begin(Arc::clone(&first), &names, true);
-        let of = |number, packets| CountOfRule {
-            number,
-            packets,
-            bytes: packets * 100,
-        };
-        control.count(vec![of(1, 7), of(2, 3), of(9, 1)]);
-        let line = |rule: &str, action, packets| RuleCount {
+        control.count_flows([1, 2, 1, 9, 2, 1].into_iter());
+        let line = |rule: &str, action, flows| RuleCount {
             rule: rule.to_owned(),
             action,
-            packets,
-            bytes: packets * 100,
+            flows,
+            packets: None,
         };
         assert_eq!(
             control.by_rule(),
-            [line("web", "would_drop", 7), line("dns", "pass", 3)]
+            [line("web", "would_drop", 3), line("dns", "pass", 2)]
         );
         assert!(control.take_next().is_none());
         let next = Arc::new(Rules::parse(ONE, None, Some(&first)).unwrap());
         control.replace(next, &names);
         assert_eq!(
             control.by_rule(),
-            [line("dns", "would_drop", 3), line("web", "gone", 7)]
+            [line("dns", "would_drop", 2), line("web", "gone", 3)]
         );
         assert!(control.take_next().is_some() && control.take_next().is_none());
         assert_eq!(control.rules().unwrap().rules().len(), 1);

@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use turboflow_bridge::{Action, Application, Decision as Ruled, Learned, Policy, Rules, Why};
+use turboflow_bridge::{
+    Action, Application, Decision as Ruled, Learned, Policy, RuleId, Rules, Why,
+};
 use turboflow_engine_offload::{Decider, DeciderGone, Decision, FlowKey, Tapped, Verdict};
 use turboflow_engine_xdp::MAX_TAP_BYTES;
 use turboflow_inspect::{
@@ -33,6 +35,9 @@ pub(super) struct Polices {
     control: Arc<Control>,
     /// Decisions that other rules changed, to be told.
     changed: Vec<(FlowKey, Ruled)>,
+    /// The rules of flows that were decided, to be counted.
+    decided: Vec<u16>,
+    is_dry_run: bool,
 }
 
 /// The inspection, and the flows that are under it.
@@ -57,8 +62,10 @@ impl Polices {
             policy: Policy::new(rules, flows),
             inspector: inspection.map(Inspector::start).transpose()?,
             parser: Parser::new(ParserConfig::default()),
+            is_dry_run: control.is_dry_run(),
             control,
             changed: Vec::new(),
+            decided: Vec::new(),
         })
     }
 
@@ -67,12 +74,44 @@ impl Polices {
     fn answer(&self, ruled: Ruled, is_looked_at: bool) -> Decision {
         let is_passing = ruled.action == Action::Pass && ruled.rule.is_none();
         let waits = is_passing && is_looked_at && self.policy.rules().undecided() == Action::Pass;
-        match ruled.why {
-            _ if waits => Decision::Undecided,
-            Why::Undecided => Decision::Undecided,
-            Why::Unknown => Decision::GaveUp(verdict(ruled)),
-            Why::Rule | Why::Default | Why::Other => Decision::Decided(verdict(ruled)),
+        if waits || ruled.why == Why::Undecided {
+            return Decision::Undecided;
         }
+        let verdict = self.verdict(ruled);
+        match ruled.why {
+            Why::Unknown => Decision::GaveUp(verdict),
+            _ => Decision::Decided(verdict),
+        }
+    }
+
+    /// Counts a flow about which this decision is in force from now on.
+    fn count(&mut self, ruled: Ruled) {
+        self.decided.extend(ruled.rule.map(RuleId::number));
+    }
+
+    /// What the table does with a flow: in a dry run, nothing is dropped.
+    fn verdict(&self, ruled: Ruled) -> Verdict {
+        Verdict {
+            action: match ruled.action {
+                Action::Drop if !self.is_dry_run => turboflow_engine_offload::Action::Drop,
+                Action::Drop | Action::Pass => turboflow_engine_offload::Action::Redirect,
+            },
+            rule: ruled.rule_number(),
+        }
+    }
+
+    /// Without an inspection, headers are all there is.
+    fn decide_by_headers(&mut self, tapped: &Tapped<'_>) -> Decision {
+        let words = tapped.key.directed(tapped.is_reversed);
+        let Some(tuple) = FiveTuple::of_words(words) else {
+            return Decision::Undecided;
+        };
+        let before = self.policy.decision(&tapped.key);
+        let ruled = self.policy.begin(tapped.key, tuple, false);
+        if before != Some(ruled) {
+            self.count(ruled);
+        }
+        self.answer(ruled, false)
     }
 
     /// Puts other rules in force, if there are any.
@@ -104,6 +143,7 @@ impl Polices {
                 continue;
             };
             if let Some(ruled) = self.policy.learn(flow, inspector.learned(&found)) {
+                self.count(ruled);
                 tell(*flow, self.answer(ruled, true));
             }
         }
@@ -116,6 +156,7 @@ impl Polices {
                 continue;
             };
             let changed = self.policy.inspection_ended(&flow);
+            changed.into_iter().for_each(|ruled| self.count(ruled));
             // One that waited for its names is told now.
             if let Some(ruled) = changed.or_else(|| self.policy.decision(&flow)) {
                 tell(flow, self.answer(ruled, false));
@@ -172,10 +213,16 @@ impl Inspector {
 
 impl Decider for Polices {
     fn snap_bytes(&self) -> u32 {
-        MAX_TAP_BYTES
+        match self.inspector {
+            Some(_) => MAX_TAP_BYTES,
+            None => 0,
+        }
     }
 
     fn decide(&mut self, tapped: &Tapped<'_>) -> Result<Decision, DeciderGone> {
+        if self.inspector.is_none() {
+            return Ok(self.decide_by_headers(tapped));
+        }
         let frame = Frame {
             bytes: tapped.frame,
             timestamp_ns: tapped.time_ns,
@@ -190,7 +237,8 @@ impl Decider for Polices {
         // A later fragment has nothing to look at.
         let has_payload = parser.ip_datagram(&frame).is_some();
         let key = tapped.key;
-        let is_inspected = has_payload && self.inspector.is_some();
+        let is_inspected = has_payload;
+        let before = self.policy.decision(&key);
         let mut ruled = self.policy.begin(key, packet.tuple, is_inspected);
         let mut is_looked_at = false;
         // Headers have decided where there is a rule; what is dropped is not looked at.
@@ -218,6 +266,9 @@ impl Decider for Polices {
                 None => ruled = self.policy.inspection_ended(&key).unwrap_or(ruled),
             }
         }
+        if before != Some(ruled) {
+            self.count(ruled);
+        }
         Ok(self.answer(ruled, is_looked_at))
     }
 
@@ -228,12 +279,18 @@ impl Decider for Polices {
     ) -> Result<(), DeciderGone> {
         self.take_rules();
         for (key, ruled) in std::mem::take(&mut self.changed) {
+            self.count(ruled);
             tell(key, self.answer(ruled, false));
         }
         if let Some(inspector) = &mut self.inspector {
             inspector.poll(now_ns);
+            let is_gone = inspector.inspection.process_id().is_none();
+            self.control.inspector_is_gone(is_gone);
         }
         self.tell_found(tell);
+        if !self.decided.is_empty() {
+            self.control.count_flows(self.decided.drain(..));
+        }
         Ok(())
     }
 
@@ -263,16 +320,5 @@ impl Decider for Polices {
             inspector.inspection.finish(now_ns);
             inspector.shared.count(inspector.inspection.counters());
         }
-    }
-}
-
-/// What the table does with a flow.
-fn verdict(ruled: Ruled) -> Verdict {
-    Verdict {
-        action: match ruled.action {
-            Action::Pass => turboflow_engine_offload::Action::Redirect,
-            Action::Drop => turboflow_engine_offload::Action::Drop,
-        },
-        rule: ruled.rule_number(),
     }
 }

@@ -13,7 +13,7 @@ use turboflow_run::{BridgeConfig, PipelineConfig, RunConfig};
 
 use super::decider::Polices;
 use super::{BridgeSetup, NAME};
-use crate::bridge::RulesFile;
+use crate::bridge::{RulesFile, Told};
 use crate::engines::OpenEngines;
 use crate::engines::offload::open as offload;
 use crate::engines::xdp::open as xdp;
@@ -48,6 +48,14 @@ pub(super) fn open(
         );
     };
     let ports = ports::checked(first, second, rules.fail())?;
+    if rules.fail() != FailMode::Open {
+        bail!(
+            "fail = \"{}\" needs a program that forwards by itself, which this version does not \
+             have: write fail = \"open\" in {}",
+            rules.fail(),
+            file.name()
+        );
+    }
     xdp::check_rights(NAME)?;
     say_start(&setup.bridge, &rules, &file);
     let Some(texts) = pipeline.texts() else {
@@ -71,6 +79,7 @@ pub(super) fn open(
     let times = offload::times_of(&setup.below, pipeline);
     let engine = OffloadEngine::new(attached.engine, rows, Box::new(decider), times)?;
     say_ports(&ports, &rules, fallback.as_ref());
+    tell_state(setup, ports, &rules, fallback);
     setup.reload.begin(file, Arc::clone(texts.rules()));
     Ok(OpenEngines {
         name: format!("{first} and {second}"),
@@ -126,4 +135,42 @@ fn say_ports([first, second]: &[Port; 2], rules: &Rules, fallback: Option<&Linux
     say!(Info Bridging, first = first.as_str(), second = second.as_str(),
         fail = rules.fail().to_string(), rules = rules.rules().len();
         "bridging {first} and {second} by {count}; fail = \"{}\": {fails}", rules.fail());
+}
+
+/// What the pages of metrics and health have of the bridge.
+fn tell_state(setup: &BridgeSetup, ports: [Port; 2], rules: &Rules, fallback: Option<LinuxBridge>) {
+    let (control, is_dry) = (Arc::clone(&setup.control), setup.bridge.dry_run);
+    let fail = rules.fail();
+    crate::bridge::begin(move || {
+        let mut told = Told {
+            rules: control.by_rule(),
+            ..Told::default()
+        };
+        if is_dry {
+            told.notes
+                .push("DRY RUN: every frame is forwarded".to_owned());
+        }
+        let [first, second] = &ports;
+        match &fallback {
+            None => told.notes.push(format!("fail = \"{fail}\"")),
+            Some(bridge) => match bridge.holds([&first.link, &second.link]) {
+                Ok(true) => told.notes.push(format!(
+                    "fail = \"{fail}\": {} forwards when the process is gone",
+                    bridge.name()
+                )),
+                Ok(false) | Err(_) => told.problems.push(format!(
+                    "fail = \"{fail}\", but the ports are no longer in {}: nothing will forward \
+                     when the process is gone",
+                    bridge.name()
+                )),
+            },
+        }
+        match control.is_inspector_gone() {
+            true => told.problems.push(
+                "the inspector is gone, and will be started again: flows stay undecided".to_owned(),
+            ),
+            false => told.notes.push("the inspector works".to_owned()),
+        }
+        told
+    });
 }
