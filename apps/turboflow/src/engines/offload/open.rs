@@ -97,6 +97,7 @@ pub(in crate::engines) fn config_of(
         idle_ns: setup.idle_ns(),
         // Other numbers than those of the microflow table.
         hash_keys: [1, 2].map(|which| std::array::from_fn(|at| hasher.hash(&[at as u64, which]).0)),
+        bridge: None,
     };
     let config = xdp::config_of(&setup.xdp, run, pipeline, layout)?;
     Ok(KernelConfig {
