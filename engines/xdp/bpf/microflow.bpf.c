@@ -18,8 +18,8 @@
 #include "bridge.h"
 #endif
 
-#ifdef BOUND
-// Only programs under the GPL may use driver metadata
+#if defined(BOUND) || defined(BRIDGE)
+// Only programs under the GPL may use driver metadata, or read the kernel's structures
 // (docs/decisions/0004-licence-of-the-program.md).
 char LICENSE[] SEC("license") = "GPL and additional rights";
 #else
