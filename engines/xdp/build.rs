@@ -6,12 +6,14 @@ use std::process::Command;
 
 use turboflow_record::{Input, KeyField};
 
-const SOURCES: [&str; 25] = [
+const SOURCES: [&str; 27] = [
     "bound.h",
+    "bridge.h",
     "dropped.h",
     "fold.h",
     "inputs.h",
     "ip.h",
+    "judged.h",
     "layout.h",
     "link.h",
     "load.h",
@@ -44,6 +46,7 @@ fn main() {
         compile("microflow.bpf.o", &[]);
         compile("bound.bpf.o", &["-DBOUND"]);
         compile("offload.bpf.o", &["-DOFFLOAD"]);
+        compile("bridge.bpf.o", &["-DOFFLOAD", "-DBRIDGE"]);
     }
 }
 

@@ -13,6 +13,7 @@ use turboflow_record::{ApplicationNames, FiveTuple};
 
 const FLOWS: u32 = 100_000;
 const APPLICATIONS: u32 = 300;
+const CARRIER: u32 = 5_000;
 const REPEATS: u32 = 21;
 
 fn names() -> ApplicationNames {
@@ -26,15 +27,15 @@ fn names() -> ApplicationNames {
     }
 }
 
-/// Rules of every kind in turn. Few flows match one, so most try them all.
+/// Rules of every kind, most of them for applications. Few flows match one.
 fn text(rules: u32, action: &str) -> String {
-    let condition = |number: u32| match number % 4 {
-        0 => format!("application = [\"App{}\"]", 1 + number % (APPLICATIONS - 1)),
-        1 => format!(
+    let condition = |number: u32| match number % 8 {
+        0..=4 => format!("application = [\"App{}\"]", 1 + number % (APPLICATIONS - 1)),
+        5 => format!(
             "src = [\"172.16.{}.0/24\", \"2001:db8:{number:x}::/48\"]",
             number % 256
         ),
-        2 => format!("server_name = [\"*.s{number}.example.com\", \"s{number}.example.net\"]"),
+        6 => format!("server_name = [\"*.s{number}.example.com\", \"s{number}.example.net\"]"),
         _ => format!("port = [{}]\nprotocol = [\"udp\"]", 1 + number % 1000),
     };
     let rule = |number: u32| {
@@ -53,7 +54,8 @@ fn flow(number: u32) -> (Facts<'static>, u32) {
         tuple: FiveTuple::new(from, to, 1024 + (number % 50_000) as u16, 443, 6),
         progress: Progress::Complete,
         application: Some(Application {
-            number: (91 << 16) | (number * 7 % APPLICATIONS),
+            // No rule names the carrier, and few of the applications are ones that rules name.
+            number: (CARRIER << 16) | (1 + number * 7 % (4 * APPLICATIONS)),
             category: (number % 30) as u8,
             confidence: Confidence::Payload,
         }),

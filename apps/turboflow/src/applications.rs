@@ -97,3 +97,13 @@ pub(crate) fn inspection(
         elsewhere: Arc::default(),
     }))
 }
+
+/// The texts of a run with a bridge, whose rules have names: those of its inspection, if there is
+/// one, and those of rules, of which none is known yet.
+pub(crate) fn texts_with_rules(inspection: Option<&InspectionConfig>) -> Arc<InspectedTexts> {
+    let (texts, names) = match inspection {
+        Some(its) => (Arc::clone(&its.texts), Arc::clone(its.names.names())),
+        None => (Arc::new(Texts::new(0)), Arc::default()),
+    };
+    Arc::new(InspectedTexts::new(texts, names))
+}

@@ -9,7 +9,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::application_list::ApplicationsArgs;
-use crate::bridge::BridgeArgs;
+use crate::bridge::{self, BridgeArgs};
 use crate::definition::DefinitionArgs;
 use crate::engines;
 use crate::generate::GenerateArgs;
@@ -86,6 +86,7 @@ impl Args {
         Self::command()
             .mut_subcommands(|command| command.mut_args(with_minus))
             .mut_subcommand("top", engines::hide_other_sources)
+            .mut_subcommand("bridge", bridge::hide_other_flags)
     }
 
     /// Parses the command line. Prints errors and exits.
@@ -136,8 +137,8 @@ pub(crate) enum Command {
     Plan(Box<PlanArgs>),
     /// List the applications, categories and risks that inspection tells apart
     Applications(ApplicationsArgs),
-    /// Check the rules of a bridge that passes or drops flows by their application
-    Bridge(BridgeArgs),
+    /// Bridge two ports, and pass or drop flows by their application
+    Bridge(Box<BridgeArgs>),
     /// Print, check and explain the definition of a flow record
     Definition(DefinitionArgs),
     /// Write the sources of the P4 program, for your own compiler

@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow bridge`: a bridge that polices by application. So far it checks rules.
+//! `turboflow bridge`: two ports, and rules by which flows pass or are dropped.
 
-use std::path::{Path, PathBuf};
+mod rules_file;
+mod told;
 
-use anyhow::{Context, anyhow};
-use clap::Args;
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::{Args, Command};
 use turboflow_bridge::Rules;
 use turboflow_formats::table::{Align, Table};
+use turboflow_run::BridgeConfig;
 
-use crate::applications;
+use crate::engines;
 use crate::exit::{Outcome, print};
+use crate::keys::Key;
 use crate::log::say;
+use crate::record::{self, RecordArgs};
 use crate::units::counted;
+pub(crate) use rules_file::RulesFile;
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+pub(crate) use told::begin;
+pub(crate) use told::{RuleCount, Told, told};
 
 /// Behind `-h`, which is one screen.
-const SHORT: &str = "--help has an example of rules and exit codes.";
+const SHORT: &str = "--help has all options, examples, signals and exit codes.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,53 +32,149 @@ Examples:
     turboflow bridge --check --rules rules.toml
   Which names can rules have?
     turboflow applications
+  Forward everything, and see what the rules would drop
+    turboflow bridge --in eth0 --out eth1 --rules rules.toml --dry-run -w flows-%H.parquet --rotate 1h
+    turboflow show flows-*.parquet --group-by rule --where 'verdict = would_drop'
+  Let the rules drop
+    turboflow bridge --in eth0 --out eth1 --rules rules.toml -w flows-%H.parquet --rotate 1h
 
 Rules (docs/bridge.md has all keys): the first that matches decides.
   default = \"pass\"               # a flow that no rule matches
+  fail = \"open\"                  # what forwards when the process is gone: open, frozen or closed
   [[rule]]
   name = \"no-netflix\"
   application = [\"NetFlix\"]      # or category, server_name, protocol, port, src, dst, risk
   except = { src = [\"10.0.5.0/24\"] }
   action = \"drop\"
 
-Exit codes: 0 all well; 2 the rules are wrong or cannot be read.";
+Signals:
+  SIGTERM, SIGINT  writes everything and exits; a second one aborts
+  SIGHUP           reads the rules again, all of them or none, and decides open flows anew
 
-/// Check the rules of a bridge that passes or drops flows by their application.
-///
-/// The bridge itself is not part of this program yet: rules are checked, and each is printed as it
-/// is understood.
+Exit codes: 0 all well; 1 it ran, but frames or records were lost; 2 the rules are wrong or cannot
+be read, or the ports cannot be bridged; 130 aborted by a second Ctrl-C.";
+
+/// Flags of `turboflow record` that a bridge has no use for.
+const NO_USE: [&str; 13] = [
+    "read",
+    "interface",
+    "cpu-port",
+    "filter",
+    "engine",
+    "xdp-drop",
+    "no-promiscuous",
+    "biflow",
+    "initiator",
+    "decapsulate",
+    "reassemble-flows",
+    "icmp-ports",
+    "dpi",
+];
+
+/// Flags of `-h`.
+const MOST_USED: [&str; 15] = [
+    "in",
+    "out",
+    "rules",
+    "dry-run",
+    "check",
+    "write",
+    "format",
+    "ledger",
+    "rotate",
+    "quiet",
+    "duration",
+    "definition",
+    "metrics",
+    "idle-timeout",
+    "active-timeout",
+];
+
+/// Bridge two ports, and pass or drop flows by their application.
 #[derive(Debug, Args)]
+#[command(about = "Bridge two ports, and pass or drop flows by their application")]
+#[command(long_about = "\
+Bridge two ports, and pass or drop flows by their application.
+
+Frames go from each port to the other in the Linux kernel. Copies of the first packets of flows are
+inspected, and as soon as a flow's application is known, a rule says whether the flow passes or is
+dropped. Flow records have the verdict, the rule, and packets and bytes that were dropped. When the
+process is gone, `fail` in the rules says what forwards.")]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct BridgeArgs {
+    /// One port of the bridge
+    #[arg(long = "in", value_name = "IFACE", help_heading = "Bridge")]
+    first: Option<String>,
+
+    /// The other port
+    #[arg(long = "out", value_name = "IFACE", help_heading = "Bridge")]
+    second: Option<String>,
+
+    /// The file of rules (TOML); SIGHUP reads it again
+    #[arg(long, value_name = "FILE", help_heading = "Bridge")]
+    rules: PathBuf,
+
+    /// Forward everything, and count what the rules would drop
+    #[arg(long, help_heading = "Bridge")]
+    dry_run: bool,
+
     /// Check the rules, and print what each of them does
-    #[arg(long, required = true)]
+    #[arg(long, help_heading = "Bridge", conflicts_with_all = ["first", "second", "dry_run"])]
     check: bool,
 
-    /// The file of rules (TOML)
-    #[arg(long, value_name = "FILE")]
-    rules: PathBuf,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
-pub(crate) fn run(args: &BridgeArgs) -> anyhow::Result<Outcome> {
-    let rules = read(&args.rules)?;
-    let name = args.rules.display();
+/// Hides flags that a bridge has no use for; `-h` has those that are used most.
+pub(crate) fn hide_other_flags(command: Command) -> Command {
+    command.mut_args(|arg| {
+        let name = arg
+            .get_long()
+            .unwrap_or_else(|| arg.get_id().as_str())
+            .to_owned();
+        let is_hidden = NO_USE.contains(&name.as_str());
+        arg.hide(is_hidden)
+            .hide_short_help(is_hidden || !MOST_USED.contains(&name.as_str()))
+    })
+}
+
+pub(crate) fn run(args: BridgeArgs) -> anyhow::Result<Outcome> {
+    if args.check {
+        return check(&args.rules);
+    }
+    let log_format = args.record.log_format;
+    let is_printed = args.record.print_config;
+    let mut run = args.record.into_run()?;
+    run.bridge = BridgeConfig {
+        first: args.first,
+        second: args.second,
+        rules: Some(args.rules),
+        dry_run: args.dry_run,
+    };
+    if run.flow.biflow {
+        bail!(
+            "a bridge records each direction of a flow: leave out {}",
+            Key::Biflow
+        );
+    }
+    engines::bridge::settle(&mut run)?;
+    if is_printed {
+        print(&run.to_toml()?)?;
+        return Ok(Outcome::Well);
+    }
+    record::bridge(&run, log_format)
+}
+
+fn check(path: &std::path::Path) -> anyhow::Result<Outcome> {
+    let file = RulesFile::with_inspector(path)?;
+    let rules = file.read(None)?;
+    let name = file.name();
     for warning in rules.warnings() {
         say!(Warning RulesDoubtful; "{name}, {warning}");
     }
     print(&in_words(&rules, &name.to_string()))?;
     Ok(Outcome::Well)
-}
-
-fn read(path: &Path) -> anyhow::Result<Rules> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path);
-    let text = text.with_context(|| format!("cannot read the rules {name}"))?;
-    // Rules of addresses and ports need no names.
-    let names = match cfg!(feature = "dpi") {
-        true => Some(applications::names().context("cannot look up names of applications")?),
-        false => None,
-    };
-    Rules::parse(&text, names.as_deref(), None).map_err(|error| anyhow!("{name}, {error}"))
 }
 
 /// The rules as they are understood.

@@ -90,7 +90,7 @@ fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, 
             // those that inspection finds beside any engine.
             let inputs = |engine: &dyn EngineKind| engine.abilities().inputs;
             let seen = AvailableInputs {
-                inputs: engines::all()
+                inputs: engines::with_bridge()
                     .fold(InputSet::INSPECTED, |all, engine| all.union(inputs(engine))),
                 by: "this program".to_owned(),
                 others: Vec::new(),

@@ -3,6 +3,7 @@
 //! the program, a row of [`ENGINES`], a field of [`EngineArgs`] and a line in
 //! [`EngineArgs::into_config`].
 
+pub(crate) mod bridge;
 mod offload;
 mod options;
 mod p4;
@@ -22,13 +23,13 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use turboflow_engine::{Abilities, OwnCount, PlainEngines, RemoteEngine};
 use turboflow_merge::Layout;
 use turboflow_record::{Input, InputSet};
-use turboflow_run::{Count, EngineConfig, PipelineConfig, RunConfig};
+use turboflow_run::{BridgeConfig, Count, EngineConfig, PipelineConfig, RunConfig};
 
 use crate::keys::Key;
 pub(crate) use options::{EngineOption, WrittenOptions};
 pub(crate) use refuse::{refuse_demands, refuse_source};
 
-/// Every engine. The first is the default.
+/// Every engine that a run may name. The first is the default.
 static ENGINES: [&dyn EngineKind; 6] = [
     &software::Software,
     &xdp::Xdp,
@@ -101,9 +102,9 @@ pub(crate) trait EngineKind: Sync {
         &[]
     }
 
-    /// The engine that it stands on, whose options it has too.
-    fn stands_on(&self) -> Option<&'static str> {
-        None
+    /// The engines that it stands on, whose options it has too.
+    fn stands_on(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Whether it meters interfaces. Others have a source of their own.
@@ -233,6 +234,28 @@ pub(crate) trait RemoteSetup: Send + Sync {
     fn shortcomings(&self, _counts: &[OwnCount]) -> Vec<String> {
         Vec::new()
     }
+
+    /// What it says at the end of a run, by its counters and the packets that the run received.
+    fn closing(&self, _counts: &[OwnCount], _received: u64) -> Closing {
+        Closing::default()
+    }
+
+    /// What it reads again at SIGHUP, beside the configuration.
+    fn reread(&self) -> Option<RereadByEngine> {
+        None
+    }
+}
+
+/// What an engine reads again at SIGHUP.
+pub(crate) type RereadByEngine = Box<dyn FnMut() + Send>;
+
+/// What an engine says at the end of a run, beside what all say.
+#[derive(Debug, Default)]
+pub(crate) struct Closing {
+    /// For people, of several lines; empty for none.
+    pub(crate) summary: String,
+    /// What was lost: sentences with the remedy. Any makes the exit code 1.
+    pub(crate) losses: Vec<String>,
 }
 
 /// Remote engines that are running.
@@ -258,7 +281,7 @@ impl Engine {
     pub(crate) fn of(run: &RunConfig) -> anyhow::Result<Self> {
         let kind = kind_of(run)?;
         let name = kind.abilities().name;
-        let is_own = |other: &str| other == name || kind.stands_on() == Some(other);
+        let is_own = |other: &str| other == name || kind.stands_on().contains(&other);
         for other in all().filter(|other| !is_own(other.abilities().name)) {
             if let Some(option) = options::first_given(other, &run.engine) {
                 let other = other.abilities().name;
@@ -326,6 +349,17 @@ impl Engine {
         remote.map_or_else(Vec::new, |remote| remote.shortcomings(counts))
     }
 
+    /// What it says at the end of a run, by its counters and the packets that the run received.
+    pub(crate) fn closing(&self, counts: &[OwnCount], received: u64) -> Closing {
+        let remote = self.remote.as_ref();
+        remote.map_or_else(Closing::default, |remote| remote.closing(counts, received))
+    }
+
+    /// What it reads again at SIGHUP, beside the configuration.
+    pub(crate) fn reread(&self) -> Option<RereadByEngine> {
+        self.remote.as_ref()?.reread()
+    }
+
     /// Why records were lost between the engine and this process, and the remedy.
     pub(crate) fn why_records_are_lost(&self) -> String {
         let remote = self.remote.as_ref();
@@ -333,8 +367,14 @@ impl Engine {
     }
 }
 
+/// The engines that a run may name.
 pub(crate) fn all() -> impl Iterator<Item = &'static dyn EngineKind> {
     ENGINES.iter().copied()
+}
+
+/// Every engine, also that of `turboflow bridge`.
+pub(crate) fn with_bridge() -> impl Iterator<Item = &'static dyn EngineKind> {
+    all().chain([&bridge::Bridge as &dyn EngineKind])
 }
 
 /// Engines with their descriptions, for help texts.
@@ -369,6 +409,7 @@ fn names() -> impl Iterator<Item = &'static str> {
 pub(crate) fn kind_of(run: &RunConfig) -> anyhow::Result<&'static dyn EngineKind> {
     let mut found = all().filter(|engine| engine.abilities().name == run.engine.name);
     match found.next() {
+        _ if run.bridge != BridgeConfig::default() => Ok(&bridge::Bridge),
         Some(engine) => Ok(engine),
         None => bail!(
             "{}: there is no such engine; write {}",
@@ -389,6 +430,9 @@ pub(crate) fn supporting(inputs: InputSet) -> Vec<&'static str> {
 pub(crate) fn note_on(input: Input) -> String {
     if input.is_inspected() {
         return " (application inspection)".to_owned();
+    }
+    if input.is_decided() {
+        return "; not in capture files (turboflow bridge)".to_owned();
     }
     let able = supporting(InputSet::EMPTY.with(input));
     match &able[..] {

@@ -65,6 +65,10 @@ keys! {
     Promiscuous "no-promiscuous" "source" "promiscuous";
     RingSize "ring-size" "source" "ring-size";
     Readers "readers" "source" "readers";
+    BridgeIn "in" "bridge" "in";
+    BridgeOut "out" "bridge" "out";
+    Rules "rules" "bridge" "rules";
+    DryRun "dry-run" "bridge" "dry-run";
     Engine "engine" "engine" "name";
     MicroflowSlots "microflow-slots" "engine" "microflow-slots";
     Definition "definition" "flow" "definition";
@@ -113,7 +117,7 @@ keys! {
 pub(crate) fn sections() -> impl Iterator<Item = &'static str> {
     let of_engines = engines::all().filter_map(|engine| engine.options().first());
     let of_engines = of_engines.map(|option| option.section);
-    let before = ["source", "engine"].into_iter();
+    let before = ["source", "bridge", "engine"].into_iter();
     let after = ["flow", "timeouts", "meter", "service", OUTPUT];
     before.chain(of_engines).chain(after)
 }

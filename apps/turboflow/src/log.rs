@@ -54,6 +54,9 @@ macro_rules! events {
 events! {
     Aborted "aborted"
     AnswerNote "answer_note"
+    BridgeFails "bridge_fails"
+    #[cfg(feature = "kernel")]
+    Bridging "bridging"
     CaptureDamaged "capture_damaged"
     CaptureFailed "capture_failed"
     CapturePassedOver "capture_passed_over"
@@ -63,6 +66,8 @@ events! {
     ColumnsLeftOut "columns_left_out"
     ConfigurationChecked "configuration_checked"
     CouldNotRun "could_not_run"
+    #[cfg(feature = "kernel")]
+    DryRun "dry_run"
     EngineDisplaced "engine_displaced"
     EngineFailed "engine_failed"
     EngineShort "engine_short"
@@ -101,6 +106,10 @@ events! {
     ReloadRefused "reload_refused"
     Reloaded "reloaded"
     RulesDoubtful "rules_doubtful"
+    #[cfg(feature = "kernel")]
+    RulesInForce "rules_in_force"
+    #[cfg(feature = "kernel")]
+    RulesRefused "rules_refused"
     SentAsLists "sent_as_lists"
     Serving "serving"
     ServingEveryone "serving_everyone"

@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::P4(args) => p4::run(&args),
         Command::Applications(args) => application_list::run(&args),
-        Command::Bridge(args) => bridge::run(&args),
+        Command::Bridge(args) => bridge::run(*args),
         Command::Definition(args) => definition::run(&args),
         Command::Completions(args) => shell::completions(&args, Args::program()),
         Command::Man(args) => shell::man(&args, Args::program()),

@@ -25,6 +25,8 @@ pub struct InspectConfig {
     pub idle_ns: u64,
     /// Whether to tell which inspections ended ([`Inspection::take_ended`](crate::Inspection)).
     pub tells_ends: bool,
+    /// Whether to tell what was found out ([`Inspection::take_told`](crate::Inspection)).
+    pub tells_verdicts: bool,
     /// Seeds the hash of the tables.
     pub seed: u64,
     /// The program that calls [`child_main`](crate::child_main): by default this one.
@@ -62,6 +64,7 @@ impl Default for InspectConfig {
             is_lossless: false,
             idle_ns: 60_000_000_000,
             tells_ends: false,
+            tells_verdicts: false,
             seed: 0,
             program: None,
         }

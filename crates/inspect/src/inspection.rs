@@ -54,6 +54,8 @@ pub struct Inspection<T> {
     counters: InspectCounters,
     /// Verdicts that were read and are not in the table.
     fresh: Vec<(InspectionId, Progress, Facts)>,
+    /// Verdicts that were put into the table, if they are to be told.
+    told: Option<Vec<(FlowKey, Verdict)>>,
     /// The number of the last order to settle, and of the last that was answered.
     settling: u64,
     settled: u64,
@@ -101,6 +103,7 @@ impl<T: TextSink> Inspection<T> {
             link: Link::default(),
             counters: InspectCounters::default(),
             fresh: Vec::new(),
+            told: config.tells_verdicts.then(Vec::new),
             settling: 0,
             settled: 0,
             is_unsettled: false,
@@ -142,6 +145,12 @@ impl<T: TextSink> Inspection<T> {
     /// [`Self::is_over`] knows.
     pub fn take_ended(&mut self) -> Vec<(FlowKey, bool)> {
         self.admissions.take_ended()
+    }
+
+    /// What was found out about flows since the last call, in the order in which it was; for one
+    /// with [`InspectConfig::tells_verdicts`].
+    pub fn take_told(&mut self) -> Vec<(FlowKey, Verdict)> {
+        self.told.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The number of the process, if there is one.
@@ -436,7 +445,7 @@ impl<T: TextSink> Inspection<T> {
         for key in self.admissions.to_forget.drain(..) {
             verdicts.forget(&key);
         }
-        for (id, _, facts) in self.fresh.drain(..) {
+        for (id, progress, facts) in self.fresh.drain(..) {
             let Some((key, since_ns)) = self.admissions.flow_of(id) else {
                 continue;
             };
@@ -446,6 +455,7 @@ impl<T: TextSink> Inspection<T> {
                 category: facts.category,
                 confidence: facts.confidence,
                 risk: facts.risk,
+                progress,
                 ..Verdict::default()
             };
             for text in Text::ALL {
@@ -455,6 +465,9 @@ impl<T: TextSink> Inspection<T> {
                 }
             }
             verdicts.keep(key, since_ns, verdict);
+            if let Some(told) = &mut self.told {
+                told.push((*key, verdict));
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use turboflow_record::FiveTuple;
 
 use crate::flow_table::{FlowTable, Found};
-use crate::{Confidence, FlowKey, Text};
+use crate::{Confidence, FlowKey, Progress, Text};
 
 /// What is known about a flow. Texts are handles of the run's table of texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub struct Verdict {
     pub confidence: Confidence,
     /// The library's set of risks.
     pub risk: u64,
+    /// How far the inspection has come. Before it is [known](Progress::Known), all of this is a
+    /// guess.
+    pub progress: Progress,
     pub(crate) texts: [Option<NonZeroU64>; Text::ALL.len()],
 }
 
@@ -31,6 +34,12 @@ impl Verdict {
     #[must_use]
     pub fn text(&self, text: Text) -> Option<u64> {
         self.texts[text as usize].map(NonZeroU64::get)
+    }
+
+    /// Whether the inspection ended, and the payload did not tell the application.
+    #[must_use]
+    pub fn has_given_up(&self) -> bool {
+        self.progress == Progress::Complete && self.confidence <= Confidence::Address
     }
 
     /// Sets the handle of a text; 0 is none.
@@ -112,6 +121,8 @@ impl LockedVerdicts<'_> {
             let is_guess = verdict.confidence <= Confidence::Address;
             if !is_guess || kept.confidence <= Confidence::Address {
                 *kept = verdict;
+            } else {
+                kept.progress = kept.progress.max(verdict.progress);
             }
         }
     }
@@ -171,6 +182,16 @@ mod tests {
         }
         // A record that ended before the inspection began is of an earlier flow.
         assert_eq!(locked.get(&tuple, 9), None);
+        // But it may end the inspection.
+        let end = Verdict {
+            progress: Progress::Complete,
+            ..verdict(7, Confidence::Port)
+        };
+        assert!(end.has_given_up());
+        locked.keep(&key, 20, end);
+        let kept = *locked.get(&tuple, 50).unwrap();
+        assert_eq!((kept.application, kept.progress), (92, Progress::Complete));
+        assert!(!kept.has_given_up());
         // Another flow begins with the key of this one, whose record has not left yet.
         locked.forget(&key);
         assert_eq!(locked.get(&tuple, 50).unwrap().application, 92);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::text_table::{clean, shortened};
-use crate::{Input, Texts};
+use crate::{Input, RuleNames, Texts, verdict_name};
 
 /// The names that an inspection library has for its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +43,7 @@ pub struct NameIndex {
 pub struct InspectedTexts {
     texts: Arc<Texts>,
     index: NameIndex,
+    rules: Arc<RuleNames>,
 }
 
 impl InspectedTexts {
@@ -52,7 +53,20 @@ impl InspectedTexts {
         Self {
             texts,
             index: NameIndex::new(names),
+            rules: Arc::default(),
         }
+    }
+
+    /// The names of a bridge's rules.
+    #[must_use]
+    pub const fn rules(&self) -> &Arc<RuleNames> {
+        &self.rules
+    }
+
+    /// With the names of a bridge's rules.
+    #[must_use]
+    pub fn with_rules(self, rules: Arc<RuleNames>) -> Self {
+        Self { rules, ..self }
     }
 
     /// The names of the library.
@@ -61,7 +75,7 @@ impl InspectedTexts {
         &self.index.names
     }
 
-    /// Calls `take` with the text of every value of an inspected input.
+    /// Calls `take` with the text of every value of an input whose column is of texts.
     pub fn each(
         &self,
         input: Input,
@@ -82,6 +96,8 @@ impl InspectedTexts {
                 let text = value.map(name).filter(|text| !text.is_empty());
                 take(text.as_deref());
             }),
+            Input::Verdict => values.for_each(|value| take(value.map(verdict_name))),
+            Input::Rule => self.rules.each(values, take),
             // An empty text says nothing, and no format tells it from an absent one.
             _ => (self.texts).resolve_each(values, |text| take(text.filter(|it| !it.is_empty()))),
         }
@@ -254,6 +270,9 @@ mod tests {
             (Input::Risk, 1 << 7, Some("7")),
             (Input::ServerName, number, Some("example.org")),
             (Input::Ja4, number + 1, None),
+            (Input::Verdict, 2, Some("dropped")),
+            (Input::Rule, 0, None),
+            (Input::Rule, 7, Some("7")),
         ] {
             assert_eq!(shown(&texts, input, value).as_deref(), text, "{input:?}");
         }

@@ -47,16 +47,23 @@ impl Definition {
     pub fn check_inputs(&self, available: InputSet, engine: &str) -> Result<(), InvalidDefinition> {
         let unseen = |place, input: Input| {
             let engine = engine.to_owned();
-            let fault = match input.is_inspected() {
-                true => Fault::NotInspected {
+            let input_name = input.name();
+            let fault = if input.is_inspected() {
+                Fault::NotInspected {
                     engine,
-                    input: input.name(),
-                },
-                false => Fault::Unseen {
+                    input: input_name,
+                }
+            } else if input.is_decided() {
+                Fault::NotDecided {
                     engine,
-                    input: input.name(),
+                    input: input_name,
+                }
+            } else {
+                Fault::Unseen {
+                    engine,
+                    input: input_name,
                     seen: available.names(),
-                },
+                }
             };
             InvalidDefinition::new(place, &self.features, fault)
         };

@@ -202,6 +202,24 @@ impl Definition {
         definition.features.extend(inspected.chain([id]));
         definition
     }
+
+    /// The definition with what a bridge does with packets: the last verdict and its rule, and
+    /// packets and bytes that it dropped. Columns whose names are taken stay as they are.
+    #[must_use]
+    pub fn with_verdicts(mut self) -> Self {
+        let columns = [
+            ("verdict", Op::Last, Input::Verdict),
+            ("rule", Op::Last, Input::Rule),
+            ("packets_dropped", Op::Sum, Input::PacketDropped),
+            ("bytes_dropped", Op::Sum, Input::BytesDropped),
+        ];
+        for (name, op, of) in columns {
+            if self.features.iter().all(|feature| feature.name != name) {
+                self.features.push(Feature::new(name, op, Some(of)));
+            }
+        }
+        self
+    }
 }
 
 impl Default for Definition {

@@ -182,6 +182,16 @@ pub enum Fault {
         /// The input that was asked for.
         input: &'static str,
     },
+    /// An input that a bridge supplies, and no other engine.
+    #[error(
+        "`{input}` is what a bridge does with packets, which {engine} does not do; use `turboflow bridge`, or remove the feature"
+    )]
+    NotDecided {
+        /// The engine, as messages name it.
+        engine: String,
+        /// The input that was asked for.
+        input: &'static str,
+    },
     /// An input that the engine cannot see.
     #[error("{engine} cannot see `{input}`; it sees: {seen}")]
     Unseen {

@@ -22,6 +22,7 @@ mod rejected;
 mod sha1;
 mod text;
 mod text_table;
+mod verdicts;
 mod vocabulary;
 
 pub use application_names::{ApplicationNames, InspectedTexts, NameIndex, RISK_SEPARATOR};
@@ -46,4 +47,7 @@ pub use protocol_names::{protocol_name, protocol_names, protocol_number};
 pub use rejected::{RejectClass, Rejected};
 pub use text::{DefinitionError, Places};
 pub use text_table::{MAX_TEXT_BYTES, TextCounters, Texts, clean as clean_text};
+pub use verdicts::{
+    DROPPED, PASSED, RuleNames, UNDECIDED, WOULD_DROP, forwarding_status, verdict_name,
+};
 pub use vocabulary::Operand;

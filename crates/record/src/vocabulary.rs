@@ -185,8 +185,13 @@ impl Op {
             }
             Self::BitOr => matches!(meaning, Meaning::Amount | Meaning::Label),
             Self::First | Self::Last => true,
-            Self::Nth { .. } | Self::List { .. } => !matches!(meaning, Meaning::Inspected),
-            _ => !matches!(meaning, Meaning::Direction | Meaning::Inspected),
+            Self::Nth { .. } | Self::List { .. } => {
+                !matches!(meaning, Meaning::Inspected | Meaning::Decided)
+            }
+            _ => !matches!(
+                meaning,
+                Meaning::Direction | Meaning::Inspected | Meaning::Decided
+            ),
         }
     }
 }

@@ -32,10 +32,10 @@ mod tables;
 mod threads;
 
 pub use config::{
-    ConfigError, Count, CountAboveZero, EngineConfig, Field, FlowConfig, Interval, Linger,
-    LogFormat, MeterConfig, MetricsAt, Mtu, OutputConfig, PipelineConfig, Rotation, RunConfig,
-    RunSizes, Seed, Separation, ServiceConfig, Size, SnapLength, SourceConfig, Time, Timeout,
-    TimeoutsConfig, list, units,
+    BridgeConfig, ConfigError, Count, CountAboveZero, EngineConfig, Field, FlowConfig, Interval,
+    Linger, LogFormat, MeterConfig, MetricsAt, Mtu, OutputConfig, PipelineConfig, Rotation,
+    RunConfig, RunSizes, Seed, Separation, ServiceConfig, Size, SnapLength, SourceConfig, Time,
+    Timeout, TimeoutsConfig, list, units,
 };
 pub use inspecting::{InspectedElsewhere, InspectionConfig};
 pub use ledger::{EtherTypeCount, Imbalance, InspectionCounts, Ledger, ReasonCount};

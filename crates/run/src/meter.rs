@@ -112,8 +112,8 @@ impl Meter {
         // Engines elsewhere fill state words; packets of this process need none where their biflows
         // can have the two-way form.
         let mut layout = config.compile()?.in_two_way_form();
-        if let Some(inspection) = &config.inspection {
-            layout = layout.with_texts(Arc::clone(&inspection.names));
+        if let Some(texts) = config.texts() {
+            layout = layout.with_texts(Arc::clone(texts));
         }
         let work = with_state_words!(layout.state_words(), N => {
             start::<N>(config, &layout, deliver)?

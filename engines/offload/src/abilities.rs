@@ -12,6 +12,12 @@ pub const ABILITIES: Abilities = Abilities {
     ..turboflow_engine_xdp::ABILITIES
 };
 
+/// Those of the engine between the two ports of a bridge, which also provides what it decides.
+pub const BRIDGE_ABILITIES: Abilities = Abilities {
+    inputs: ABILITIES.inputs.union(InputSet::DECIDED),
+    ..ABILITIES
+};
+
 const fn without_driver(inputs: InputSet) -> InputSet {
     inputs.without(InputSet::EMPTY.with(Input::HardwareTimestamp))
 }

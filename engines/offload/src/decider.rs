@@ -47,7 +47,8 @@ pub trait Decider: Send {
     /// If it is gone. Flows then go on without verdicts.
     fn decide(&mut self, tapped: &Tapped<'_>) -> Result<Decision, DeciderGone>;
 
-    /// Tells what has been decided since about flows whose packets were undecided.
+    /// Tells what has been decided since: about flows whose packets were undecided, and about
+    /// flows with a verdict that are decided otherwise, or undecided again.
     ///
     /// # Errors
     /// As [`decide`](Self::decide).

@@ -25,7 +25,7 @@ pub mod model;
 mod table;
 mod verdict;
 
-pub use abilities::ABILITIES;
+pub use abilities::{ABILITIES, BRIDGE_ABILITIES};
 pub use counts::LearnerCounts;
 pub use decider::{Decider, DeciderGone, Decision, FirstPacket, Tapped};
 pub use flow::FlowKey;

@@ -14,9 +14,12 @@
 #ifdef OFFLOAD
 #include "orders.h"
 #endif
+#ifdef BRIDGE
+#include "bridge.h"
+#endif
 
-#ifdef BOUND
-// Only programs under the GPL may use driver metadata
+#if defined(BOUND) || defined(BRIDGE)
+// Only programs under the GPL may use driver metadata, or read the kernel's structures
 // (docs/decisions/0004-licence-of-the-program.md).
 char LICENSE[] SEC("license") = "GPL and additional rights";
 #else
@@ -57,7 +60,7 @@ static __always_inline void count_rejected(struct counters *counters, __u32 reas
 #ifndef BOUND
 static __always_inline int take(struct xdp_md *ctx)
 {
-    const struct moment moment = this_moment();
+    struct moment moment = this_moment();
     struct counters *counters = counters_of_this_cpu();
     struct packet packet = {};
     __u64 bytes;
@@ -65,6 +68,12 @@ static __always_inline int take(struct xdp_md *ctx)
     int is_longer;
     if (!counters)
         return XDP_PASS;
+#ifdef BRIDGE
+    struct bridging *bridging = bridging_of_this_cpu();
+    if (!bridging)
+        return XDP_PASS;
+    moment.judgement = &bridging->now;
+#endif
     offset = plain(ctx, &packet);
     bytes = offset ? frame_bytes_with(ctx, offset + packet.ip_length_bytes) : frame_bytes(ctx);
     count_received(ctx, counters, bytes);
@@ -79,15 +88,26 @@ static __always_inline int take(struct xdp_md *ctx)
     if (reason == (__u32)PARSED) {
         if (is_longer)
             counters->packets_longer_than_frame += 1;
+#ifdef BRIDGE
+        // Before it is metered: its record says what became of it.
+        judge_bridged(ctx, bridging, &packet, moment.now_ns, bytes);
+#endif
         meter_packet(counters, &packet, moment);
-#ifdef OFFLOAD
+#if defined(OFFLOAD) && !defined(BRIDGE)
         return judge(ctx, &packet, moment.now_ns, bytes);
 #endif
     } else {
         count_rejected(counters, reason, bytes);
         hand_up(ctx, bytes, moment.now_ns);
+#ifdef BRIDGE
+        judge_other(ctx, bridging);
+#endif
     }
+#ifdef BRIDGE
+    return leave(ctx, bridging);
+#else
     return config.drops ? XDP_DROP : XDP_PASS;
+#endif
 }
 #endif
 
@@ -95,7 +115,7 @@ static __always_inline int take(struct xdp_md *ctx)
 // bound to a device, it also asks the driver.
 static __always_inline int take_planned(struct xdp_md *ctx)
 {
-    const struct moment moment = this_moment();
+    struct moment moment = this_moment();
     struct counters *counters = counters_of_this_cpu();
     struct sample *sample = sample_of_this_cpu();
     struct packet packet = {};
@@ -104,6 +124,12 @@ static __always_inline int take_planned(struct xdp_md *ctx)
     __u32 reason;
     if (!counters || !sample)
         return XDP_PASS;
+#ifdef BRIDGE
+    struct bridging *bridging = bridging_of_this_cpu();
+    if (!bridging)
+        return XDP_PASS;
+    moment.judgement = &bridging->now;
+#endif
     network.frame_bytes = bytes;
     reason = parse_placed(ctx, &packet, &network);
 #ifdef BOUND
@@ -120,15 +146,25 @@ static __always_inline int take_planned(struct xdp_md *ctx)
 #ifdef OFFLOAD
         sample->values[TIMESTAMP] = moment.now_ns;
 #endif
+#ifdef BRIDGE
+        judge_bridged_planned(ctx, &packet);
+#endif
         meter_planned(counters, &packet, sample, moment);
-#ifdef OFFLOAD
+#if defined(OFFLOAD) && !defined(BRIDGE)
         return judge_planned(ctx, &packet);
 #endif
     } else {
         count_rejected(counters, reason, bytes);
         hand_up(ctx, network.frame_bytes, moment.now_ns);
+#ifdef BRIDGE
+        judge_other(ctx, bridging);
+#endif
     }
+#ifdef BRIDGE
+    return leave(ctx, bridging);
+#else
     return config.drops ? XDP_DROP : XDP_PASS;
+#endif
 }
 
 #ifdef BOUND

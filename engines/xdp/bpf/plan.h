@@ -135,3 +135,17 @@ static __always_inline __u64 *state_of(struct base *row)
 {
     return (__u64 *)(row + 1);
 }
+
+static __always_inline void copy_planned_row(struct base *to, struct base *from, __u32 words)
+{
+    __u64 *out = (__u64 *)to;
+    const __u64 *in = (const __u64 *)from;
+#pragma clang loop unroll(disable)
+    for (__u32 i = 0; i < sizeof(struct base) / 8 + PLAN_WORDS + PLAN_KEY_WORDS; i++) {
+        if (i >= words)
+            break;
+        out[i] = in[i];
+        // Prevents Clang from turning the loop into a call of `memcpy`, which does not exist here.
+        asm volatile("" ::: "memory");
+    }
+}

@@ -133,20 +133,6 @@ static __always_inline enum leaves why_planned_leaves(struct base *row, const st
     return is_cut(row, arrival->marks) ? CUT : STAYS;
 }
 
-static __always_inline void copy_planned_row(struct base *to, struct base *from, __u32 words)
-{
-    __u64 *out = (__u64 *)to;
-    const __u64 *in = (const __u64 *)from;
-#pragma clang loop unroll(disable)
-    for (__u32 i = 0; i < sizeof(struct base) / 8 + PLAN_WORDS + PLAN_KEY_WORDS; i++) {
-        if (i >= words)
-            break;
-        out[i] = in[i];
-        // Prevents Clang from turning the loop into a call of `memcpy`, which does not exist here.
-        asm volatile("" ::: "memory");
-    }
-}
-
 // Initialises base, an empty state, and the key.
 static __always_inline void settle_planned(struct base *row, const struct arrival *arrival, const struct sample *sample)
 {

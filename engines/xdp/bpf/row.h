@@ -4,6 +4,9 @@
 
 #include "layout.h"
 #include "load.h"
+#ifdef BRIDGE
+#include "judged.h"
+#endif
 
 #define TCP_FIN 0x01
 #define TCP_SYN 0x02
@@ -22,6 +25,10 @@
 struct moment {
     __u64 now_ns;
     __u8 half;
+#ifdef BRIDGE
+    // What was decided about the packet.
+    const struct judgement *judgement;
+#endif
 };
 
 // A packet on its way into the table, and values derived from it once.
@@ -32,6 +39,9 @@ struct arrival {
     __u8 marks;
     __u8 half;
     __u64 now_ns;
+#ifdef BRIDGE
+    const struct judgement *judgement;
+#endif
 };
 
 // Why a row is evicted, or that it stays.
@@ -44,7 +54,11 @@ enum leaves {
 
 static __always_inline __u64 *key_of(struct base *row)
 {
+#ifdef BRIDGE
+    return planned_key_of(row);
+#else
     return (__u64 *)(row + 1);
+#endif
 }
 
 static __always_inline __u8 marks_of(__u16 tcp_flags)
@@ -126,6 +140,9 @@ static __always_inline void merge(struct base *row, const struct arrival *arriva
         row->not_min_ttl = not_ttl;
     if (packet->ttl > row->max_ttl)
         row->max_ttl = packet->ttl;
+#ifdef BRIDGE
+    fold_judgement(state_of(row), arrival->judgement);
+#endif
 }
 
 // Initialises all of a row except its key.
@@ -163,6 +180,10 @@ static __always_inline void settle_tuple(__u64 *key, const struct arrival *arriv
 static __always_inline void settle(struct base *row, const struct arrival *arrival)
 {
     begin(row, arrival);
+#ifdef BRIDGE
+    clear_state(state_of(row));
+    fold_judgement(state_of(row), arrival->judgement);
+#endif
     settle_tuple(key_of(row), arrival);
 }
 
@@ -182,8 +203,12 @@ static __always_inline void displace(struct base *row, struct arrival *arrival)
 
 static __always_inline void copy_row(struct base *to, struct base *from, int key_words)
 {
+#ifdef BRIDGE
+    copy_planned_row(to, from, words_of_record(key_words));
+#else
     if (key_words == KEY_WORDS)
         *(struct row_v6 *)to = *(struct row_v6 *)from;
     else
         *(struct row_v4 *)to = *(struct row_v4 *)from;
+#endif
 }

@@ -123,9 +123,13 @@ static __always_inline int is_there(const void *room)
 static __always_inline struct base *reserve(int key_words)
 {
     const int ticket = config.is_shared ? sizeof(struct ticket) : 0;
+#ifdef BRIDGE
+    return bpf_ringbuf_reserve(&evicted, 8 * words_of_record(key_words) + ticket, 0);
+#else
     if (key_words == KEY_WORDS)
         return bpf_ringbuf_reserve(&evicted, sizeof(struct row_v6) + ticket, 0);
     return bpf_ringbuf_reserve(&evicted, sizeof(struct row_v4) + ticket, 0);
+#endif
 }
 
 // slot = hash(key)
@@ -180,7 +184,11 @@ static __always_inline int meter_shared_once(struct counters *counters, struct b
     } else if (wants_room) {
         leaves = 1;
         if (has_room) {
+#ifdef BRIDGE
+            struct ticket *ticket = (void *)((__u64 *)out + words_of_record(words));
+#else
             struct ticket *ticket = words == KEY_WORDS ? (void *)((struct row_v6 *)out + 1) : (void *)((struct row_v4 *)out + 1);
+#endif
             copy_row(out, row, words);
             ticket->slot = slot;
             ticket->number = lock->ticket++;
@@ -229,6 +237,9 @@ static __always_inline struct arrival arrival_of(const struct packet *packet, in
         .marks = marks_of(packet->tcp_flags),
         .half = moment.half,
         .now_ns = moment.now_ns,
+#ifdef BRIDGE
+        .judgement = moment.judgement,
+#endif
     };
 }
 

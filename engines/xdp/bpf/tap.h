@@ -193,10 +193,10 @@ static __always_inline void tap(struct xdp_md *ctx, struct offload_counters *cou
         *(volatile __u64 *)&set->rows[place % TAP_WAYS] = row;
 }
 
-static __always_inline int judge_flow(struct xdp_md *ctx, struct offload_counters *counters, const struct packet *packet,
-                                      __u64 now_ns, __u64 frame_bytes, int key_words)
+// The word of the verdict about a packet, or 0 if there is none. Then the packet is tapped.
+static __always_inline __u64 verdict_of_packet(struct xdp_md *ctx, struct offload_counters *counters, const struct packet *packet,
+                                               __u64 now_ns, __u64 frame_bytes, int key_words)
 {
-    const int otherwise = config.drops ? XDP_DROP : XDP_PASS;
     struct flow flow = {};
     const int is_reversed = sort(packet, &flow, key_words);
     const __u32 check = check_of(flow.words, key_words);
@@ -210,25 +210,30 @@ static __always_inline int judge_flow(struct xdp_md *ctx, struct offload_counter
             if (note_seen(row, now_ns, ends_of(packet->tcp_flags, is_reversed)) &&
                 !put_tap(ctx, packet, &flow, now_ns, frame_bytes, is_reversed, TAP_END, 0))
                 counters->ends_lost += 1;
-            if ((word & ACTION_MASK) == ACTION_DROP) {
-                counters->packets_dropped += 1;
-                counters->bytes_dropped += packet->ip_length_bytes;
-                return XDP_DROP;
-            }
-            return otherwise;
+            return word;
         }
         kind = TAP_ANEW;
     }
     counters->misses += 1;
     tap(ctx, counters, packet, &flow, key_words, check, now_ns, frame_bytes, is_reversed, kind);
-    return otherwise;
+    return 0;
+}
+
+static __always_inline int judge_flow(struct xdp_md *ctx, struct offload_counters *counters, const struct packet *packet,
+                                      __u64 now_ns, __u64 frame_bytes, int key_words)
+{
+    const __u64 word = verdict_of_packet(ctx, counters, packet, now_ns, frame_bytes, key_words);
+    if ((word & ACTION_MASK) == ACTION_DROP) {
+        count_dropped(counters, packet->ip_length_bytes);
+        return XDP_DROP;
+    }
+    return config.drops ? XDP_DROP : XDP_PASS;
 }
 
 // What becomes of a packet that was metered.
 static __always_inline int judge(struct xdp_md *ctx, const struct packet *packet, __u64 now_ns, __u64 frame_bytes)
 {
-    __u32 only = 0;
-    struct offload_counters *counters = bpf_map_lookup_elem(&offload_ledger, &only);
+    struct offload_counters *counters = offload_counters_of_this_cpu();
     if (!counters)
         return XDP_PASS;
     if (packet->key[KEY_WORDS - 1])
@@ -236,6 +241,7 @@ static __always_inline int judge(struct xdp_md *ctx, const struct packet *packet
     return judge_flow(ctx, counters, packet, now_ns, frame_bytes, KEY_WORDS_V4);
 }
 
+#ifndef BRIDGE
 // `judge` for a program whose own stack is full: a program and what it calls have 512 bytes. So the
 // time comes by the sample.
 static __noinline int judge_planned(struct xdp_md *ctx, const struct packet *packet)
@@ -245,3 +251,4 @@ static __noinline int judge_planned(struct xdp_md *ctx, const struct packet *pac
         return XDP_PASS;
     return judge(ctx, packet, sample->values[TIMESTAMP], frame_bytes(ctx));
 }
+#endif

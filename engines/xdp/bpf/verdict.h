@@ -21,10 +21,12 @@ enum action {
     ACTION_NONE,
     ACTION_PASS,
     ACTION_DROP,
-    // The frame goes to the other port of a bridge. This engine has none, and passes it.
+    // The frame goes to the other port of a bridge, as all do there that pass. Elsewhere it passes.
     ACTION_REDIRECT,
 };
 #define ACTION_MASK 0xff
+#define RULE_SHIFT 8
+#define RULE_MASK 0xffff
 #define CHECK_SHIFT 32
 
 // How often the time of a row is written, at most: a row is shared by all CPUs.
@@ -105,6 +107,19 @@ struct {
     __type(key, __u32);
     __type(value, struct offload_counters);
 } offload_ledger SEC(".maps");
+
+static __always_inline struct offload_counters *offload_counters_of_this_cpu(void)
+{
+    __u32 only = 0;
+    return bpf_map_lookup_elem(&offload_ledger, &only);
+}
+
+// Counts a packet that is dropped by its verdict.
+static __always_inline void count_dropped(struct offload_counters *counters, __u64 bytes)
+{
+    counters->packets_dropped += 1;
+    counters->bytes_dropped += bytes;
+}
 
 // The key of both directions: the smaller end first.
 struct flow {

@@ -196,12 +196,21 @@ impl KernelConfig {
                 let allowed = "0 for a program that also has a table of verdicts";
                 return wrong("the number of devices that it is bound to", 1, allowed);
             }
+            if let Some(bridge) = &offload.bridge {
+                bridge.validate(self.interfaces.len())?;
+            }
         }
         if self.cell_ns == 0 || self.cell_ns > MAX_CELL_NS {
             let allowed = "1 ns to 292 years";
             return wrong("the length of a cell", self.cell_ns, allowed);
         }
         Ok(())
+    }
+
+    /// Whether frames go from one interface to another.
+    pub(crate) fn is_bridge(&self) -> bool {
+        let offload = self.offload.as_ref();
+        offload.is_some_and(|offload| offload.bridge.is_some())
     }
 
     /// Number of tables: one per present CPU. Possible CPUs may be many more, especially in virtual

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use turboflow_engine::RecordShape;
 
+use crate::bridge::Bridge;
 use crate::clock::EngineClock;
 use crate::collect::{Collecting, RECORD_BYTES};
 use crate::grace::Grace;
@@ -38,6 +39,9 @@ pub struct KernelEngine {
     pub(crate) shape: Option<RecordShape>,
     /// Whether the program can ask the driver about frames.
     pub(crate) is_bound: bool,
+    /// Whether records are those of a plan, and not of the fast program.
+    has_plan: bool,
+    pub(crate) bridge: Option<Bridge>,
     pub(crate) unparsed: Option<Unparsed>,
     pub(crate) collecting: Collecting,
     ledger: MapHandle,
@@ -57,7 +61,7 @@ impl KernelEngine {
     pub fn load(config: &KernelConfig) -> Result<Self, KernelError> {
         config.validate()?;
         let plan = match &config.layout {
-            Some(layout) => KernelPlan::new(layout)?,
+            Some(layout) => KernelPlan::new(layout, config.is_bridge())?,
             None => None,
         };
         let shape = config
@@ -78,6 +82,13 @@ impl KernelEngine {
             .map(|name| Ok((name.clone(), interface_index(name)?)))
             .collect::<Result<Vec<_>, KernelError>>()?;
         let object = object::load(config, tables, &interfaces, plan.as_ref(), shape)?;
+        let bridge = match config.offload.as_ref().and_then(|its| its.bridge.as_ref()) {
+            Some(bridge) => {
+                let ports: Vec<u32> = interfaces.iter().map(|(_, index)| *index).collect();
+                Some(Bridge::open(&object, bridge, &ports)?)
+            }
+            None => None,
+        };
         let shared = (config.tables == Tables::RowLock).then_some(slots);
         let what = "ring";
         let ring = Ring::map(&map(&object, "evicted")?)
@@ -117,6 +128,8 @@ impl KernelEngine {
             inbox: Inbox::new(shared, shape),
             shape,
             is_bound,
+            bridge,
+            has_plan: plan.is_some_and(|plan| plan.judged().is_none()),
         };
         engine.set_clock();
         Ok(engine)
@@ -175,12 +188,12 @@ impl KernelEngine {
     /// Runs the programs on frames without a network; usable from any thread.
     #[must_use]
     pub fn tester(&self) -> Tester {
-        Tester::new(Arc::clone(&self.object), self.shape.is_some())
+        Tester::new(Arc::clone(&self.object), self.has_plan)
     }
 
     /// The program that runs on interfaces.
     pub(crate) const fn program_name(&self) -> &'static str {
-        program_name(self.shape.is_some(), self.is_bound)
+        program_name(self.has_plan, self.is_bound)
     }
 }
 

@@ -20,6 +20,8 @@ mod abilities;
 #[cfg(feature = "kernel")]
 mod attach;
 #[cfg(feature = "kernel")]
+mod bridge;
+#[cfg(feature = "kernel")]
 mod clock;
 #[cfg(feature = "kernel")]
 mod collect;
@@ -74,6 +76,7 @@ pub use abilities::{ABILITIES, INPUTS};
 #[cfg(feature = "kernel")]
 pub use {
     attach::XdpMode,
+    bridge::{BridgeAction, BridgeActions, BridgeConfig, BridgePortCounters, RuleCount},
     config::{Clock, HandUp, KernelConfig, Tables, Tested},
     counters::KernelCounters,
     driver::DriverKnows,
@@ -87,6 +90,6 @@ pub use {
         TapRing, VerdictTable, VerdictTimes,
     },
     offload_config::{MAX_TAP_BYTES, OffloadConfig, TapBudget},
-    plan::check_layout,
+    plan::{check_bridge_layout, check_layout},
     tested::{TestRun, TestedProgram, Tester},
 };

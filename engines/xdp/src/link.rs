@@ -2,7 +2,8 @@
 //! The BPF link that attaches the program to an interface, and its state.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use libbpf_rs::libbpf_sys::{bpf_link_detach, bpf_link_info, bpf_obj_get_info_by_fd};
 
@@ -29,12 +30,31 @@ pub(crate) struct Link {
     index: u32,
     /// Id of the program, assigned by the kernel.
     program: u32,
+    /// The file that keeps it when this process is gone.
+    pinned: Option<PathBuf>,
 }
 
 impl Link {
     pub(crate) fn new(fd: OwnedFd, index: u32) -> io::Result<Self> {
         let program = describe(&fd)?.prog_id;
-        Ok(Self { fd, index, program })
+        Ok(Self {
+            fd,
+            index,
+            program,
+            pinned: None,
+        })
+    }
+
+    /// The index of the interface that a link is on; 0 if that is gone.
+    pub(crate) fn interface_of(fd: &OwnedFd) -> io::Result<u32> {
+        // SAFETY: the kernel has filled in the fields for the link's type, which is XDP; all are
+        // integers.
+        Ok(unsafe { describe(fd)?.__bindgen_anon_1.xdp.ifindex })
+    }
+
+    /// There is a file that keeps it.
+    pub(crate) fn is_pinned_at(&mut self, path: PathBuf) {
+        self.pinned = Some(path);
     }
 
     /// Detaches the program. Closing the link is not sufficient while another process holds it too:
@@ -43,6 +63,10 @@ impl Link {
         // SAFETY: the descriptor is open. On failure the interface is gone, or closing the link
         // must suffice.
         unsafe { bpf_link_detach(self.fd.as_raw_fd()) };
+        if let Some(path) = self.pinned {
+            // A file that stays holds a link without an interface, and the next process removes it.
+            let _ = std::fs::remove_file(path);
+        }
     }
 
     /// Asks the kernel, with one system call that needs no privilege. The kernel refuses to replace
@@ -65,6 +89,12 @@ impl Link {
         } else {
             Attachment::Gone
         }
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

@@ -6,6 +6,7 @@ use libbpf_rs::{ErrorKind, MapCore, MapHandle, Object, ObjectBuilder, OpenObject
 use turboflow_engine::{PlainRows, RecordShape};
 use turboflow_record::WORDS_V4;
 
+use crate::bridge::FATES;
 use crate::driver::splits_headers;
 use crate::layout::short_flow_key_words;
 use crate::memory::SharedMemory;
@@ -31,6 +32,10 @@ static BOUND: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"),
 static OFFLOAD: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/offload.bpf.o")));
 
+/// That program between the ports of a bridge. It needs the kernel's types (BTF).
+static BRIDGE: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/bridge.bpf.o")));
+
 /// Words between two IPv4 rows of a table: a cache line.
 pub(crate) const ROW_WORDS_V4: usize = PlainRows::<WORDS_V4>::WORDS;
 /// Words between two IPv6 rows: two cache lines.
@@ -48,7 +53,8 @@ pub(crate) fn load(
     shape: Option<RecordShape>,
 ) -> Result<Object, KernelError> {
     let is_bound = config.is_bound && plan.is_some();
-    let program = match config.offload {
+    let program = match &config.offload {
+        Some(offload) if offload.bridge.is_some() => BRIDGE,
         Some(_) => OFFLOAD,
         None if is_bound => BOUND,
         None => PROGRAM,
@@ -104,13 +110,15 @@ fn configure(
     shape: Option<RecordShape>,
 ) -> Result<(), KernelError> {
     const DOING: &str = "set up its program";
-    let mine = program_name(plan.is_some(), config.is_bound);
+    let has_plan = plan.is_some_and(|plan| plan.judged().is_none());
+    let mine = program_name(has_plan, config.is_bound);
     for mut program in open.progs_mut() {
         let name = program.name().to_str().unwrap_or_default();
-        let is_beside = !METERING.contains(&name) && (plan.is_none() || name != FIRE_NAME);
+        let is_beside = !METERING.contains(&name) && (!has_plan || name != FIRE_NAME);
         let wanted = match name {
             TICK_NAME => config.clock.tick_ns().is_some(),
             ORDERS_NAME => true,
+            name if FATES.contains(&name) => true,
             _ => name == mine || config.tested.is_some() && is_beside,
         };
         program.set_autoload(wanted);
@@ -129,7 +137,7 @@ fn configure(
         }
         if let Some(offload) = &config.offload
             && offload
-                .configure(&mut map)
+                .configure(&mut map, plan)
                 .map_err(KernelError::refused(DOING))?
         {
             continue;
@@ -148,7 +156,7 @@ fn configure(
             Some(".rodata.config") => {
                 let mut named = config.interfaces.iter().zip(interfaces);
                 let splits_headers = named.any(|(name, index)| splits_headers(name, *index));
-                map.set_initial_value(&config.bytes(interfaces, plan.is_some(), splits_headers))
+                map.set_initial_value(&config.bytes(interfaces, has_plan, splits_headers))
             }
             Some(".rodata.plan") => match plan {
                 Some(plan) => map.set_initial_value(&plan.bytes(&config.hash_keys)),

@@ -3,9 +3,10 @@
 
 use libbpf_rs::OpenMapMut;
 
-use crate::KernelError;
 use crate::config::PAGE_BYTES;
 use crate::layout::TUPLE_HALVES;
+use crate::plan::KernelPlan;
+use crate::{BridgeConfig, KernelError};
 
 /// Maximum bytes of a frame that is tapped, `MAX_TAP_BYTES` in `bpf/tap.h`.
 pub const MAX_TAP_BYTES: u32 = 2_048;
@@ -50,6 +51,9 @@ pub struct OffloadConfig {
     pub idle_ns: u64,
     /// Random words of two hashes of a flow's key.
     pub hash_keys: [[u64; TUPLE_HALVES]; 2],
+    /// Whether frames go from each of two interfaces to the other, by their verdicts; `None`: they
+    /// go to the kernel.
+    pub bridge: Option<BridgeConfig>,
 }
 
 /// Size of `struct offload_config` in `bpf/verdict.h`.
@@ -136,7 +140,16 @@ impl OffloadConfig {
 
     /// Configures a map before anything is loaded into the kernel. Returns whether it is one of the
     /// table of verdicts.
-    pub(crate) fn configure(&self, map: &mut OpenMapMut<'_>) -> libbpf_rs::Result<bool> {
+    pub(crate) fn configure(
+        &self,
+        map: &mut OpenMapMut<'_>,
+        plan: Option<&KernelPlan>,
+    ) -> libbpf_rs::Result<bool> {
+        if let Some(bridge) = &self.bridge
+            && bridge.configure(map, plan)?
+        {
+            return Ok(true);
+        }
         match map.name().to_str() {
             Some("verdicts_v4" | "verdicts_v6") => map.set_max_entries(self.rows)?,
             Some("tap_sets") => map.set_max_entries(self.tap_rows / TAP_WAYS)?,
@@ -161,6 +174,7 @@ mod tests {
             snap_bytes: 128,
             idle_ns: 15_000_000_000,
             hash_keys: [[1; TUPLE_HALVES], [2; TUPLE_HALVES]],
+            bridge: None,
         }
     }
 

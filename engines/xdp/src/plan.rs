@@ -2,11 +2,12 @@
 //! A record definition as constants of the program: `struct plan` in `bpf/plan.h`.
 
 use turboflow_merge::{KeySteps, KeyWidths, Layout, StateContent, StateStep, Steps, WORDS_WIDE};
-use turboflow_record::{Input, KeyField};
+use turboflow_record::{Input, InputSet, KeyField};
 
 use turboflow_engine::BASE_WORDS;
 
 use crate::abilities::MAX_WORDS;
+use crate::bridge::JudgedWords;
 use crate::config::PAGE_BYTES;
 use crate::layout::KEY_HALVES;
 use crate::{INPUTS, KernelError};
@@ -51,13 +52,22 @@ const NO_WORD: u32 = u32::MAX;
 /// # Errors
 /// The exceeded limit ([`KernelError::TooLarge`]), or the input that is not available here.
 pub fn check_layout(layout: &Layout) -> Result<(), KernelError> {
-    KernelPlan::new(layout).map(drop)
+    KernelPlan::new(layout, false).map(drop)
 }
 
-/// A record definition for the program `planned`.
+/// As [`check_layout`], for a bridge: it also provides what it decides about packets.
+///
+/// # Errors
+/// As `check_layout`.
+pub fn check_bridge_layout(layout: &Layout) -> Result<(), KernelError> {
+    KernelPlan::new(layout, true).map(drop)
+}
+
+/// A record definition for the program `planned`, or for the fast program of a bridge.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelPlan {
     steps: Steps,
+    is_bridge: bool,
 }
 
 impl KernelPlan {
@@ -65,7 +75,7 @@ impl KernelPlan {
     ///
     /// # Errors
     /// An exceeded limit, or an input that is not available here.
-    pub(crate) fn new(layout: &Layout) -> Result<Option<Self>, KernelError> {
+    pub(crate) fn new(layout: &Layout, is_bridge: bool) -> Result<Option<Self>, KernelError> {
         let mut steps = layout.steps();
         // What inspection finds is written into records in user space. The words stay.
         let is_inspected = |step: &StateStep| step.of.is_some_and(Input::is_inspected);
@@ -73,7 +83,7 @@ impl KernelPlan {
         if layout.key_widths() == KeyWidths::ByFamily && steps.words == 0 {
             return Ok(None);
         }
-        let plan = Self { steps };
+        let plan = Self { steps, is_bridge };
         plan.check(layout)?;
         Ok(Some(plan))
     }
@@ -82,7 +92,10 @@ impl KernelPlan {
         if layout.is_biflow() {
             return Err(KernelError::Biflow);
         }
-        if let Some(input) = self.inputs().find(|input| !INPUTS.contains(*input)) {
+        let is_seen = |input: Input| {
+            INPUTS.contains(input) || self.is_bridge && InputSet::DECIDED.contains(input)
+        };
+        if let Some(input) = self.inputs().find(|input| !is_seen(*input)) {
             let input = input.name();
             return Err(KernelError::Unseen { input });
         }
@@ -98,6 +111,16 @@ impl KernelPlan {
             Some((what, needed, room)) => Err(KernelError::TooLarge { what, needed, room }),
             None => Ok(()),
         }
+    }
+
+    /// The words that the fast program of a bridge writes into records beside the standard features;
+    /// `None` if it cannot write these records.
+    pub(crate) fn judged(&self) -> Option<JudgedWords> {
+        let is_five_tuple = matches!(self.steps.key, KeySteps::FiveTuple);
+        let is_fast = self.is_bridge && is_five_tuple && self.steps.last_arrival.is_none();
+        is_fast
+            .then(|| JudgedWords::of(&self.steps.state))
+            .flatten()
     }
 
     /// All inputs of the state and the key.

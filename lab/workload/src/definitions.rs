@@ -2,7 +2,7 @@
 //! Random record definitions for property tests.
 
 use turboflow_merge::Layout;
-use turboflow_record::{Definition, Feature, Input, KeyField, Op};
+use turboflow_record::{ColumnKind, Definition, Feature, Input, KeyField, Op};
 
 use crate::random::Random;
 
@@ -123,7 +123,11 @@ fn random_feature(number: u64, random: &mut Random) -> Feature {
             Input::TcpWindow,
             Input::FrameLength,
         ]),
-        _ => random.pick(&Input::ALL),
+        // The reference meter has no names for numbers.
+        _ => match random.pick(&Input::ALL) {
+            input if input.is_decided() && input.column_kind() == ColumnKind::Text => Input::Ttl,
+            input => input,
+        },
     });
     Feature {
         per_biflow: random.percent(30),

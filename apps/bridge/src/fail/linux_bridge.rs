@@ -191,6 +191,21 @@ impl LinuxBridge {
         &self.name
     }
 
+    /// Whether it still holds both ports, so that it would forward.
+    ///
+    /// # Errors
+    /// If the kernel does not answer.
+    pub fn holds(&self, ports: [&Link; 2]) -> io::Result<bool> {
+        let mut socket = Netlink::route()?;
+        for port in ports {
+            let link = Link::at(&mut socket, port.index)?;
+            if link.is_none_or(|link| link.master != Some(self.index)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Whether it was made here, now or by a process before.
     #[must_use]
     pub const fn is_own(&self) -> bool {

@@ -10,6 +10,7 @@ mod decision;
 mod facts;
 mod fault;
 mod file;
+mod index;
 mod reach;
 mod read;
 mod resolve;
@@ -28,6 +29,7 @@ pub use decision::{Action, Decision, FailMode, RuleId, Why};
 use facts::Truth;
 pub use facts::{Application, Facts};
 pub use fault::{MAX_NAME_BYTES, MAX_RULES, RulesError, RulesFault, RulesWarning};
+use index::Index;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -94,6 +96,7 @@ pub struct Rules {
     min_confidence: Confidence,
     fail: FailMode,
     rules: Vec<Rule>,
+    index: Index,
     /// The numbers of all names so far, also of rules that are gone: records have them.
     numbers: BTreeMap<String, RuleId>,
     warnings: Vec<RulesWarning>,
@@ -118,7 +121,12 @@ impl Rules {
     /// decision is [`Why::Undecided`], and later when the application changes.
     #[must_use]
     pub fn decide(&self, facts: &Facts<'_>) -> Decision {
-        for rule in &self.rules {
+        let candidates = self.index.candidates(facts);
+        self.first_of(candidates.map(|place| &self.rules[place]), facts)
+    }
+
+    fn first_of<'r>(&self, rules: impl Iterator<Item = &'r Rule>, facts: &Facts<'_>) -> Decision {
+        for rule in rules {
             match rule.matches(facts, self.min_confidence) {
                 Truth::No => {}
                 Truth::Open => return Decision::without_rule(self.undecided, Why::Undecided),
@@ -151,12 +159,24 @@ impl Rules {
         &self.rules
     }
 
+    /// The names of all rules so far by their numbers, also of those that earlier files had.
+    pub fn names(&self) -> impl Iterator<Item = (RuleId, &str)> {
+        let numbers = self.numbers.iter();
+        numbers.map(|(name, number)| (*number, name.as_str()))
+    }
+
     /// The name of a rule, also of one that an earlier file had.
     #[must_use]
     pub fn name(&self, rule: RuleId) -> Option<&str> {
         let mut numbers = self.numbers.iter();
         let found = numbers.find(|(_, its)| **its == rule);
         found.map(|(name, _)| name.as_str())
+    }
+
+    /// What becomes of the packets of a flow of which nothing was seen yet.
+    #[must_use]
+    pub const fn undecided(&self) -> Action {
+        self.undecided
     }
 
     /// What becomes of frames that are in no flow: ARP, LLDP, what is not IP or malformed.

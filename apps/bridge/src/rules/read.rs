@@ -11,6 +11,7 @@ use super::conditions::Conditions;
 use super::decision::{Action, RuleId};
 use super::fault::{MAX_NAME_BYTES, MAX_RULES, RulesError, RulesFault, RulesWarning};
 use super::file::{CONFIDENCES, Entry, FileText, Key, List, RuleText};
+use super::index::Index;
 use super::resolve::{self, Resolver};
 use super::sets::{Networks, ServerNames};
 use super::{Rule, Rules, reach, words};
@@ -63,6 +64,7 @@ pub(super) fn read(
             None => Confidence::Payload,
         },
         fail: file.fail.unwrap_or_default(),
+        index: Index::new(&rules),
         rules,
         numbers: reader.numbers,
         warnings,

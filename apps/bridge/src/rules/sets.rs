@@ -51,6 +51,11 @@ impl Ranges {
     pub(super) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// First and last number of each.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u128, u128)> {
+        self.0.iter().copied()
+    }
 }
 
 /// Addresses in networks.
@@ -60,7 +65,7 @@ pub(super) struct Networks {
     v6: Ranges,
 }
 
-fn number(address: IpAddr) -> u128 {
+pub(super) fn number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_bits().into(),
         IpAddr::V6(address) => address.to_bits(),
@@ -97,6 +102,14 @@ impl Networks {
 
     pub(super) const fn is_empty(&self) -> bool {
         self.v4.is_empty() && self.v6.is_empty()
+    }
+
+    /// The addresses of one family, as numbers.
+    pub(super) const fn of_family(&self, is_v4: bool) -> &Ranges {
+        match is_v4 {
+            true => &self.v4,
+            false => &self.v6,
+        }
     }
 
     /// Whether addresses of both sets can be in one packet.
@@ -150,6 +163,11 @@ impl ServerNames {
 
     pub(super) const fn is_empty(&self) -> bool {
         self.whole.is_empty() && self.below.is_empty()
+    }
+
+    /// Whole names, and names with others below them; in lower case.
+    pub(super) fn patterns(&self) -> [&[String]; 2] {
+        [&self.whole, &self.below]
     }
 }
 
@@ -214,6 +232,15 @@ impl Applications {
         (self.has_unknown || !other.has_unknown)
             && other.parts.iter().all(is_part)
             && other.whole.iter().all(|whole| self.has(*whole))
+    }
+
+    /// Parts, where 0 is the unknown application, and numbers of two parts.
+    pub(super) fn numbers(&self) -> (impl Iterator<Item = u16>, &[u32]) {
+        let unknown = self.has_unknown.then_some(0);
+        (
+            unknown.into_iter().chain(self.parts.iter().copied()),
+            &self.whole,
+        )
     }
 
     pub(super) const fn is_empty(&self) -> bool {

@@ -5,7 +5,7 @@
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 mod inspects;
 #[cfg(all(target_os = "linux", feature = "kernel"))]
-mod open;
+pub(super) mod open;
 
 use std::path::Path;
 use std::time::Duration;
@@ -108,8 +108,8 @@ impl EngineKind for Offload {
         &[ROWS, TAP_PACKETS, TAP_RING, ROW_IDLE]
     }
 
-    fn stands_on(&self) -> Option<&'static str> {
-        Some(XdpOptions::ENGINE)
+    fn stands_on(&self) -> &'static [&'static str] {
+        &[XdpOptions::ENGINE]
     }
 
     fn sees_payload(&self) -> bool {
@@ -121,17 +121,23 @@ impl EngineKind for Offload {
     }
 
     fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
-        Ok(Some(Box::new(OffloadSetup {
-            own: options::read(&run.engine)?,
-            xdp: options::read(&run.engine)?,
-        })))
+        Ok(Some(Box::new(OffloadSetup::of(run)?)))
     }
 }
 
 /// The options of a run: its own, and those of the engine that it stands on.
-struct OffloadSetup {
+pub(super) struct OffloadSetup {
     own: OffloadOptions,
-    xdp: XdpOptions,
+    pub(super) xdp: XdpOptions,
+}
+
+impl OffloadSetup {
+    pub(super) fn of(run: &RunConfig) -> anyhow::Result<Self> {
+        Ok(Self {
+            own: options::read(&run.engine)?,
+            xdp: options::read(&run.engine)?,
+        })
+    }
 }
 
 impl RemoteSetup for OffloadSetup {

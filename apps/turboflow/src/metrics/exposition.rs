@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use crate::bridge::{RuleCount, Told};
 use turboflow_engine::{OwnCount, PortState};
 use turboflow_formats::SendSnapshot;
 use turboflow_run::{InspectionCounts, Ledger, LiveSnapshot};
@@ -259,7 +260,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// The whole page.
-pub(super) fn render(snapshot: &LiveSnapshot) -> String {
+pub(super) fn render(snapshot: &LiveSnapshot, bridge: Option<&Told>) -> String {
     let mut page = Page(String::new());
     let ledger = &snapshot.ledger;
     page.head("build_info", "gauge", "The running version");
@@ -279,6 +280,9 @@ pub(super) fn render(snapshot: &LiveSnapshot) -> String {
     }
     interfaces(&mut page, snapshot);
     own_counts(&mut page, &snapshot.own_counts);
+    if let Some(told) = bridge {
+        by_rule(&mut page, told);
+    }
     let outputs = || snapshot.outputs.iter();
     let label = |name| vec![("output", name)];
     page.family(
@@ -365,6 +369,32 @@ fn own_counts(page: &mut Page, counts: &[OwnCount]) {
         page.head(&name, kind, own.about);
         page.sample(&name, &[], own.count);
     }
+}
+
+/// What each rule of a bridge did.
+fn by_rule(page: &mut Page, told: &Told) {
+    fn labelled(rule: &RuleCount) -> Vec<(&str, &str)> {
+        vec![("rule", rule.rule.as_str()), ("action", rule.action)]
+    }
+    let rules = || told.rules.iter();
+    page.family(
+        "rule_flows_total",
+        "counter",
+        "Flows that a rule of the bridge decided about",
+        rules().map(|rule| (labelled(rule), rule.flows)),
+    );
+    page.family(
+        "rule_packets_total",
+        "counter",
+        "Packets that a rule of the bridge decided about",
+        rules().filter_map(|rule| Some((labelled(rule), rule.packets?.0))),
+    );
+    page.family(
+        "rule_bytes_total",
+        "counter",
+        "IP bytes of these packets",
+        rules().filter_map(|rule| Some((labelled(rule), rule.packets?.1))),
+    );
 }
 
 /// Metrics with a reason as label.
@@ -475,7 +505,18 @@ mod tests {
                 }),
             }],
         };
-        let page = render(&snapshot);
+        let told = Told {
+            rules: vec![RuleCount {
+                rule: "no \"x\"".to_owned(),
+                action: "drop",
+                flows: 1,
+                packets: Some((5, 500)),
+            }],
+            ..Told::default()
+        };
+        let page = render(&snapshot, Some(&told));
+        let sample = "turboflow_rule_packets_total{rule=\"no \\\"x\\\"\",action=\"drop\"} 5\n";
+        assert!(page.contains(sample), "{page}");
         let ledger = serde_json::to_value(&snapshot.ledger).unwrap();
         // The commonest EtherTypes change during a run, and a series must not come and go. Their
         // sum is a reason among the packets not IP.

@@ -6,11 +6,12 @@ use turboflow_engine::PortState;
 use turboflow_run::LiveSnapshot;
 
 use super::http::Reply;
+use crate::bridge::Told;
 
 /// 200 while every interface exists, every output takes records, and the ledger balances. Otherwise
 /// 503, with one line per problem. An interface that is down is only mentioned, because it may come
 /// back.
-pub(super) fn page(snapshot: &LiveSnapshot) -> Reply {
+pub(super) fn page(snapshot: &LiveSnapshot, bridge: Option<Told>) -> Reply {
     let (mut problems, mut notes) = (Vec::new(), Vec::new());
     for (name, _, state) in &snapshot.interfaces {
         match state {
@@ -30,6 +31,10 @@ pub(super) fn page(snapshot: &LiveSnapshot) -> Reply {
             .iter()
             .map(|what| format!("ledger: {what}: a bug in turboflow")),
     );
+    if let Some(told) = bridge {
+        problems.extend(told.problems);
+        notes.extend(told.notes);
+    }
     let (status, word) = match problems.is_empty() {
         true => (StatusCode::OK, "ok"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "ill"),
@@ -68,10 +73,30 @@ mod tests {
     }
 
     #[test]
+    fn a_bridge_tells_its_state() {
+        let well = snapshot(PortState::Up, false, Ledger::default());
+        let mut told = Told {
+            notes: vec!["fail = \"open\"".to_owned()],
+            ..Told::default()
+        };
+        let reply = page(&well, Some(told.clone()));
+        let body = "ok\nfail = \"open\"\n";
+        assert_eq!((reply.status, reply.body.as_str()), (StatusCode::OK, body));
+        told.problems.push("the inspector is gone".to_owned());
+        let reply = page(&well, Some(told));
+        assert_eq!(reply.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(
+            reply.body.starts_with("ill\nthe inspector is gone\nfail"),
+            "{}",
+            reply.body
+        );
+    }
+
+    #[test]
     fn lists_every_problem() {
-        let well = page(&snapshot(PortState::Up, false, Ledger::default()));
+        let well = page(&snapshot(PortState::Up, false, Ledger::default()), None);
         assert_eq!((well.status, well.body.as_str()), (StatusCode::OK, "ok\n"));
-        let down = page(&snapshot(PortState::Down, false, Ledger::default()));
+        let down = page(&snapshot(PortState::Down, false, Ledger::default()), None);
         assert_eq!(
             (down.status, down.body.as_str()),
             (StatusCode::OK, "ok\ninterface eth0 is down\n")
@@ -95,7 +120,7 @@ mod tests {
             ),
             (snapshot(PortState::Up, false, lost), "1 against 0"),
         ] {
-            let page = page(&ill);
+            let page = page(&ill, None);
             assert_eq!(page.status, StatusCode::SERVICE_UNAVAILABLE);
             assert!(page.body.contains(words), "{}", page.body);
         }

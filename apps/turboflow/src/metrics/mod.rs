@@ -13,6 +13,7 @@ use anyhow::Context;
 use hyper::StatusCode;
 use turboflow_run::{LiveSnapshot, Snapshots};
 
+use crate::bridge;
 use crate::keys::Key;
 use crate::log::say;
 use http::Reply;
@@ -48,8 +49,11 @@ pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<SocketAddr> {
 
 fn answer(path: &str) -> Reply {
     let page: fn(&LiveSnapshot) -> Reply = match path {
-        "/metrics" => |snapshot| Reply::ok(exposition::CONTENT_TYPE, exposition::render(snapshot)),
-        "/healthz" => health::page,
+        "/metrics" => |snapshot| {
+            let page = exposition::render(snapshot, bridge::told().as_ref());
+            Reply::ok(exposition::CONTENT_TYPE, page)
+        },
+        "/healthz" => |snapshot| health::page(snapshot, bridge::told()),
         "/" => return Reply::text(StatusCode::OK, "turboflow: /metrics, /healthz\n"),
         _ => {
             return Reply::text(

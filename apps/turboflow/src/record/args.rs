@@ -10,9 +10,9 @@ use turboflow_merge::Initiator;
 use turboflow_packet::TunnelSet;
 use turboflow_record::TimeUnit;
 use turboflow_run::{
-    Count, CountAboveZero, FlowConfig, Interval, Linger, LogFormat, MeterConfig, MetricsAt, Mtu,
-    OutputConfig, Rotation, RunConfig, Seed, ServiceConfig, Size, SnapLength, SourceConfig, Time,
-    Timeout, TimeoutsConfig,
+    BridgeConfig, Count, CountAboveZero, FlowConfig, Interval, Linger, LogFormat, MeterConfig,
+    MetricsAt, Mtu, OutputConfig, Rotation, RunConfig, Seed, ServiceConfig, Size, SnapLength,
+    SourceConfig, Time, Timeout, TimeoutsConfig,
 };
 
 use super::{filter, shared};
@@ -205,7 +205,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_parser = log_format(), hide_possible_values = true)]
     #[arg(default_value = "auto", value_name = "FORMAT", hide_short_help = true)]
     #[arg(help_heading = "Input and output")]
-    pub(super) log_format: LogFormat,
+    pub(crate) log_format: LogFormat,
 
     #[command(flatten)]
     engine: EngineArgs,
@@ -485,7 +485,7 @@ pub(crate) struct RecordArgs {
 
     /// Print these options as a configuration of `turboflow run`, and exit
     #[arg(long, help_heading = "Service", hide_short_help = true)]
-    pub(super) print_config: bool,
+    pub(crate) print_config: bool,
 }
 
 fn examples() -> String {
@@ -522,6 +522,7 @@ impl RecordArgs {
             !self.interface.is_empty() || !self.cpu_port.is_empty() && self.read.is_empty();
         let outputs = shared::spread(&self.shared(), &self.write, is_live)?;
         let run = RunConfig {
+            bridge: BridgeConfig::default(),
             source: SourceConfig {
                 files: self.read,
                 interfaces: self.interface,

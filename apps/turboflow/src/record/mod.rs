@@ -31,8 +31,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use turboflow_formats::ExportError;
-use turboflow_run::{Controls, MetricsAt, Output, RunConfig, RunOutputs, RunSizes};
+use turboflow_run::{Controls, LogFormat, MetricsAt, Output, RunConfig, RunOutputs, RunSizes};
 
+use crate::engines::RereadByEngine;
 use crate::exit::{Outcome, print};
 use crate::interfaces;
 use crate::keys::Key;
@@ -105,6 +106,12 @@ pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
     record(&run, None)
 }
 
+/// Runs a bridge to the end.
+pub(crate) fn bridge(run: &RunConfig, log_format: LogFormat) -> anyhow::Result<Outcome> {
+    log::set_format(log_format);
+    record(run, None)
+}
+
 /// Runs a service with a configuration, which `reread` may change later.
 pub(crate) fn serve(run: &RunConfig, reread: Reread) -> anyhow::Result<Outcome> {
     log::set_format(run.service.log_format);
@@ -118,6 +125,7 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     let settings = Arc::new(Settings::new(run)?);
     let sizes = settings.sizes();
     memory::check_start(&settings.config, &sizes)?;
+    let reread = with_engine(reread, settings.engine.reread());
     // Before root is dropped, because only root may be able to read a private key.
     let tls = TlsRead::new(run, &[])?;
     let (hangups, heard) = channel();
@@ -175,7 +183,29 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     for words in engine.shortcomings(&report.own_counts) {
         say!(Warning EngineShort; "{words}");
     }
-    Ok(report.outcome())
+    let closing = engine.closing(&report.own_counts, report.ledger.packets_received);
+    if !run.service.quiet && !closing.summary.is_empty() {
+        say!(Info Finished; "{}", closing.summary.trim_end());
+    }
+    for words in &closing.losses {
+        say!(Error BridgeFails; "{words}");
+    }
+    Ok(match closing.losses.is_empty() {
+        true => report.outcome(),
+        false => Outcome::Lossy,
+    })
+}
+
+/// What is done at SIGHUP: the configuration is reread, and what the engine reads again.
+fn with_engine(reread: Option<Reread>, engine: Option<RereadByEngine>) -> Option<Reread> {
+    match (reread, engine) {
+        (reread, None) => reread,
+        (None, Some(mut engine)) => Some(Box::new(move |_| engine())),
+        (Some(mut reread), Some(mut engine)) => Some(Box::new(move |apply| {
+            engine();
+            reread(apply);
+        })),
+    }
 }
 
 /// Meters the source to its end.

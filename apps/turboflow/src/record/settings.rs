@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, anyhow, bail};
 use turboflow_merge::Layout;
 use turboflow_record::{Definition, InputSet};
-use turboflow_run::{PipelineConfig, RunConfig, RunSizes};
+use turboflow_run::{BridgeConfig, PipelineConfig, RunConfig, RunSizes};
 
 use super::inputs;
 use crate::applications;
@@ -45,6 +45,9 @@ impl Settings {
             .and_then(|remote| remote.max_age_ns(run));
         config.max_age_ns = max_age_ns.unwrap_or(config.max_age_ns);
         config.inspection = applications::inspection(run, &config)?;
+        if run.bridge != BridgeConfig::default() {
+            config.texts = Some(applications::texts_with_rules(config.inspection.as_ref()));
+        }
         let layout = config.compile().map_err(config_error::for_user)?;
         refuse_demands(run, &engine, &config, &layout)?;
         let packet_engines = engine.packet.as_ref().map(|packet| packet.engines());
@@ -77,10 +80,17 @@ pub(super) fn definition(run: &RunConfig) -> anyhow::Result<Definition> {
 }
 
 fn read_or_default(run: &RunConfig) -> anyhow::Result<Definition> {
-    let Some(path) = &run.flow.definition else {
-        return Ok(Definition::default());
-    };
     let engine = Engine::of(run)?;
+    let Some(path) = &run.flow.definition else {
+        let mut decided = InputSet::DECIDED.iter();
+        let default = Definition::default();
+        return Ok(
+            match decided.all(|input| engine.abilities.inputs.contains(input)) {
+                true => default.with_verdicts(),
+                false => default,
+            },
+        );
+    };
     let seen = AvailableInputs {
         inputs: engine.abilities.inputs,
         by: format!("engine `{}`", engine.abilities.name),

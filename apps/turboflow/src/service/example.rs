@@ -17,7 +17,10 @@ const HEAD: &str = "\
 const WIDTH: usize = 98;
 
 /// Example values of keys that have no default, or that every configuration has to set.
-const VALUES: [(Key, &str); 26] = [
+const VALUES: [(Key, &str); 29] = [
+    (Key::BridgeIn, "\"eth0\""),
+    (Key::BridgeOut, "\"eth1\""),
+    (Key::Rules, "\"/etc/turboflow/rules.toml\""),
     (Key::Interfaces, "[\"eth0\"]"),
     (Key::CpuPorts, "[\"eth1\"]"),
     (Key::Filter, "\"not port 22\""),
@@ -59,7 +62,21 @@ const NOT_COMMENTED: [Key; 6] = [
 ];
 
 /// Descriptions that differ from the help text of the flag.
-const OTHER_DESCRIPTIONS: [(Key, &str); 4] = [
+const OTHER_DESCRIPTIONS: [(Key, &str); 8] = [
+    (
+        Key::BridgeIn,
+        "One port of a bridge that passes or drops flows by rules, instead of `interfaces` in \
+         [source] (docs/bridge.md)",
+    ),
+    (Key::BridgeOut, "The other port of the bridge"),
+    (
+        Key::Rules,
+        "The rules of the bridge; SIGHUP reads them again",
+    ),
+    (
+        Key::DryRun,
+        "Forward everything, and count what the rules would drop",
+    ),
     (
         Key::Promiscuous,
         "Capture all frames that an interface sees, not only those for this host",

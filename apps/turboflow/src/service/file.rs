@@ -226,6 +226,7 @@ fn understood(
         line: places.line_of(source, Key::Engine).map(|(line, _)| line),
         what: error.to_string(),
     };
+    engines::bridge::settle(&mut run).map_err(|error| FileError::missing(error.to_string()))?;
     let kind = engines::kind_of(&run).map_err(in_words)?;
     if !kind.meters_live() {
         let name = kind.abilities().name;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use turboflow_packet::TunnelSet;
 use turboflow_run::{
-    Count, FlowConfig, MeterConfig, RunConfig, ServiceConfig, Size, SnapLength, SourceConfig,
-    Timeout, TimeoutsConfig,
+    BridgeConfig, Count, FlowConfig, MeterConfig, RunConfig, ServiceConfig, Size, SnapLength,
+    SourceConfig, Timeout, TimeoutsConfig,
 };
 use turboflow_top::{AVERAGE_BINS, BIN_NS, Sort, View};
 
@@ -301,6 +301,7 @@ impl TopArgs {
         let (mut files, mut filter) = (self.read.clone(), self.filter.clone());
         separate_filter(&mut files, &mut filter, self.decapsulate.as_ref())?;
         let run = RunConfig {
+            bridge: BridgeConfig::default(),
             source: SourceConfig {
                 files,
                 interfaces: self.interface.clone(),

@@ -92,7 +92,8 @@ pub(crate) fn kind_by_name(name: &str) -> Option<ColumnKind> {
         let biflow = biflow.expect("the default definition compiles");
         let columns = default_schema().into_iter().chain(biflow.schema().clone());
         let columns = columns.map(|column| (column.name, column.kind));
-        let texts = Input::INSPECTED.into_iter().map(Input::name);
+        let is_text = |input: &Input| input.column_kind() == ColumnKind::Text;
+        let texts = Input::ALL.into_iter().filter(is_text).map(Input::name);
         let texts = texts.chain([Op::CommunityId.name()]);
         let texts = texts.map(|name| (name.to_owned(), ColumnKind::Text));
         columns.chain(texts).collect()

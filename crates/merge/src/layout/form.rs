@@ -109,12 +109,12 @@ pub(super) struct FormMaker<'a> {
 impl FormMaker<'_> {
     pub(super) fn form(&mut self, feature: &Feature) -> Form {
         match feature.of {
-            Some(of) if of.is_inspected() => self.text(&feature.op, of),
+            Some(of) if of.column_kind() == ColumnKind::Text => self.text(&feature.op, of),
             _ => self.form_of_packets(feature),
         }
     }
 
-    /// A text, by what inspection found out.
+    /// A text, by what inspection found out or a bridge decided.
     fn text(&mut self, op: &Op, of: Input) -> Form {
         let what = match op {
             Op::First => StateContent::First,

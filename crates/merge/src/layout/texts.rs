@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns of texts: what inspection found out about a flow, and its Community ID.
+//! Columns of texts: what inspection found out about a flow, what a bridge decided, and the
+//! Community ID.
 
 use std::net::IpAddr;
 
@@ -9,7 +10,7 @@ use turboflow_record::{
 
 /// Where the texts of a run of records come from.
 pub(super) struct TextSource<'a> {
-    /// What the words of inspected inputs stand for. Without it they stand for nothing.
+    /// What words stand for. Without it they stand for nothing.
     pub(super) inspected: Option<&'a InspectedTexts>,
     /// The columns that are filled already: those of the key.
     pub(super) filled: &'a [Values],
@@ -27,7 +28,7 @@ pub(super) fn tuple_places(definition: &Definition) -> Option<[usize; 5]> {
 }
 
 impl TextSource<'_> {
-    /// Appends the texts of an inspected input, whose words hold values plus one.
+    /// Appends the texts of an input, whose words hold values plus one.
     pub(super) fn fill(&self, of: Input, words: &[u64], values: &mut Values) {
         let each = words.iter().map(|word| word.checked_sub(1));
         match self.inspected {

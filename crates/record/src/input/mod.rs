@@ -26,6 +26,8 @@ pub(crate) enum Meaning {
     /// What inspection of packets finds out about a flow. No packet carries it: it is written into
     /// microflow records.
     Inspected,
+    /// What a bridge decided about a packet, by a number that has a name.
+    Decided,
 }
 
 impl Input {
@@ -96,6 +98,12 @@ impl Input {
     #[must_use]
     pub const fn is_inspected(self) -> bool {
         matches!(self.meaning(), Meaning::Inspected)
+    }
+
+    /// Whether a bridge supplies it, so that no other engine sees it.
+    #[must_use]
+    pub const fn is_decided(self) -> bool {
+        InputSet::DECIDED.contains(self)
     }
 
     pub(crate) const fn meaning(self) -> Meaning {

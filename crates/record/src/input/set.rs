@@ -115,6 +115,14 @@ impl InputSet {
     /// them.
     pub const INSPECTED: Self = Self::of(&Input::INSPECTED);
 
+    /// What a bridge does with packets, which it alone supplies.
+    pub const DECIDED: Self = Self::of(&[
+        Input::Verdict,
+        Input::Rule,
+        Input::PacketDropped,
+        Input::BytesDropped,
+    ]);
+
     /// The set of these inputs.
     #[must_use]
     pub const fn of(inputs: &[Input]) -> Self {

@@ -433,4 +433,32 @@ inputs! {
         column: Some(ColumnKind::Text),
         elements: &[(Value, One((460, "httpRequestHost", String, Default, Units::None)))],
     }
+    Verdict {
+        name: "verdict",
+        description: "what a bridge did with the packet",
+        bits: 8,
+        meaning: Meaning::Decided,
+        column: Some(ColumnKind::Text),
+    }
+    Rule {
+        name: "rule",
+        description: "rule by which a bridge did so",
+        bits: 16,
+        meaning: Meaning::Decided,
+        column: Some(ColumnKind::Text),
+    }
+    PacketDropped {
+        name: "packet_dropped",
+        description: "1 if a bridge dropped the packet, 0 if not",
+        bits: 1,
+        meaning: Meaning::Amount,
+        units: Units::Packets,
+    }
+    BytesDropped {
+        name: "bytes_dropped",
+        description: "IP length of a packet that a bridge dropped, else 0",
+        bits: 32,
+        meaning: Meaning::Amount,
+        units: Units::Octets,
+    }
 }

@@ -17,7 +17,8 @@ pub use engine::EngineConfig;
 pub use output::OutputConfig;
 pub use pipeline::{ConfigError, Field, PipelineConfig, RunSizes, Separation};
 pub use sections::{
-    FlowConfig, LogFormat, MeterConfig, MetricsAt, ServiceConfig, SourceConfig, TimeoutsConfig,
+    BridgeConfig, FlowConfig, LogFormat, MeterConfig, MetricsAt, ServiceConfig, SourceConfig,
+    TimeoutsConfig,
 };
 pub use text::{
     Count, CountAboveZero, Interval, Linger, Mtu, Rotation, Seed, Size, SnapLength, Time, Timeout,
@@ -30,6 +31,9 @@ pub use text::{
 pub struct RunConfig {
     /// Where packets come from.
     pub source: SourceConfig,
+    /// The bridge, if there is one.
+    #[serde(skip_serializing_if = "is_no_bridge")]
+    pub bridge: BridgeConfig,
     /// What turns packets into microflow records.
     pub engine: EngineConfig,
     /// What a flow is.
@@ -81,12 +85,16 @@ impl RunConfig {
                 );)*
             };
         }
-        sections!(source, engine, flow, timeouts, meter, service);
+        sections!(source, bridge, engine, flow, timeouts, meter, service);
         if self.outputs != other.outputs {
             keys.push("output".to_owned());
         }
         keys
     }
+}
+
+fn is_no_bridge(bridge: &BridgeConfig) -> bool {
+    *bridge == BridgeConfig::default()
 }
 
 /// A section as a table. A path that is not Unicode gives an empty table; such sections are

@@ -11,7 +11,7 @@ use turboflow_engine_software::Sizing;
 use turboflow_inspect::InspectError;
 use turboflow_merge::{Initiator, KeyWidths, Layout, WORDS_WIDE};
 use turboflow_packet::{ReassemblyConfig, TunnelSet};
-use turboflow_record::{Definition, KeyField, WORDS_V4, WORDS_V6};
+use turboflow_record::{Definition, InspectedTexts, KeyField, WORDS_V4, WORDS_V6};
 
 use super::RunConfig;
 use crate::InspectionConfig;
@@ -60,6 +60,18 @@ pub struct PipelineConfig {
     /// Inspection of payload for the applications of flows, if the definition asks for any. `None`:
     /// their columns are empty.
     pub inspection: Option<InspectionConfig>,
+    /// What words of records stand for in columns of texts. `None`: what the inspection says, if
+    /// there is one.
+    pub texts: Option<Arc<InspectedTexts>>,
+}
+
+impl PipelineConfig {
+    /// What words of records stand for in columns of texts, if anything.
+    #[must_use]
+    pub fn texts(&self) -> Option<&Arc<InspectedTexts>> {
+        let inspected = self.inspection.as_ref().map(|its| &its.names);
+        self.texts.as_ref().or(inspected)
+    }
 }
 
 impl Default for PipelineConfig {
@@ -85,6 +97,7 @@ impl Default for PipelineConfig {
             sweep_ns: 10_000_000_000,
             prompt: false,
             inspection: None,
+            texts: None,
         }
     }
 }

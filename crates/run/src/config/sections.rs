@@ -74,6 +74,25 @@ impl Default for SourceConfig {
     }
 }
 
+/// `[bridge]`: two ports, and the rules by which packets go from one to the other. Empty: there is
+/// no bridge.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct BridgeConfig {
+    /// One port.
+    #[serde(rename = "in", skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
+    /// The other port.
+    #[serde(rename = "out", skip_serializing_if = "Option::is_none")]
+    pub second: Option<String>,
+    /// The file of rules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules: Option<PathBuf>,
+    /// Whether everything is forwarded, and only counted as the rules say.
+    #[serde(deserialize_with = "flag::deserialize")]
+    pub dry_run: bool,
+}
+
 /// `[flow]`: what a flow is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]

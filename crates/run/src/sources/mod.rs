@@ -176,8 +176,8 @@ pub fn run(
         #[cfg(target_os = "linux")]
         Source::Interfaces(readers) => interfaces::capture(config, readers, &mut steps, observe)?,
         Source::Engines(engines) => {
-            let layout = match &config.inspection {
-                Some(inspection) => layout.with_texts(Arc::clone(&inspection.names)),
+            let layout = match config.texts() {
+                Some(texts) => layout.with_texts(Arc::clone(texts)),
                 None => layout,
             };
             engines::merge(config, &layout, engines, &mut steps, observe)?

@@ -12,7 +12,7 @@ use turboflow_engine_xdp::{KernelEngine, KernelError, Offload};
 use super::KernelTable;
 use super::own_counts::Counted;
 use super::thread::{LearnerThread, Parts};
-use crate::{ABILITIES, Decider, LearnerConfig, LearnerCounts};
+use crate::{ABILITIES, BRIDGE_ABILITIES, Decider, LearnerConfig, LearnerCounts};
 
 /// The engine in the kernel with a table of verdicts, and the thread that writes it.
 pub struct OffloadEngine {
@@ -78,7 +78,10 @@ impl OffloadEngine {
 
 impl RemoteEngine for OffloadEngine {
     fn abilities(&self) -> &Abilities {
-        &ABILITIES
+        match self.kernel.bridge_actions() {
+            Some(_) => &BRIDGE_ABILITIES,
+            None => &ABILITIES,
+        }
     }
 
     fn started_ns(&self) -> u64 {
@@ -100,8 +103,13 @@ impl RemoteEngine for OffloadEngine {
 
     fn own_counts(&mut self) -> Result<Vec<OwnCount>, EngineError> {
         let kernel = self.kernel.offload_counters().map_err(EngineError::new)?;
+        let bridge = match self.kernel.bridge_actions() {
+            Some(_) => Some(self.kernel.bridge_counters().map_err(EngineError::new)?),
+            None => None,
+        };
         let counted = Counted {
             kernel,
+            bridge,
             learner: self.learner_counts(),
             is_learner_gone: match &self.learner {
                 State::Waits(_) => false,

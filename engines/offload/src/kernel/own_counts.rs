@@ -2,13 +2,15 @@
 //! The engine's own counters by name. `docs/engines.md` lists them.
 
 use turboflow_engine::OwnCount;
-use turboflow_engine_xdp::OffloadCounters;
+use turboflow_engine_xdp::{BridgePortCounters, OffloadCounters};
 
 use crate::LearnerCounts;
 
 /// What the program in the kernel and the learner counted.
 pub(super) struct Counted {
     pub(super) kernel: OffloadCounters,
+    /// Of both ports, if they are those of a bridge.
+    pub(super) bridge: Option<[BridgePortCounters; 2]>,
     pub(super) learner: LearnerCounts,
     /// Whether the learner's thread has ended too early.
     pub(super) is_learner_gone: bool,
@@ -116,6 +118,55 @@ const COUNTS: [(&str, &str, Of); 22] = [
     ),
 ];
 
+type OfPort = fn(&BridgePortCounters) -> u64;
+
+/// What a bridge has in addition, over both ports.
+const BRIDGE_COUNTS: [(&str, &str, OfPort); 9] = [
+    ("bridge_received", "Frames received at both ports", |p| {
+        p.received
+    }),
+    (
+        "bridge_forwarded",
+        "Frames that left by the other port",
+        |p| p.forwarded,
+    ),
+    (
+        "bridge_dropped_by_verdict",
+        "Frames dropped by a verdict about their flow",
+        |p| p.dropped_by_verdict,
+    ),
+    (
+        "bridge_dropped_undecided",
+        "Frames of TCP and UDP flows dropped because nothing was decided yet",
+        |p| p.dropped_undecided,
+    ),
+    (
+        "bridge_dropped_other",
+        "Frames of other protocols, and frames in no flow, that were dropped",
+        |p| p.dropped_other,
+    ),
+    (
+        "bridge_would_drop",
+        "Frames forwarded in a dry run that would have been dropped",
+        |p| p.would_drop,
+    ),
+    (
+        "bridge_too_long",
+        "Frames longer than the MTU of the port that they were to leave by",
+        |p| p.too_long,
+    ),
+    (
+        "bridge_redirect_errors",
+        "Frames that the kernel did not redirect for another reason",
+        |p| p.redirect_errors,
+    ),
+    (
+        "bridge_driver_dropped",
+        "Frames that the driver of the other port did not take",
+        |p| p.driver_dropped,
+    ),
+];
+
 /// Those that may also fall.
 const GAUGES: [&str; 2] = ["offload_rows_open", "offload_decider_gone"];
 
@@ -127,6 +178,14 @@ impl Counted {
             is_gauge: GAUGES.contains(name),
             count: of(self),
         });
-        counts.collect()
+        let of_bridge = self.bridge.iter().flat_map(|ports| {
+            BRIDGE_COUNTS.iter().map(|(name, about, of)| OwnCount {
+                name,
+                about,
+                is_gauge: false,
+                count: ports.iter().map(of).sum(),
+            })
+        });
+        counts.chain(of_bridge).collect()
     }
 }

@@ -139,7 +139,8 @@ impl<D: Decider> Learner<D> {
             let (orders, reasons) = (&mut self.orders, &mut self.reasons);
             let told = self.decider.decided_since(now_ns, &mut |key, decision| {
                 let (kind, reason) = match decision {
-                    Decision::Undecided => return,
+                    // It was decided before, and is no more.
+                    Decision::Undecided => (OrderKind::Remove, Reason::Other),
                     Decision::Decided(verdict) => (OrderKind::Add(verdict), Reason::Decided),
                     Decision::GaveUp(verdict) => (OrderKind::Add(verdict), Reason::GaveUp),
                 };
@@ -194,8 +195,10 @@ impl<D: Decider> Learner<D> {
     fn take_outcomes(&mut self, ages_rows: bool, now_ns: u64) {
         let counts = &mut self.counts;
         counts.orders += self.orders.len() as u64;
-        let orders = self.orders.drain(..).zip(self.reasons.drain(..));
-        for ((order, reason), outcome) in orders.zip(self.outcomes.drain(..)) {
+        let orders = std::mem::take(&mut self.orders);
+        let reasons = std::mem::take(&mut self.reasons);
+        let ordered = orders.into_iter().zip(reasons);
+        for ((order, reason), outcome) in ordered.zip(self.outcomes.drain(..)) {
             match (order.kind, outcome) {
                 (OrderKind::Add(_), Outcome::Done) => {
                     counts.rows_begun += 1;
@@ -216,6 +219,15 @@ impl<D: Decider> Learner<D> {
                 (OrderKind::Age, Outcome::Stays { seen_ns }) => {
                     let due_ns = seen_ns.saturating_add(self.config.idle_ns);
                     self.silent.push(order.key, due_ns.max(now_ns));
+                }
+                // It may have another verdict now.
+                (OrderKind::Add(verdict), Outcome::Exists) => {
+                    counts.orders_repeated += 1;
+                    self.orders.push(Order {
+                        key: order.key,
+                        kind: OrderKind::Change(verdict),
+                    });
+                    self.reasons.push(Reason::Other);
                 }
                 (_, Outcome::Exists) => counts.orders_repeated += 1,
                 (_, Outcome::Full) => counts.refused_full += 1,

@@ -4,6 +4,7 @@
 #![cfg(feature = "kernel")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bridge;
 mod captures;
 // The suite that the engine in the kernel passes, over this one.
 #[path = "../../../xdp/tests/kernel/conformance.rs"]

@@ -150,6 +150,22 @@ fn decided(rules: &Rules, facts: &Facts<'_>) -> Option<usize> {
 }
 
 proptest! {
+    /// Hundreds of rules, of which the index shows the few that may match.
+    #[test]
+    fn the_index_leaves_out_only_what_does_not_match(
+        written in proptest::collection::vec(written(true), 60..200),
+        floor in floor(),
+        flows in proptest::collection::vec(flow(), 1..60),
+    ) {
+        let rules = rules(&text(&written, floor.0));
+        for facts in &flows {
+            let in_turn = rules.first_of(rules.rules().iter(), facts);
+            prop_assert_eq!(rules.decide(facts), in_turn);
+        }
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]

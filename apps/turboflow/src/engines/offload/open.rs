@@ -37,13 +37,7 @@ pub(super) fn open(
         }
         None => Box::new(FirstPacket),
     };
-    let times = LearnerConfig {
-        idle_ns: setup.idle_ns(),
-        linger_ns: pipeline
-            .timeouts
-            .linger_ns
-            .map_or(LINGER_NS, |linger_ns| linger_ns.min(LINGER_NS)),
-    };
+    let times = times_of(setup, pipeline);
     let attached = xdp::attach(&setup.xdp, run, config, layout, OffloadOptions::ENGINE)?;
     let engine = OffloadEngine::new(attached.engine, rows, decider, times)?;
     Ok(OpenEngines {
@@ -53,8 +47,20 @@ pub(super) fn open(
     })
 }
 
+/// How long rows stay.
+pub(in crate::engines) fn times_of(
+    setup: &OffloadSetup,
+    pipeline: &PipelineConfig,
+) -> LearnerConfig {
+    let linger_ns = pipeline.timeouts.linger_ns;
+    LearnerConfig {
+        idle_ns: setup.idle_ns(),
+        linger_ns: linger_ns.map_or(LINGER_NS, |linger_ns| linger_ns.min(LINGER_NS)),
+    }
+}
+
 impl OffloadSetup {
-    fn rows(&self) -> u32 {
+    pub(in crate::engines) fn rows(&self) -> u32 {
         u32::try_from(self.own.rows.0).unwrap_or(u32::MAX)
     }
 
@@ -64,7 +70,7 @@ impl OffloadSetup {
 }
 
 /// The configuration of the engine in the kernel.
-pub(super) fn config_of(
+pub(in crate::engines) fn config_of(
     setup: &OffloadSetup,
     run: &RunConfig,
     pipeline: &PipelineConfig,
@@ -91,6 +97,7 @@ pub(super) fn config_of(
         idle_ns: setup.idle_ns(),
         // Other numbers than those of the microflow table.
         hash_keys: [1, 2].map(|which| std::array::from_fn(|at| hasher.hash(&[at as u64, which]).0)),
+        bridge: None,
     };
     let config = xdp::config_of(&setup.xdp, run, pipeline, layout)?;
     Ok(KernelConfig {

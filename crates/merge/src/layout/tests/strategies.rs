@@ -63,7 +63,8 @@ fn feature(biflow: bool) -> impl Strategy<Value = Feature> {
             features: vec![feature.clone()],
         };
         // Texts are in `texts.rs`.
-        let is_number = !feature.is_of_flow();
+        let is_text = |of: Input| of.column_kind() == turboflow_record::ColumnKind::Text;
+        let is_number = !feature.is_of_flow() && !feature.of.is_some_and(is_text);
         (is_number && definition.check().is_ok()).then_some(feature)
     })
 }

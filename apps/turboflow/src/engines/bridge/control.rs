@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the threads of a bridge share: the rules in force, those that replace them, and what each
+//! rule did.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use turboflow_bridge::{Action, RuleId, Rules};
+use turboflow_record::RuleNames;
+
+use crate::bridge::RuleCount;
+
+/// Shared by the thread that decides, the one that counts, and the one that reads rules again.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rules: Option<Arc<Rules>>,
+    /// Rules that the thread that decides has not taken yet.
+    next: Option<Arc<Rules>>,
+    is_dry_run: bool,
+    /// Whether the inspector's process is gone, and waits to be started again.
+    is_inspector_gone: bool,
+    /// Flows by number of rule.
+    flows: BTreeMap<u16, u64>,
+}
+
+impl Control {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is whole at every moment at which a panic could occur.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rules are in force from the start.
+    pub(super) fn begin(&self, rules: Arc<Rules>, names: &RuleNames, is_dry_run: bool) {
+        name_all(&rules, names);
+        let mut state = self.lock();
+        state.rules = Some(rules);
+        state.is_dry_run = is_dry_run;
+    }
+
+    /// The rules in force, also those that are to be.
+    pub(super) fn rules(&self) -> Option<Arc<Rules>> {
+        self.lock().rules.clone()
+    }
+
+    /// Other rules are to be in force.
+    pub(super) fn replace(&self, rules: Arc<Rules>, names: &RuleNames) {
+        // Records may have their numbers as soon as they are in force.
+        name_all(&rules, names);
+        let mut state = self.lock();
+        state.rules = Some(Arc::clone(&rules));
+        state.next = Some(rules);
+    }
+
+    /// The rules that are to be in force from now on, if there are others.
+    pub(super) fn take_next(&self) -> Option<Arc<Rules>> {
+        self.lock().next.take()
+    }
+
+    /// Whether everything is forwarded.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.lock().is_dry_run
+    }
+
+    /// Whether the inspector's process is gone.
+    pub(super) fn is_inspector_gone(&self) -> bool {
+        self.lock().is_inspector_gone
+    }
+
+    /// The inspector's process is gone, or there again.
+    pub(super) fn inspector_is_gone(&self, is_gone: bool) {
+        self.lock().is_inspector_gone = is_gone;
+    }
+
+    /// Flows were decided by the rules of these numbers.
+    pub(super) fn count_flows(&self, by: impl Iterator<Item = u16>) {
+        let mut state = self.lock();
+        by.for_each(|rule| *state.flows.entry(rule).or_default() += 1);
+    }
+
+    /// What each rule did, in the order of the rules; those that are gone last. Rules that did
+    /// nothing are there, too.
+    pub(crate) fn by_rule(&self) -> Vec<RuleCount> {
+        let state = self.lock();
+        let Some(rules) = &state.rules else {
+            return Vec::new();
+        };
+        let drops = match state.is_dry_run {
+            true => "would_drop",
+            false => "drop",
+        };
+        let counted = |name: &str, id: RuleId, action: Action| RuleCount {
+            rule: name.to_owned(),
+            action: match action {
+                Action::Pass => "pass",
+                Action::Drop => drops,
+            },
+            flows: state.flows.get(&id.number()).copied().unwrap_or(0),
+            packets: None,
+        };
+        let all = rules.rules().iter();
+        let mut lines: Vec<_> = all
+            .map(|rule| counted(rule.name(), rule.id(), rule.action()))
+            .collect();
+        let is_gone = |id: RuleId| rules.rules().iter().all(|rule| rule.id() != id);
+        let gone = rules.names().filter(|(id, _)| is_gone(*id));
+        lines.extend(gone.map(|(id, name)| RuleCount {
+            action: "gone",
+            ..counted(name, id, Action::Pass)
+        }));
+        lines
+    }
+}
+
+fn name_all(rules: &Rules, names: &RuleNames) {
+    for (id, name) in rules.names() {
+        names.set(id.number(), name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = "[[rule]]\nname = \"web\"\nport = [80]\naction = \"drop\"\n\
+        [[rule]]\nname = \"dns\"\nport = [53]\naction = \"pass\"\n";
+    const ONE: &str = "[[rule]]\nname = \"dns\"\nport = [53]\naction = \"drop\"\n";
+
+    #[test]
+    fn counts_stay_with_their_rules_when_others_replace_them() {
+        let (control, names) = (Control::default(), RuleNames::default());
+        assert_eq!(control.by_rule(), []);
+        let first = Arc::new(Rules::parse(TWO, None, None).unwrap());
+        control.begin(Arc::clone(&first), &names, true);
+        control.count_flows([1, 2, 1, 9, 2, 1].into_iter());
+        let line = |rule: &str, action, flows| RuleCount {
+            rule: rule.to_owned(),
+            action,
+            flows,
+            packets: None,
+        };
+        assert_eq!(
+            control.by_rule(),
+            [line("web", "would_drop", 3), line("dns", "pass", 2)]
+        );
+        assert!(control.take_next().is_none());
+        let next = Arc::new(Rules::parse(ONE, None, Some(&first)).unwrap());
+        control.replace(next, &names);
+        assert_eq!(
+            control.by_rule(),
+            [line("dns", "would_drop", 2), line("web", "gone", 3)]
+        );
+        assert!(control.take_next().is_some() && control.take_next().is_none());
+        assert_eq!(control.rules().unwrap().rules().len(), 1);
+        assert!(control.is_dry_run());
+    }
+}

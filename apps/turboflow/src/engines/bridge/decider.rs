@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Decides about flows by rules: at the first packet where headers are enough, by inspection where
+//! they are not, and anew when an application changes or other rules are in force.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use turboflow_bridge::{
+    Action, Application, Decision as Ruled, Learned, Policy, RuleId, Rules, Why,
+};
+use turboflow_engine_offload::{Decider, DeciderGone, Decision, FlowKey, Tapped, Verdict};
+use turboflow_engine_xdp::MAX_TAP_BYTES;
+use turboflow_inspect::{
+    FlowKey as InspectedKey, InspectConfig, InspectError, Inspection, Text, Verdict as Found,
+};
+use turboflow_packet::{Frame, LinkType, Parser, ParserConfig};
+use turboflow_record::{FiveTuple, Packet, TCP_RST, Texts};
+use turboflow_run::{InspectedElsewhere, InspectionConfig};
+
+use super::control::Control;
+use crate::log::say;
+use crate::units::{counted, grouped};
+
+/// How often guesses about undecided flows are asked for: records of short flows leave with them.
+const SETTLE_NS: u64 = 50_000_000;
+
+type Intern = Box<dyn Fn(&[u8]) -> u64 + Send>;
+
+/// Flows are decided by rules.
+pub(super) struct Polices {
+    policy: Policy<FlowKey>,
+    inspector: Option<Inspector>,
+    parser: Parser,
+    control: Arc<Control>,
+    /// Decisions that other rules changed, to be told.
+    changed: Vec<(FlowKey, Ruled)>,
+    /// The rules of flows that were decided, to be counted.
+    decided: Vec<u16>,
+    is_dry_run: bool,
+}
+
+/// The inspection, and the flows that are under it.
+struct Inspector {
+    inspection: Inspection<Intern>,
+    texts: Arc<Texts>,
+    shared: Arc<InspectedElsewhere>,
+    /// Their keys in the table.
+    pending: HashMap<InspectedKey, FlowKey>,
+    settled_ns: u64,
+}
+
+impl Polices {
+    /// Starts the inspector's process, if there is to be one. At most `flows` are known at a time.
+    pub(super) fn start(
+        rules: Arc<Rules>,
+        inspection: Option<&InspectionConfig>,
+        control: Arc<Control>,
+        flows: usize,
+    ) -> Result<Self, InspectError> {
+        Ok(Self {
+            policy: Policy::new(rules, flows),
+            inspector: inspection.map(Inspector::start).transpose()?,
+            parser: Parser::new(ParserConfig::default()),
+            is_dry_run: control.is_dry_run(),
+            control,
+            changed: Vec::new(),
+            decided: Vec::new(),
+        })
+    }
+
+    /// What the table is told. A flow that passes by no rule is looked at as long as there is
+    /// something to learn for its records, if that makes no difference to its packets.
+    fn answer(&self, ruled: Ruled, is_looked_at: bool) -> Decision {
+        let is_passing = ruled.action == Action::Pass && ruled.rule.is_none();
+        let waits = is_passing && is_looked_at && self.policy.rules().undecided() == Action::Pass;
+        if waits || ruled.why == Why::Undecided {
+            return Decision::Undecided;
+        }
+        let verdict = self.verdict(ruled);
+        match ruled.why {
+            Why::Unknown => Decision::GaveUp(verdict),
+            _ => Decision::Decided(verdict),
+        }
+    }
+
+    /// Counts a flow about which this decision is in force from now on.
+    fn count(&mut self, ruled: Ruled) {
+        self.decided.extend(ruled.rule.map(RuleId::number));
+    }
+
+    /// What the table does with a flow: in a dry run, nothing is dropped.
+    fn verdict(&self, ruled: Ruled) -> Verdict {
+        Verdict {
+            action: match ruled.action {
+                Action::Drop if !self.is_dry_run => turboflow_engine_offload::Action::Drop,
+                Action::Drop | Action::Pass => turboflow_engine_offload::Action::Redirect,
+            },
+            rule: ruled.rule_number(),
+        }
+    }
+
+    /// Without an inspection, headers are all there is.
+    fn decide_by_headers(&mut self, tapped: &Tapped<'_>) -> Decision {
+        let words = tapped.key.directed(tapped.is_reversed);
+        let Some(tuple) = FiveTuple::of_words(words) else {
+            return Decision::Undecided;
+        };
+        let before = self.policy.decision(&tapped.key);
+        let ruled = self.policy.begin(tapped.key, tuple, false);
+        if before != Some(ruled) {
+            self.count(ruled);
+        }
+        self.answer(ruled, false)
+    }
+
+    /// Puts other rules in force, if there are any.
+    fn take_rules(&mut self) {
+        let Some(rules) = self.control.take_next() else {
+            return;
+        };
+        #[allow(clippy::disallowed_methods, reason = "how long it takes is told")]
+        let start = Instant::now();
+        let changed = &mut self.changed;
+        let flows = self
+            .policy
+            .replace(rules, |key, ruled| changed.push((key, ruled)));
+        let took = start.elapsed();
+        say!(Info RulesInForce, flows = flows, changed = changed.len();
+            "other rules are in force: {} decided anew in {:.1} ms, {} otherwise",
+            counted(flows as u64, "open flow"),
+            took.as_secs_f64() * 1e3,
+            grouped(changed.len() as u64));
+    }
+
+    /// Tells what inspection found out since.
+    fn tell_found(&mut self, tell: &mut dyn FnMut(FlowKey, Decision)) {
+        let Some(mut inspector) = self.inspector.take() else {
+            return;
+        };
+        for (key, found) in inspector.inspection.take_told() {
+            let Some(flow) = inspector.pending.get(&key) else {
+                continue;
+            };
+            if let Some(ruled) = self.policy.learn(flow, inspector.learned(&found)) {
+                self.count(ruled);
+                tell(*flow, self.answer(ruled, true));
+            }
+        }
+        for (key, _) in inspector.inspection.take_ended() {
+            // Another flow may have this key by now.
+            if inspector.inspection.is_over(&key) == Some(false) {
+                continue;
+            }
+            let Some(flow) = inspector.pending.remove(&key) else {
+                continue;
+            };
+            let changed = self.policy.inspection_ended(&flow);
+            changed.into_iter().for_each(|ruled| self.count(ruled));
+            // One that waited for its names is told now.
+            if let Some(ruled) = changed.or_else(|| self.policy.decision(&flow)) {
+                tell(flow, self.answer(ruled, false));
+            }
+        }
+        self.inspector = Some(inspector);
+    }
+}
+
+impl Inspector {
+    fn start(config: &InspectionConfig) -> Result<Self, InspectError> {
+        let texts = Arc::clone(&config.texts);
+        let intern: Intern = Box::new(move |text| texts.intern_bytes(text));
+        let limits = InspectConfig {
+            tells_ends: true,
+            tells_verdicts: true,
+            ..config.limits.clone()
+        };
+        let inspection = Inspection::start(limits, intern)?;
+        config.elsewhere.begin(inspection.verdicts());
+        Ok(Self {
+            inspection,
+            texts: Arc::clone(&config.texts),
+            shared: Arc::clone(&config.elsewhere),
+            pending: HashMap::new(),
+            settled_ns: 0,
+        })
+    }
+
+    fn learned(&self, found: &Found) -> Learned {
+        let name = found.text(Text::ServerName);
+        Learned {
+            progress: found.progress,
+            application: Some(Application {
+                number: found.application,
+                category: found.category,
+                confidence: found.confidence,
+            }),
+            server_name: name.and_then(|name| self.texts.resolve(name)),
+            risk: found.risk,
+        }
+    }
+
+    fn poll(&mut self, now_ns: u64) {
+        if now_ns.abs_diff(self.settled_ns) >= SETTLE_NS {
+            self.settled_ns = now_ns;
+            self.inspection.settle(now_ns);
+        } else {
+            self.inspection.poll(now_ns);
+        }
+        self.shared.count(self.inspection.counters());
+    }
+}
+
+impl Decider for Polices {
+    fn snap_bytes(&self) -> u32 {
+        match self.inspector {
+            Some(_) => MAX_TAP_BYTES,
+            None => 0,
+        }
+    }
+
+    fn decide(&mut self, tapped: &Tapped<'_>) -> Result<Decision, DeciderGone> {
+        if self.inspector.is_none() {
+            return Ok(self.decide_by_headers(tapped));
+        }
+        let frame = Frame {
+            bytes: tapped.frame,
+            timestamp_ns: tapped.time_ns,
+            wire_length_bytes: tapped.frame_bytes,
+            link_type: LinkType::Ethernet,
+            interface: 0,
+        };
+        let Ok(packet) = self.parser.parse(&frame) else {
+            return Ok(Decision::Undecided);
+        };
+        let parser = &self.parser;
+        // A later fragment has nothing to look at.
+        let has_payload = parser.ip_datagram(&frame).is_some();
+        let key = tapped.key;
+        let is_inspected = has_payload;
+        let before = self.policy.decision(&key);
+        let mut ruled = self.policy.begin(key, packet.tuple, is_inspected);
+        let mut is_looked_at = false;
+        // Headers have decided where there is a rule; what is dropped is not looked at.
+        if ruled.why != Why::Rule
+            && is_inspected
+            && let Some(inspector) = &mut self.inspector
+        {
+            let inspection = &mut inspector.inspection;
+            inspection.offer(&packet, || parser.ip_datagram(&frame));
+            let (inspected, _) = InspectedKey::of(&packet.tuple);
+            match inspection.is_over(&inspected) {
+                Some(false) => {
+                    is_looked_at = true;
+                    inspector.pending.insert(inspected, key);
+                }
+                // It was looked at before.
+                Some(true) => {
+                    inspector.pending.remove(&inspected);
+                    let found = inspection.verdict(&packet.tuple, packet.timestamp_ns);
+                    let learned = found.map(|found| inspector.learned(&found));
+                    let changed = learned.and_then(|its| self.policy.learn(&key, its));
+                    let ended = self.policy.inspection_ended(&key);
+                    ruled = ended.or(changed).unwrap_or(ruled);
+                }
+                None => ruled = self.policy.inspection_ended(&key).unwrap_or(ruled),
+            }
+        }
+        if before != Some(ruled) {
+            self.count(ruled);
+        }
+        Ok(self.answer(ruled, is_looked_at))
+    }
+
+    fn decided_since(
+        &mut self,
+        now_ns: u64,
+        tell: &mut dyn FnMut(FlowKey, Decision),
+    ) -> Result<(), DeciderGone> {
+        self.take_rules();
+        for (key, ruled) in std::mem::take(&mut self.changed) {
+            self.count(ruled);
+            tell(key, self.answer(ruled, false));
+        }
+        if let Some(inspector) = &mut self.inspector {
+            inspector.poll(now_ns);
+            let is_gone = inspector.inspection.process_id().is_none();
+            self.control.inspector_is_gone(is_gone);
+        }
+        self.tell_found(tell);
+        if !self.decided.is_empty() {
+            self.control.count_flows(self.decided.drain(..));
+        }
+        Ok(())
+    }
+
+    fn connection_ended(&mut self, key: FlowKey, time_ns: u64) {
+        self.policy.connection_ended(&key);
+        let (Some(tuple), Some(inspector)) =
+            (FiveTuple::of_words(key.words()), &mut self.inspector)
+        else {
+            return;
+        };
+        let packet = Packet {
+            tuple,
+            timestamp_ns: time_ns,
+            ip_length_bytes: 0,
+            frame_length_bytes: 0,
+            tcp_flags: TCP_RST,
+            ttl: 0,
+            tos: 0,
+            is_echo_reply: false,
+        };
+        // Nothing to look at: the inspection learns that a SYN begins another flow.
+        inspector.inspection.offer(&packet, || None);
+    }
+
+    fn finish(&mut self, now_ns: u64) {
+        if let Some(inspector) = &mut self.inspector {
+            inspector.inspection.finish(now_ns);
+            inspector.shared.count(inspector.inspection.counters());
+        }
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Starts a bridge: rules, ports, what forwards in a failure, and last the program.
+
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use turboflow_bridge::fail::{LinuxBridge, firewalls};
+use turboflow_bridge::ports::{self, Port};
+use turboflow_bridge::{FailMode, Rules};
+use turboflow_engine_offload::OffloadEngine;
+use turboflow_merge::Layout;
+use turboflow_run::{BridgeConfig, PipelineConfig, RunConfig};
+
+use super::decider::Polices;
+use super::{BridgeSetup, NAME};
+use crate::bridge::{RulesFile, Told};
+use crate::engines::OpenEngines;
+use crate::engines::offload::open as offload;
+use crate::engines::xdp::open as xdp;
+use crate::log::say;
+use crate::units::counted;
+
+/// Flows that are known for each row of the table: undecided ones have none.
+const FLOWS_A_ROW: usize = 2;
+
+impl BridgeSetup {
+    /// The file of rules, for rules with the names of the run's inspection.
+    pub(super) fn rules_file(&self, pipeline: &PipelineConfig) -> RulesFile {
+        let path = self.bridge.rules.as_deref().unwrap_or("".as_ref());
+        let inspection = pipeline.inspection.as_ref();
+        RulesFile::new(path, inspection.map(|its| Arc::clone(its.names.names())))
+    }
+}
+
+/// Starts the bridge, or nothing.
+pub(super) fn open(
+    setup: &BridgeSetup,
+    run: &RunConfig,
+    pipeline: &PipelineConfig,
+    layout: &Layout,
+) -> anyhow::Result<OpenEngines> {
+    let file = setup.rules_file(pipeline);
+    let rules = Arc::new(file.read(None)?);
+    let [first, second] = &run.source.interfaces[..] else {
+        bail!(
+            "a bridge has two ports, not {}",
+            run.source.interfaces.len()
+        );
+    };
+    let ports = ports::checked(first, second, rules.fail())?;
+    if rules.fail() != FailMode::Open {
+        bail!(
+            "fail = \"{}\" needs a program that forwards by itself, which this version does not \
+             have: write fail = \"open\" in {}",
+            rules.fail(),
+            file.name()
+        );
+    }
+    xdp::check_rights(NAME)?;
+    say_start(&setup.bridge, &rules, &file);
+    let Some(texts) = pipeline.texts() else {
+        bail!("records of a bridge need names: a bug in turboflow");
+    };
+    setup
+        .control
+        .begin(Arc::clone(&rules), texts.rules(), setup.bridge.dry_run);
+    let config = offload::config_of(&setup.below, run, pipeline, layout)?;
+    // Before the program is attached: packets do not wait for the inspector to start.
+    let rows = setup.below.rows();
+    let decider = Polices::start(
+        Arc::clone(&rules),
+        pipeline.inspection.as_ref(),
+        Arc::clone(&setup.control),
+        (rows as usize).saturating_mul(2 * FLOWS_A_ROW),
+    )
+    .context("cannot inspect payload")?;
+    let fallback = fallback(&rules, &ports)?;
+    let attached = xdp::attach(&setup.below.xdp, run, config, layout, NAME)?;
+    let times = offload::times_of(&setup.below, pipeline);
+    let engine = OffloadEngine::new(attached.engine, rows, Box::new(decider), times)?;
+    say_ports(&ports, &rules, fallback.as_ref());
+    tell_state(setup, ports, &rules, fallback);
+    setup.reload.begin(file, Arc::clone(texts.rules()));
+    Ok(OpenEngines {
+        name: format!("{first} and {second}"),
+        engines: vec![Box::new(engine)],
+        held: vec![attached.held],
+    })
+}
+
+/// What is said first.
+fn say_start(bridge: &BridgeConfig, rules: &Rules, file: &RulesFile) {
+    if bridge.dry_run {
+        say!(Warning DryRun;
+            "DRY RUN: every frame is forwarded, and what the rules would drop is counted");
+    }
+    let name = file.name();
+    for warning in rules.warnings() {
+        say!(Warning RulesDoubtful; "{name}, {warning}");
+    }
+}
+
+/// What forwards when the process is gone. It is there before the program, and stays.
+fn fallback(rules: &Rules, [first, second]: &[Port; 2]) -> anyhow::Result<Option<LinuxBridge>> {
+    match rules.fail() {
+        FailMode::Open => {
+            let bridge = LinuxBridge::over(&first.link, &second.link)?;
+            for setting in firewalls() {
+                say!(Warning BridgeFails, setting = setting;
+                    "firewalls of this host may drop what {} forwards when the process is gone: \
+                     `sysctl net.bridge.{setting}=0` keeps them out",
+                    bridge.name());
+            }
+            Ok(Some(bridge))
+        }
+        FailMode::Frozen | FailMode::Closed => Ok(None),
+    }
+}
+
+fn say_ports([first, second]: &[Port; 2], rules: &Rules, fallback: Option<&LinuxBridge>) {
+    let fails = match (rules.fail(), fallback) {
+        (FailMode::Open, Some(bridge)) => {
+            format!(
+                "the Linux bridge {} forwards when the process is gone",
+                bridge.name()
+            )
+        }
+        (FailMode::Frozen, _) => {
+            "decisions stay in force when the process is gone, and other flows pass".to_owned()
+        }
+        _ => "nothing passes when the process is gone".to_owned(),
+    };
+    let (first, second) = (&first.link.name, &second.link.name);
+    let count = counted(rules.rules().len() as u64, "rule");
+    say!(Info Bridging, first = first.as_str(), second = second.as_str(),
+        fail = rules.fail().to_string(), rules = rules.rules().len();
+        "bridging {first} and {second} by {count}; fail = \"{}\": {fails}", rules.fail());
+}
+
+/// What the pages of metrics and health have of the bridge.
+fn tell_state(setup: &BridgeSetup, ports: [Port; 2], rules: &Rules, fallback: Option<LinuxBridge>) {
+    let (control, is_dry) = (Arc::clone(&setup.control), setup.bridge.dry_run);
+    let fail = rules.fail();
+    crate::bridge::begin(move || {
+        let mut told = Told {
+            rules: control.by_rule(),
+            ..Told::default()
+        };
+        if is_dry {
+            told.notes
+                .push("DRY RUN: every frame is forwarded".to_owned());
+        }
+        let [first, second] = &ports;
+        match &fallback {
+            None => told.notes.push(format!("fail = \"{fail}\"")),
+            Some(bridge) => match bridge.holds([&first.link, &second.link]) {
+                Ok(true) => told.notes.push(format!(
+                    "fail = \"{fail}\": {} forwards when the process is gone",
+                    bridge.name()
+                )),
+                Ok(false) | Err(_) => told.problems.push(format!(
+                    "fail = \"{fail}\", but the ports are no longer in {}: nothing will forward \
+                     when the process is gone",
+                    bridge.name()
+                )),
+            },
+        }
+        match control.is_inspector_gone() {
+            true => told.problems.push(
+                "the inspector is gone, and will be started again: flows stay undecided".to_owned(),
+            ),
+            false => told.notes.push("the inspector works".to_owned()),
+        }
+        told
+    });
+}

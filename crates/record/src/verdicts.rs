@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Names of what a bridge does with packets, and of the rules that say so.
+
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+
+use crate::text_table::{clean, shortened};
+
+/// Too little of the packet's flow was seen: what `undecided` of the rules says was done.
+pub const UNDECIDED: u64 = 0;
+/// The packet was forwarded.
+pub const PASSED: u64 = 1;
+/// The packet was dropped.
+pub const DROPPED: u64 = 2;
+/// The packet was forwarded in a dry run, and would have been dropped.
+pub const WOULD_DROP: u64 = 3;
+
+const NAMES: [&str; 4] = ["undecided", "passed", "dropped", "would_drop"];
+
+/// The name of a verdict.
+#[must_use]
+pub fn verdict_name(verdict: u64) -> &'static str {
+    let place = usize::try_from(verdict).unwrap_or(usize::MAX);
+    NAMES.get(place).copied().unwrap_or("unknown")
+}
+
+/// The forwardingStatus (IE 89) of a verdict, by its name.
+///
+/// # Source
+/// RFC 7270, section 4.12: the two upper bits say forwarded (1) or dropped (2), the others why.
+/// What is not decided may have been either.
+#[must_use]
+pub fn forwarding_status(name: &str) -> u8 {
+    const UNKNOWN: u8 = 0;
+    const FORWARDED: u8 = 64;
+    const DROPPED_BY_ACL: u8 = 130;
+    match name {
+        "passed" | "would_drop" => FORWARDED,
+        "dropped" => DROPPED_BY_ACL,
+        _ => UNKNOWN,
+    }
+}
+
+/// The names of a bridge's rules by their numbers. They may become more while the bridge runs; a
+/// number never gets another name.
+#[derive(Debug, Default)]
+pub struct RuleNames {
+    names: RwLock<BTreeMap<u16, String>>,
+}
+
+impl RuleNames {
+    /// Names a rule.
+    pub fn set(&self, number: u16, name: &str) {
+        let name = shortened(clean(name)).0.into_owned();
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        names.entry(number).or_insert(name);
+    }
+
+    /// Calls `take` with the name of each of these rules. 0 is none; a number without a name is
+    /// its own.
+    pub fn each(
+        &self,
+        numbers: impl Iterator<Item = Option<u64>>,
+        mut take: impl FnMut(Option<&str>),
+    ) {
+        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        for number in numbers {
+            let name = |number: u64| u16::try_from(number).ok().and_then(|it| names.get(&it));
+            match number.filter(|number| *number != 0) {
+                None => take(None),
+                Some(number) => match name(number) {
+                    Some(name) => take(Some(name)),
+                    None => take(Some(&number.to_string())),
+                },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_have_names_and_a_status() {
+        for (verdict, name, status) in [
+            (UNDECIDED, "undecided", 0),
+            (PASSED, "passed", 64),
+            (DROPPED, "dropped", 130),
+            (WOULD_DROP, "would_drop", 64),
+        ] {
+            assert_eq!(verdict_name(verdict), name);
+            assert_eq!(forwarding_status(name), status);
+        }
+        assert_eq!(verdict_name(4), "unknown");
+    }
+
+    #[test]
+    fn a_rule_keeps_its_first_name() {
+        let rules = RuleNames::default();
+        rules.set(1, "no-netflix");
+        rules.set(1, "another");
+        rules.set(2, "a\x1bb");
+        let mut named = Vec::new();
+        let numbers = [Some(0), Some(1), None, Some(2), Some(9), Some(1 << 20)];
+        rules.each(numbers.into_iter(), |name| {
+            named.push(name.map(str::to_owned))
+        });
+        let named: Vec<_> = named.iter().map(Option::as_deref).collect();
+        let none = None;
+        assert_eq!(
+            named,
+            [
+                none,
+                Some("no-netflix"),
+                none,
+                Some("a\\x1bb"),
+                Some("9"),
+                Some("1048576")
+            ]
+        );
+    }
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A bridge between two veth pairs: what comes out, what is counted, and what records say.
+
+// What the bridge's program is tested with, too.
+#[allow(dead_code, reason = "it is used there in other ways")]
+#[path = "../../../../../apps/bridge/tests/kernel/frames.rs"]
+mod frames;
+mod network;
+
+use std::collections::BTreeMap;
+
+use turboflow_engine::{MicroflowBatch, RemoteEngine};
+use turboflow_engine_offload::{Decider, FirstPacket, FlowKey, OffloadEngine};
+use turboflow_engine_xdp::{
+    BridgeAction, BridgeConfig, BridgePortCounters, KernelConfig, OffloadConfig, RuleCount, XdpMode,
+};
+use turboflow_merge::Layout;
+use turboflow_packet::{Parser, ParserConfig};
+use turboflow_record::{Definition, Feature, Input, Op};
+
+use crate::run::{DropsHalf, TIMES, by_name, is_dropped, offload_config, over};
+use crate::support::{captures, config, frame, frames_of, load_for_all_cpus, tcp};
+use frames::{Ear, end, send};
+use network::{HOSTS, Network, PORTS, ip};
+
+/// The longest frame of an interface with the usual MTU.
+const LONGEST: usize = 1_514;
+/// Frames that are sent before they are awaited: an ear holds them.
+const AT_ONCE: usize = 2_000;
+
+/// The standard record with what was decided, which the fast program writes.
+fn usual() -> Definition {
+    Definition::default().with_verdicts()
+}
+
+/// A definition that is no matter for the fast program.
+fn unusual() -> Definition {
+    let mut definition = usual();
+    let sum = Feature::new("windows", Op::Sum, Some(Input::TcpWindow));
+    definition.features.push(sum);
+    definition
+}
+
+fn bridge() -> BridgeConfig {
+    BridgeConfig {
+        is_dry_run: false,
+        rules: 16,
+        undecided: BridgeAction::Pass,
+        other: BridgeAction::Pass,
+    }
+}
+
+fn config_of(bridge: BridgeConfig, definition: &Definition) -> KernelConfig {
+    KernelConfig {
+        interfaces: PORTS.map(str::to_owned).to_vec(),
+        layout: Some(Layout::compile(definition, false).unwrap()),
+        ring_bytes: 1 << 26,
+        offload: Some(OffloadConfig {
+            bridge: Some(bridge),
+            ..offload_config(1 << 16)
+        }),
+        ..config(16_384)
+    }
+}
+
+/// A bridge that runs, and the sums of its records.
+struct Running {
+    engine: OffloadEngine,
+    layout: Layout,
+    batch: MicroflowBatch,
+    packets: u64,
+    packets_dropped: u64,
+    bytes_dropped: u64,
+    /// Records by their last verdict and rule.
+    verdicts: BTreeMap<(u64, u64), u64>,
+}
+
+impl Running {
+    fn start(config: &KernelConfig, decider: Box<dyn Decider>) -> Option<Self> {
+        let mut kernel = load_for_all_cpus(config)?;
+        kernel.attach(XdpMode::Native, false).unwrap();
+        let mut running = Self {
+            engine: over(kernel, config, decider, TIMES),
+            layout: config.layout.clone().unwrap(),
+            batch: MicroflowBatch::default(),
+            packets: 0,
+            packets_dropped: 0,
+            bytes_dropped: 0,
+            verdicts: BTreeMap::new(),
+        };
+        running.collect();
+        Some(running)
+    }
+
+    /// The word of a column's state.
+    fn word(&self, of: Input) -> usize {
+        let steps = self.layout.steps();
+        let step = steps.state.iter().find(|step| step.of == Some(of));
+        step.unwrap().word
+    }
+
+    fn collect(&mut self) {
+        while self.engine.collect(&mut self.batch).unwrap().has_more {}
+        let words = [
+            Input::Verdict,
+            Input::Rule,
+            Input::PacketDropped,
+            Input::BytesDropped,
+        ]
+        .map(|of| self.word(of));
+        let of_v4 = self.batch.v4::<120>().map(|it| (it.base.packets, it.state));
+        let of_v6 = self.batch.v6::<120>().map(|it| (it.base.packets, it.state));
+        for (packets, state) in of_v4.chain(of_v6) {
+            let [verdict, rule, packets_dropped, bytes_dropped] = words.map(|word| state[word]);
+            self.packets += packets;
+            self.packets_dropped += packets_dropped;
+            self.bytes_dropped += bytes_dropped;
+            assert!(verdict > 0 && rule > 0, "every packet has both");
+            *self.verdicts.entry((verdict - 1, rule - 1)).or_default() += 1;
+        }
+        self.batch.clear();
+    }
+
+    /// Sends frames from a host to the other, and returns those that arrive.
+    fn pass(&mut self, from: usize, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let mut ear = Ear::at(HOSTS[1 - from]);
+        let mut heard = Vec::new();
+        for some in frames.chunks(AT_ONCE) {
+            send(HOSTS[from], some);
+            end(HOSTS[from]);
+            heard.extend(ear.heard());
+            self.collect();
+        }
+        heard
+    }
+
+    fn finish(mut self) -> Finished {
+        self.engine.finish().unwrap();
+        self.collect();
+        let kernel = self.engine.kernel();
+        let counters = kernel.counters().unwrap();
+        let ports = kernel.bridge_counters().unwrap();
+        let rules = kernel.rule_counts().unwrap();
+        let own = by_name(self.engine.own_counts().unwrap());
+        for port in &ports {
+            check(port);
+        }
+        let received: u64 = ports.iter().map(|port| port.received).sum();
+        assert_eq!(counters.received(), received);
+        assert_eq!(self.packets, counters.packets_metered);
+        assert_eq!(own["bridge_received"], received);
+        Finished {
+            ports,
+            rules,
+            packets_dropped: self.packets_dropped,
+            bytes_dropped: self.bytes_dropped,
+            verdicts: self.verdicts,
+        }
+    }
+}
+
+struct Finished {
+    ports: [BridgePortCounters; 2],
+    rules: Vec<RuleCount>,
+    packets_dropped: u64,
+    bytes_dropped: u64,
+    verdicts: BTreeMap<(u64, u64), u64>,
+}
+
+#[track_caller]
+fn check(port: &BridgePortCounters) {
+    let dropped = port.dropped_by_verdict + port.dropped_undecided + port.dropped_other;
+    assert_eq!(port.received, port.redirected + dropped, "{port:?}");
+    let lost = port.too_long + port.redirect_errors + port.driver_dropped;
+    assert_eq!(port.redirected, port.forwarded + lost, "{port:?}");
+}
+
+fn sendable(frame: &Vec<u8>) -> bool {
+    (14..=LONGEST).contains(&frame.len())
+}
+
+/// The flow of a frame, if it is a packet of one.
+fn flow_of(parser: &mut Parser, bytes: &[u8]) -> Option<[u64; 5]> {
+    let packet = parser.parse(&frame(bytes)).ok()?;
+    Some(FlowKey::of(&packet.tuple).0.words())
+}
+
+#[test]
+fn every_capture_comes_out_byte_for_byte() {
+    let Some(_network) = Network::new() else {
+        return;
+    };
+    for definition in [usual(), unusual()] {
+        let config = config_of(bridge(), &definition);
+        let Some(mut running) = Running::start(&config, Box::new(FirstPacket)) else {
+            return;
+        };
+        let (mut sent, mut packets, mut from) = ([0; 2], 0, 0);
+        let mut parser = Parser::new(ParserConfig::default());
+        for path in captures() {
+            let mut frames = frames_of(&path);
+            frames.retain(sendable);
+            let flows = frames.iter().filter_map(|it| flow_of(&mut parser, it));
+            packets += flows.count() as u64;
+            let heard = running.pass(from, &frames);
+            assert_eq!(heard.len(), frames.len(), "{}", path.display());
+            assert!(heard == frames, "{}", path.display());
+            sent[from] += (frames.len() + frames.len().div_ceil(AT_ONCE)) as u64;
+            from = 1 - from;
+        }
+        assert!(packets > 10_000, "{packets} packets");
+        let finished = running.finish();
+        let forwarded = finished.ports.map(|port| port.forwarded);
+        assert_eq!(forwarded, sent);
+        assert_eq!((finished.packets_dropped, finished.bytes_dropped), (0, 0));
+        // By no rule: passed, or not decided yet.
+        let kinds: Vec<_> = finished.verdicts.keys().copied().collect();
+        assert_eq!(kinds, [(0, 0), (1, 0)]);
+    }
+}
+
+/// Flows of which some are dropped: `heard` are the frames that are left.
+fn half(bridge: BridgeConfig, definition: &Definition) -> Option<(Vec<Vec<u8>>, usize, Finished)> {
+    let config = config_of(bridge, definition);
+    let mut running = Running::start(&config, Box::new(DropsHalf))?;
+    let mut frames: Vec<_> = captures().iter().flat_map(|path| frames_of(path)).collect();
+    frames.retain(sendable);
+    frames.truncate(60_000);
+    let heard = running.pass(0, &frames);
+    let finished = running.finish();
+    let mut parser = Parser::new(ParserConfig::default());
+    let mut left = heard.iter().peekable();
+    for bytes in &frames {
+        if left.next_if_eq(&bytes).is_none() {
+            let flow = flow_of(&mut parser, bytes);
+            assert!(flow.is_some_and(is_dropped), "a frame that was to pass");
+        }
+    }
+    assert_eq!(
+        left.count(),
+        0,
+        "frames come out in the order in which they came in"
+    );
+    Some((heard, frames.len(), finished))
+}
+
+#[test]
+fn flows_that_a_rule_drops_are_missing_and_nothing_else() {
+    let Some(_network) = Network::new() else {
+        return;
+    };
+    for definition in [usual(), unusual()] {
+        let Some((heard, sent, finished)) = half(bridge(), &definition) else {
+            return;
+        };
+        let dropped = finished.ports[0].dropped_by_verdict;
+        eprintln!(
+            "{dropped} of {sent} frames dropped: {:?}",
+            finished.ports[0]
+        );
+        assert!(dropped > 1_000, "{dropped}");
+        assert_eq!(heard.len() as u64, sent as u64 - dropped);
+        assert_eq!(finished.packets_dropped, dropped);
+        let rule = finished.rules[7];
+        assert_eq!(rule.packets_dropped, dropped);
+        assert_eq!(rule.bytes_dropped, finished.bytes_dropped);
+        assert!(finished.verdicts.contains_key(&(2, 7)));
+    }
+}
+
+#[test]
+fn a_dry_run_forwards_all_and_says_what_it_would_drop() {
+    let Some(_network) = Network::new() else {
+        return;
+    };
+    let dry = BridgeConfig {
+        is_dry_run: true,
+        ..bridge()
+    };
+    let Some((heard, sent, finished)) = half(dry, &usual()) else {
+        return;
+    };
+    assert_eq!(heard.len(), sent);
+    assert_eq!((finished.packets_dropped, finished.bytes_dropped), (0, 0));
+    let would_drop = finished.ports[0].would_drop;
+    assert!(would_drop > 1_000, "{would_drop}");
+    assert_eq!(finished.rules[7].packets_dropped, would_drop);
+    assert!(finished.verdicts.contains_key(&(3, 7)));
+    assert!(!finished.verdicts.keys().any(|(verdict, _)| *verdict == 2));
+}
+
+#[test]
+fn what_is_undecided_and_what_is_no_flow_is_treated_as_configured() {
+    let Some(_network) = Network::new() else {
+        return;
+    };
+    let config = config_of(bridge(), &usual());
+    let Some(mut running) = Running::start(&config, Box::new(Mute)) else {
+        return;
+    };
+    let actions = running.engine.kernel().bridge_actions().unwrap();
+    let undecided = vec![tcp(1, 0x10), tcp(2, 0x10)];
+    let other = frames::frames(26);
+    assert_eq!(running.pass(0, &undecided), undecided);
+    assert_eq!(running.pass(1, &other), other);
+    // The frame behind which nothing is awaited is in no flow.
+    actions.set(BridgeAction::Drop, BridgeAction::Pass);
+    assert_eq!(running.pass(0, &undecided).len(), 0);
+    assert_eq!(running.pass(1, &other).len(), other.len());
+    let finished = running.finish();
+    assert_eq!(finished.ports[0].dropped_undecided, 2);
+    assert_eq!(finished.packets_dropped, 2);
+    assert_eq!(finished.bytes_dropped, 80);
+}
+
+/// Says nothing about any flow.
+struct Mute;
+
+impl Decider for Mute {
+    fn snap_bytes(&self) -> u32 {
+        0
+    }
+
+    fn decide(
+        &mut self,
+        _tapped: &turboflow_engine_offload::Tapped<'_>,
+    ) -> Result<turboflow_engine_offload::Decision, turboflow_engine_offload::DeciderGone> {
+        Ok(turboflow_engine_offload::Decision::Undecided)
+    }
+}
+
+#[test]
+fn frames_too_long_for_the_other_port_are_counted_as_such() {
+    let Some(_network) = Network::new() else {
+        return;
+    };
+    let Some(mut running) = Running::start(&config_of(bridge(), &usual()), Box::new(Mute)) else {
+        return;
+    };
+    ip("link set pb mtu 600");
+    let mut long = tcp(1, 0x10);
+    long.resize(1_000, 0);
+    let frames: Vec<_> = (0..100).map(|_| long.clone()).collect();
+    assert_eq!(running.pass(0, &frames).len(), 0);
+    // The end of that cable takes long frames no more, either.
+    let short = vec![tcp(1, 0x10)];
+    assert_eq!(running.pass(1, &short), short);
+    let finished = running.finish();
+    assert_eq!(finished.ports[0].too_long, 100);
+    assert_eq!(finished.ports[0].redirect_errors, 0);
+    assert_eq!(finished.ports[1].too_long, 0);
+}
+
+#[test]
+fn redirects_that_fail_are_counted() {
+    let Some(mut network) = Network::new() else {
+        return;
+    };
+    let Some(mut running) = Running::start(&config_of(bridge(), &usual()), Box::new(Mute)) else {
+        return;
+    };
+    assert_eq!(running.pass(0, &[tcp(1, 0x10)]).len(), 1);
+    network.deafen();
+    let frames: Vec<_> = (0..100).map(|_| tcp(1, 0x10)).collect();
+    send(HOSTS[0], &frames);
+    turboflow_testing::until("all frames have been received", || {
+        let counters = running.engine.kernel().counters().unwrap();
+        counters.received() == 2 + 100
+    });
+    let finished = running.finish();
+    let port = finished.ports[0];
+    assert_eq!((port.forwarded, port.redirect_errors), (2, 100), "{port:?}");
+}

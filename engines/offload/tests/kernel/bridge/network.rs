@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A network namespace of a test: two veth pairs `ha - pa` and `pb - hb`, whose ends `pa` and `pb`
+//! are the ports of a bridge.
+
+use std::process::Command;
+
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+use turboflow_engine_xdp::{KernelConfig, KernelEngine, XdpMode};
+use turboflow_testing::{Need, is_missing};
+
+use crate::support::{config, load_for_all_cpus};
+
+pub(super) const PORTS: [&str; 2] = ["pa", "pb"];
+pub(super) const HOSTS: [&str; 2] = ["ha", "hb"];
+
+/// The test's thread is in the namespace as long as it lives.
+pub(super) struct Network {
+    /// A program on the hosts' ends: a veth interface takes redirected frames only if its peer has
+    /// one, or merges received frames.
+    ears: Option<KernelEngine>,
+}
+
+impl Network {
+    /// Makes it; `None` if the test is skipped because that is not possible.
+    pub(super) fn new() -> Option<Self> {
+        // SAFETY: only the test's thread changes its namespace, and it has no network descriptors.
+        let unshared = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
+        let rights = Need::Right("make network namespaces", unshared.is_ok());
+        if is_missing(&[Need::Root, Need::Tool("ip"), rights]) {
+            return None;
+        }
+        std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
+        for (port, host) in PORTS.into_iter().zip(HOSTS) {
+            ip(&format!("link add {port} type veth peer name {host}"));
+            ip(&format!("link set {port} up promisc on"));
+            ip(&format!("link set {host} up"));
+        }
+        let listening = KernelConfig {
+            interfaces: HOSTS.map(str::to_owned).to_vec(),
+            ..config(8)
+        };
+        let mut ears = load_for_all_cpus(&listening)?;
+        ears.attach(XdpMode::Native, false).unwrap();
+        Some(Self { ears: Some(ears) })
+    }
+
+    /// From now on the hosts' ends take no redirected frames.
+    pub(super) fn deafen(&mut self) {
+        let ears = self.ears.take().expect("they listen");
+        drop(ears);
+    }
+}
+
+/// Runs `ip` in the test's namespace.
+#[track_caller]
+pub(super) fn ip(words: &str) {
+    let output = Command::new("ip").args(words.split(' ')).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "ip {words}: {said}");
+}

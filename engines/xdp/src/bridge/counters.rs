@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a bridge counted.
+
+use libbpf_rs::{MapCore, MapFlags, Object};
+
+use crate::KernelError;
+use crate::layout::words;
+use crate::object::map;
+
+/// Words of `struct bridge_port` in `bpf/bridge.h`.
+const PORT_WORDS: usize = 6;
+
+/// The frames that came in at one port of a bridge.
+///
+/// `received = redirected + dropped_by_verdict + dropped_undecided + dropped_other`, and
+/// `redirected = forwarded + too_long + redirect_errors + driver_dropped` once no frame is on its
+/// way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BridgePortCounters {
+    /// Frames received.
+    pub received: u64,
+    /// Of these: to go to the other port.
+    pub redirected: u64,
+    /// Of these: dropped by a verdict about their flow.
+    pub dropped_by_verdict: u64,
+    /// Of these: dropped because nothing was decided about their TCP or UDP flow yet.
+    pub dropped_undecided: u64,
+    /// Of these: dropped because they are of another protocol, or in no flow.
+    pub dropped_other: u64,
+    /// In a dry run: of the redirected, those that would have been dropped.
+    pub would_drop: u64,
+    /// Of the redirected: handed to the other port's driver, which took them.
+    pub forwarded: u64,
+    /// Of the redirected: longer than the other port's MTU.
+    pub too_long: u64,
+    /// Of the redirected: refused by the kernel for another reason.
+    pub redirect_errors: u64,
+    /// Of the redirected: not taken by the other port's driver, for instance because its ring was
+    /// full.
+    pub driver_dropped: u64,
+}
+
+/// Packets with a verdict by one rule, and their IP bytes. In a dry run, those that would have been
+/// dropped are among the dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuleCount {
+    /// Packets that passed.
+    pub packets_passed: u64,
+    /// Their IP bytes.
+    pub bytes_passed: u64,
+    /// Packets that were dropped.
+    pub packets_dropped: u64,
+    /// Their IP bytes.
+    pub bytes_dropped: u64,
+}
+
+/// The counters of both ports, over all CPUs, without [`BridgePortCounters::received`].
+pub(super) fn read_ports(object: &Object) -> Result<[BridgePortCounters; 2], KernelError> {
+    let mut ports = [BridgePortCounters::default(); 2];
+    // Fates first: what is read of a redirect that goes on meanwhile is at most its beginning.
+    for cpu in per_cpu(object, "bridge_fates", 0)? {
+        let fates: Vec<u64> = words(&cpu).collect();
+        for (place, port) in ports.iter_mut().enumerate() {
+            let of = |kind: usize| fates.get(2 * kind + place).copied().unwrap_or_default();
+            port.forwarded += of(0);
+            port.driver_dropped += of(1);
+            port.too_long += of(2);
+            port.redirect_errors += of(3);
+        }
+    }
+    for cpu in per_cpu(object, "bridge_ledger", 0)? {
+        let counted: Vec<u64> = words(&cpu).collect();
+        for (port, words) in ports.iter_mut().zip(counted.chunks_exact(PORT_WORDS)) {
+            port.redirected += words[0];
+            port.dropped_by_verdict += words[1];
+            port.dropped_undecided += words[2];
+            port.dropped_other += words[3];
+            port.would_drop += words[4];
+            port.redirect_errors += words[5];
+        }
+    }
+    Ok(ports)
+}
+
+/// What each rule did, by its number, over all CPUs.
+pub(super) fn read_rules(object: &Object) -> Result<Vec<RuleCount>, KernelError> {
+    let rules = map(object, "rule_counts")?.max_entries();
+    let one = |rule| {
+        let mut sum = RuleCount::default();
+        for cpu in per_cpu(object, "rule_counts", rule)? {
+            let totals = [
+                &mut sum.packets_passed,
+                &mut sum.bytes_passed,
+                &mut sum.packets_dropped,
+                &mut sum.bytes_dropped,
+            ];
+            for (total, word) in totals.into_iter().zip(words(&cpu)) {
+                *total += word;
+            }
+        }
+        Ok(sum)
+    };
+    (0..rules).map(one).collect()
+}
+
+fn per_cpu(object: &Object, name: &'static str, key: u32) -> Result<Vec<Vec<u8>>, KernelError> {
+    let cpus = map(object, name)?
+        .lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY)
+        .map_err(KernelError::refused("read the counters of a bridge"))?;
+    Ok(cpus.unwrap_or_default())
+}
