@@ -9,6 +9,7 @@ use turboflow_record::RuleNames;
 
 use super::BridgeSetup;
 use super::control::Control;
+use super::open::check_forwarding;
 use crate::bridge::RulesFile;
 use crate::engines::RereadByEngine;
 use crate::exit::in_words;
@@ -53,6 +54,7 @@ fn read(from: &From, control: &Control) -> anyhow::Result<()> {
     if let Some(before) = &before {
         check_change(before, &rules)?;
     }
+    check_forwarding(&rules, &from.file)?;
     for warning in rules.warnings() {
         say!(Warning RulesDoubtful; "{name}, {warning}");
     }
