@@ -33,8 +33,8 @@ Examples:
   Which names can rules have?
     turboflow applications
   Forward everything, and see what the rules would drop
-    turboflow bridge --in eth0 --out eth1 --rules rules.toml --dry-run -w flows-%H.parquet --rotate 1h
-    turboflow show flows-*.parquet --group-by rule --where 'verdict = would_drop'
+    turboflow bridge --in eth0 --out eth1 --rules rules.toml --dry-run -w flows.parquet
+    turboflow show flows.parquet --group-by application
   Let the rules drop
     turboflow bridge --in eth0 --out eth1 --rules rules.toml -w flows-%H.parquet --rotate 1h
 

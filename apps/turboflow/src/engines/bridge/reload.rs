@@ -69,8 +69,8 @@ fn check_change(before: &Rules, after: &Rules) -> anyhow::Result<()> {
     let (before, after) = (before.fail(), after.fail());
     if before != after {
         bail!(
-            "fail = \"{before}\" cannot become \"{after}\" while the bridge runs: write \"{before}\", \
-             or restart the bridge"
+            "fail = \"{before}\" cannot become \"{after}\" while the bridge runs: write \
+             \"{before}\", or restart the bridge"
         );
     }
     Ok(())
