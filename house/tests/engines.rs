@@ -11,10 +11,17 @@ const REGISTRY: &str = "apps/turboflow/src/engines.rs";
 const MAX_FILES: usize = 4;
 
 /// What stands on an engine names it: another engine's folder, and the program's adapter of that.
-const STANDS_ON: [(&str, [&str; 2]); 1] = [(
-    "xdp",
-    ["engines/offload/", "apps/turboflow/src/engines/offload"],
-)];
+const STANDS_ON: [(&str, &[&str]); 2] = [
+    (
+        "xdp",
+        &[
+            "engines/offload/",
+            "apps/turboflow/src/engines/offload",
+            "apps/turboflow/src/engines/bridge",
+        ],
+    ),
+    ("offload", &["apps/turboflow/src/engines/bridge"]),
+];
 
 #[test]
 fn an_engine_is_named_in_few_files() {

@@ -156,7 +156,9 @@ impl RemoteSetup for BridgeSetup {
     }
 
     fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
-        self.below.unknown_options(run)
+        let mut unknown = self.below.unknown_options(run);
+        unknown.extend(self.below.xdp.drops().map(|key| key.to_string()));
+        unknown
     }
 
     #[cfg(all(target_os = "linux", feature = "kernel"))]
