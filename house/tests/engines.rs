@@ -18,10 +18,17 @@ const STANDS_ON: [(&str, &[&str]); 2] = [
         &[
             "engines/offload/",
             "apps/turboflow/src/engines/offload",
+            "apps/turboflow/src/engines/bridge",
             "lab/bench/src/offload.rs",
         ],
     ),
-    ("offload", &["lab/evaluation/src/parts/offload"]),
+    (
+        "offload",
+        &[
+            "apps/turboflow/src/engines/bridge",
+            "lab/evaluation/src/parts/offload",
+        ],
+    ),
 ];
 
 #[test]

@@ -33,8 +33,8 @@ Examples:
   Which names can rules have?
     turboflow applications
   Forward everything, and see what the rules would drop
-    turboflow bridge --in eth0 --out eth1 --rules rules.toml --dry-run -w flows-%H.parquet --rotate 1h
-    turboflow show flows-*.parquet --group-by rule --where 'verdict = would_drop'
+    turboflow bridge --in eth0 --out eth1 --rules rules.toml --dry-run -w flows.parquet
+    turboflow show flows.parquet --group-by application
   Let the rules drop
     turboflow bridge --in eth0 --out eth1 --rules rules.toml -w flows-%H.parquet --rotate 1h
 
@@ -55,13 +55,12 @@ Exit codes: 0 all well; 1 it ran, but frames or records were lost; 2 the rules a
 be read, or the ports cannot be bridged; 130 aborted by a second Ctrl-C.";
 
 /// Flags of `turboflow record` that a bridge has no use for.
-const NO_USE: [&str; 13] = [
+const NO_USE: [&str; 12] = [
     "read",
     "interface",
     "cpu-port",
     "filter",
     "engine",
-    "xdp-drop",
     "no-promiscuous",
     "biflow",
     "initiator",

@@ -124,13 +124,15 @@ pub fn anonymize(
 }
 
 /// Texts of inspection that no end of a flow can be told by.
-const OF_NO_END: [Input; 6] = [
+const OF_NO_END: [Input; 8] = [
     Input::Application,
     Input::ApplicationCategory,
     Input::ApplicationConfidence,
     Input::Risk,
     Input::Ja3,
     Input::Ja4,
+    Input::Verdict,
+    Input::Rule,
 ];
 
 /// What a column holds, if that tells the addresses of which it has no pseudonyms: MAC addresses,

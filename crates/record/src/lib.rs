@@ -47,7 +47,5 @@ pub use protocol_names::{protocol_name, protocol_names, protocol_number};
 pub use rejected::{RejectClass, Rejected};
 pub use text::{DefinitionError, Places};
 pub use text_table::{MAX_TEXT_BYTES, TextCounters, Texts, clean as clean_text};
-pub use verdicts::{
-    DROPPED, PASSED, RuleNames, UNDECIDED, WOULD_DROP, forwarding_status, verdict_name,
-};
+pub use verdicts::{DROPPED, PASSED, RuleNames, UNDECIDED, WOULD_DROP, verdict_name};
 pub use vocabulary::Operand;

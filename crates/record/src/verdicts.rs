@@ -24,23 +24,6 @@ pub fn verdict_name(verdict: u64) -> &'static str {
     NAMES.get(place).copied().unwrap_or("unknown")
 }
 
-/// The forwardingStatus (IE 89) of a verdict, by its name.
-///
-/// # Source
-/// RFC 7270, section 4.12: the two upper bits say forwarded (1) or dropped (2), the others why.
-/// What is not decided may have been either.
-#[must_use]
-pub fn forwarding_status(name: &str) -> u8 {
-    const UNKNOWN: u8 = 0;
-    const FORWARDED: u8 = 64;
-    const DROPPED_BY_ACL: u8 = 130;
-    match name {
-        "passed" | "would_drop" => FORWARDED,
-        "dropped" => DROPPED_BY_ACL,
-        _ => UNKNOWN,
-    }
-}
-
 /// The names of a bridge's rules by their numbers. They may become more while the bridge runs; a
 /// number never gets another name.
 #[derive(Debug, Default)]
@@ -82,15 +65,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verdicts_have_names_and_a_status() {
-        for (verdict, name, status) in [
-            (UNDECIDED, "undecided", 0),
-            (PASSED, "passed", 64),
-            (DROPPED, "dropped", 130),
-            (WOULD_DROP, "would_drop", 64),
+    fn verdicts_have_names() {
+        for (verdict, name) in [
+            (UNDECIDED, "undecided"),
+            (PASSED, "passed"),
+            (DROPPED, "dropped"),
+            (WOULD_DROP, "would_drop"),
         ] {
             assert_eq!(verdict_name(verdict), name);
-            assert_eq!(forwarding_status(name), status);
         }
         assert_eq!(verdict_name(4), "unknown");
     }

@@ -243,6 +243,7 @@ fn with_rows(flows: u32) -> KernelConfig {
             hash_keys: [3, 5].map(|odd: u64| {
                 std::array::from_fn(|at| (at as u64 + odd).wrapping_mul(0xbf58_476d_1ce4_e5b9))
             }),
+            bridge: None,
         }),
         ..config(Tables::PerCpu, Clock::Coarse, tested)
     }

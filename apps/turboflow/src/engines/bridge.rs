@@ -89,12 +89,12 @@ pub(crate) fn settle(run: &mut RunConfig) -> anyhow::Result<()> {
         .cloned()
         .collect();
     let source = &mut run.source;
-    if !source.files.is_empty() || !source.cpu_ports.is_empty() {
-        bail!(
-            "a bridge meters its two ports: leave out {} and {}",
-            Key::Files,
-            Key::CpuPorts
-        );
+    let others = [
+        (!source.files.is_empty(), Key::Files),
+        (!source.cpu_ports.is_empty(), Key::CpuPorts),
+    ];
+    if let Some((_, key)) = others.into_iter().find(|(is_given, _)| *is_given) {
+        bail!("a bridge meters its two ports: leave out {key}");
     }
     if !source.interfaces.is_empty() && source.interfaces != ports {
         bail!(
@@ -156,7 +156,9 @@ impl RemoteSetup for BridgeSetup {
     }
 
     fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
-        self.below.unknown_options(run)
+        let mut unknown = self.below.unknown_options(run);
+        unknown.extend(self.below.xdp.drops().map(|key| key.to_string()));
+        unknown
     }
 
     #[cfg(all(target_os = "linux", feature = "kernel"))]

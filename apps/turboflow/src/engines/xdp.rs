@@ -134,6 +134,13 @@ const UNPARSED_TO: &EngineOption = &EngineOption::of(
     "\"/var/lib/turboflow/unparsed.pcap\"",
 );
 
+impl XdpOptions {
+    /// The option that drops what was metered, if it is given.
+    pub(super) fn drops(&self) -> Option<Key> {
+        self.drop.then_some(Key::Of(DROP))
+    }
+}
+
 /// The engine of the crate `turboflow-engine-xdp`.
 pub(super) struct Xdp;
 

@@ -33,7 +33,7 @@ use anyhow::{Context, bail};
 use turboflow_formats::ExportError;
 use turboflow_run::{Controls, LogFormat, MetricsAt, Output, RunConfig, RunOutputs, RunSizes};
 
-use crate::engines::RereadByEngine;
+use crate::engines::{Engine, RereadByEngine};
 use crate::exit::{Outcome, print};
 use crate::interfaces;
 use crate::keys::Key;
@@ -183,17 +183,22 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     for words in engine.shortcomings(&report.own_counts) {
         say!(Warning EngineShort; "{words}");
     }
+    Ok(say_closing(engine, &report, run.service.quiet))
+}
+
+/// Says what the engine has to say at the end.
+fn say_closing(engine: &Engine, report: &Report, is_quiet: bool) -> Outcome {
     let closing = engine.closing(&report.own_counts, report.ledger.packets_received);
-    if !run.service.quiet && !closing.summary.is_empty() {
+    if !is_quiet && !closing.summary.is_empty() {
         say!(Info Finished; "{}", closing.summary.trim_end());
     }
     for words in &closing.losses {
         say!(Error BridgeFails; "{words}");
     }
-    Ok(match closing.losses.is_empty() {
+    match closing.losses.is_empty() {
         true => report.outcome(),
         false => Outcome::Lossy,
-    })
+    }
 }
 
 /// What is done at SIGHUP: the configuration is reread, and what the engine reads again.

@@ -82,14 +82,13 @@ pub(super) fn definition(run: &RunConfig) -> anyhow::Result<Definition> {
 fn read_or_default(run: &RunConfig) -> anyhow::Result<Definition> {
     let engine = Engine::of(run)?;
     let Some(path) = &run.flow.definition else {
-        let mut decided = InputSet::DECIDED.iter();
         let default = Definition::default();
-        return Ok(
-            match decided.all(|input| engine.abilities.inputs.contains(input)) {
-                true => default.with_verdicts(),
-                false => default,
-            },
-        );
+        let is_bridge = run.bridge != BridgeConfig::default();
+        let sees = |input| engine.abilities.inputs.contains(input);
+        return Ok(match is_bridge && InputSet::DECIDED.iter().all(sees) {
+            true => default.with_verdicts(),
+            false => default,
+        });
     };
     let seen = AvailableInputs {
         inputs: engine.abilities.inputs,

@@ -3,7 +3,7 @@
 //! help text of its flag.
 
 use clap::{Args, Command};
-use turboflow_run::{OutputConfig, RunConfig};
+use turboflow_run::{BridgeConfig, OutputConfig, RunConfig};
 
 use crate::engines;
 use crate::keys::{Key, header, sections};
@@ -125,6 +125,8 @@ fn defaults() -> toml::Table {
     let mut table = section(toml::Table::try_from(RunConfig::default()));
     let output = section(toml::Table::try_from(OutputConfig::default()));
     table.insert("output".to_owned(), output.into());
+    let bridge = section(toml::Table::try_from(BridgeConfig::default()));
+    table.insert("bridge".to_owned(), bridge.into());
     if let Some(toml::Value::Table(options)) = table.get_mut("engine") {
         for engine in engines::all() {
             let written = engine.written().map(|written| written.defaults());

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use turboflow_testing::{Need, is_missing};
 
-use crate::support::{Folder, Ran, turboflow};
+use crate::support::{Folder, Ran, office, turboflow};
 
 const LIBRARY: Need<'static> = Need::Engine("libndpi", cfg!(feature = "dpi"));
 
@@ -94,9 +94,100 @@ fn wrong_rules_are_refused_with_file_line_and_mend() {
         .exits(2)
         .says(&["cannot read the rules /nonexistent.toml"]);
     turboflow(["bridge", "--check"]).exits(2).says(&["--rules"]);
-    turboflow(["bridge", "--rules", "x.toml"])
+}
+
+/// Everything that the command line alone shows.
+#[test]
+fn a_bridge_has_two_ports_and_no_source_of_records_beside() {
+    for (options, words) in [
+        ("--in eth0", &["add --out"][..]),
+        ("--out eth0", &["add --in"]),
+        ("--in lo --out eth0 -r x.pcap", &["leave out --read"]),
+        ("--in lo --out eth0 -i eth1", &["leave out --interface"]),
+        (
+            "--in lo --out eth0 --engine xdp",
+            &["leave out --engine xdp"],
+        ),
+        ("--in lo --out eth0 --biflow", &["leave out --biflow"]),
+        ("--in lo --out eth0 --check", &["--check"]),
+    ] {
+        let options = ["bridge", "--rules", "x.toml"]
+            .into_iter()
+            .chain(options.split(' '));
+        turboflow(options).exits(2).says(words);
+    }
+}
+
+#[test]
+fn its_options_are_a_section_of_a_configuration() {
+    let folder = Folder::new();
+    let options = "bridge --rules r.toml --in e0 --out e1 --dry-run -w f.csv --print-config";
+    let printed = turboflow(options.split(' ')).exits(0).stdout;
+    for words in ["[bridge]", "in = \"e0\"", "out = \"e1\"", "dry-run = true"] {
+        assert!(printed.contains(words), "{words:?} is missing in {printed}");
+    }
+    let other = printed.replace("interfaces = [\"e0\", \"e1\"]", "interfaces = [\"e2\"]");
+    for (text, words) in [
+        (other, &["has its ports in", "`interfaces` in [source]"][..]),
+        (
+            printed.replace("out = \"e1\"", ""),
+            &["`out = \"eth1\"` in [bridge]"],
+        ),
+    ] {
+        let config = folder.write("turboflow.toml", &text);
+        turboflow(["run", "--check", "--config", &config])
+            .exits(2)
+            .says(words);
+    }
+}
+
+/// Only a bridge knows what it did with packets.
+#[test]
+fn records_without_a_bridge_have_no_verdicts() {
+    let folder = Folder::new();
+    let text = "[[feature]]\nname = \"verdict\"\nop = \"last\"\nof = \"verdict\"\n";
+    let definition = folder.write("mine.toml", text);
+    turboflow(["record", "-r", &office(), "--definition", &definition])
         .exits(2)
-        .says(&["--check"]);
+        .says(&["line 4", "`verdict`", "`turboflow bridge`"]);
+}
+
+/// Verdicts are asked for like any other text.
+#[test]
+fn verdicts_and_rules_are_grouped_and_filtered_by_name() {
+    let folder = Folder::new();
+    let flows = folder.write(
+        "flows.csv",
+        "src_addr,dst_addr,src_port,dst_port,protocol,packets,bytes,first_ns,last_ns,tcp_flags,\
+         min_length,max_length,min_ttl,max_ttl,tos,end_reason,verdict,rule\n\
+         10.0.0.1,10.0.0.2,1,443,6,5,500,1,2,0,100,100,64,64,0,1,dropped,no-netflix\n\
+         10.0.0.1,10.0.0.3,1,443,6,7,700,1,2,0,100,100,64,64,0,1,passed,\n\
+         10.0.0.1,10.0.0.4,1,443,6,2,200,1,2,0,100,100,64,64,0,1,dropped,no-netflix\n",
+    );
+    let by_rule = turboflow(["show", &flows, "--group-by", "rule"])
+        .exits(0)
+        .stdout;
+    let line = by_rule.lines().find(|line| line.starts_with("no-netflix"));
+    assert!(line.unwrap().contains("700 B"), "{by_rule}");
+    let where_rule = [
+        "show",
+        &flows,
+        "--where",
+        "rule = no-netflix",
+        "--format",
+        "csv",
+    ];
+    let found = turboflow(where_rule).exits(0).stdout;
+    assert_eq!(found.lines().count(), 3, "{found}");
+    let where_passed = [
+        "show",
+        &flows,
+        "--where",
+        "verdict = passed",
+        "--format",
+        "csv",
+    ];
+    assert_eq!(turboflow(where_passed).exits(0).stdout.lines().count(), 2);
 }
 
 #[test]

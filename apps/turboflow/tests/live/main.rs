@@ -11,6 +11,7 @@ mod agreement;
 mod apart;
 mod attached;
 mod bound;
+mod bridge;
 mod captures;
 mod clock;
 mod collectors;

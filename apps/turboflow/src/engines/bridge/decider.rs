@@ -15,7 +15,7 @@ use turboflow_inspect::{
     FlowKey as InspectedKey, InspectConfig, InspectError, Inspection, Text, Verdict as Found,
 };
 use turboflow_packet::{Frame, LinkType, Parser, ParserConfig};
-use turboflow_record::{FiveTuple, Packet, TCP_RST, Texts};
+use turboflow_record::{FiveTuple, Packet, TCP_ACK, TCP_RST, TCP_SYN, Texts};
 use turboflow_run::{InspectedElsewhere, InspectionConfig};
 
 use super::control::Control;
@@ -239,6 +239,11 @@ impl Decider for Polices {
         let key = tapped.key;
         let is_inspected = has_payload;
         let before = self.policy.decision(&key);
+        let is_decided = before.is_some_and(|ruled| ruled.why != Why::Undecided);
+        if is_decided && packet.tcp_flags & (TCP_SYN | TCP_ACK) == TCP_SYN {
+            // Its row is gone, so this is another connection, whose predecessor's end was not seen.
+            self.policy.connection_ended(&key);
+        }
         let mut ruled = self.policy.begin(key, packet.tuple, is_inspected);
         let mut is_looked_at = false;
         // Headers have decided where there is a rule; what is dropped is not looked at.

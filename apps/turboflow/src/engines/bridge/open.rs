@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use turboflow_bridge::fail::{LinuxBridge, firewalls};
 use turboflow_bridge::ports::{self, Port};
-use turboflow_bridge::{FailMode, Rules};
+use turboflow_bridge::{Action, FailMode, Rules};
 use turboflow_engine_offload::OffloadEngine;
 use turboflow_merge::Layout;
 use turboflow_run::{BridgeConfig, PipelineConfig, RunConfig};
@@ -48,14 +48,7 @@ pub(super) fn open(
         );
     };
     let ports = ports::checked(first, second, rules.fail())?;
-    if rules.fail() != FailMode::Open {
-        bail!(
-            "fail = \"{}\" needs a program that forwards by itself, which this version does not \
-             have: write fail = \"open\" in {}",
-            rules.fail(),
-            file.name()
-        );
-    }
+    check_forwarding(&rules, &file)?;
     xdp::check_rights(NAME)?;
     say_start(&setup.bridge, &rules, &file);
     let Some(texts) = pipeline.texts() else {
@@ -86,6 +79,39 @@ pub(super) fn open(
         engines: vec![Box::new(engine)],
         held: vec![attached.held],
     })
+}
+
+/// Refuses what needs a program that forwards by itself: the one below drops what a verdict drops,
+/// and hands everything else to the Linux bridge.
+pub(super) fn check_forwarding(rules: &Rules, file: &RulesFile) -> anyhow::Result<()> {
+    let asked = [
+        (
+            rules.fail() != FailMode::Open,
+            "fail",
+            rules.fail().to_string(),
+            "open",
+        ),
+        (
+            rules.undecided() == Action::Drop,
+            "undecided",
+            "drop".to_owned(),
+            "pass",
+        ),
+        (
+            rules.other() == Action::Drop,
+            "other",
+            "drop".to_owned(),
+            "pass",
+        ),
+    ];
+    match asked.into_iter().find(|(is_asked, ..)| *is_asked) {
+        Some((_, key, value, instead)) => bail!(
+            "{}: {key} = \"{value}\" needs a program that forwards by itself, which this version \
+             does not have: write {key} = \"{instead}\"",
+            file.name()
+        ),
+        None => Ok(()),
+    }
 }
 
 /// What is said first.

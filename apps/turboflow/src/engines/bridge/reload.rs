@@ -9,6 +9,7 @@ use turboflow_record::RuleNames;
 
 use super::BridgeSetup;
 use super::control::Control;
+use super::open::check_forwarding;
 use crate::bridge::RulesFile;
 use crate::engines::RereadByEngine;
 use crate::exit::in_words;
@@ -53,6 +54,7 @@ fn read(from: &From, control: &Control) -> anyhow::Result<()> {
     if let Some(before) = &before {
         check_change(before, &rules)?;
     }
+    check_forwarding(&rules, &from.file)?;
     for warning in rules.warnings() {
         say!(Warning RulesDoubtful; "{name}, {warning}");
     }
@@ -67,8 +69,8 @@ fn check_change(before: &Rules, after: &Rules) -> anyhow::Result<()> {
     let (before, after) = (before.fail(), after.fail());
     if before != after {
         bail!(
-            "fail = \"{before}\" cannot become \"{after}\" while the bridge runs: write \"{before}\", \
-             or restart the bridge"
+            "fail = \"{before}\" cannot become \"{after}\" while the bridge runs: write \
+             \"{before}\", or restart the bridge"
         );
     }
     Ok(())

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow bridge` between two veth pairs: what is sent into one comes out of the other, except
+//! what rules drop.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use turboflow_testing::{Need, captures_folder, is_missing, until};
+
+use crate::exact::NO_TIMEOUTS;
+use crate::link::{Ended, FAR, Link, NEAR, Recording};
+use crate::service::page;
+use crate::support::{Folder, command, office, turboflow};
+
+/// The bridge stands between [`FAR`] and this port, whose other end receives.
+const PORT: &str = "wb";
+const RECEIVER: &str = "wa";
+const OFFICE_PACKETS: u64 = 13_035;
+const NETFLIX_PACKETS: u64 = 6_999;
+/// Rules that need no inspection.
+const NO_DNS: &str = "[[rule]]\nname = \"no-dns\"\nport = [53]\naction = \"drop\"\n";
+const NO_NETFLIX: &str =
+    "[[rule]]\nname = \"no-netflix\"\napplication = [\"NetFlix\"]\naction = \"drop\"\n";
+
+fn two_links() -> Option<Link> {
+    let link = Link::for_xdp()?;
+    link.ip(&[
+        "link", "add", RECEIVER, "type", "veth", "peer", "name", PORT,
+    ]);
+    link.shell("for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 > $f; done");
+    for end in [RECEIVER, PORT] {
+        link.ip(&["link", "set", end, "mtu", "65535", "up"]);
+    }
+    for port in [FAR, PORT] {
+        // Merged frames would come out as one.
+        link.shell(&format!(
+            "ethtool -K {port} rxvlan off rx-vlan-stag-hw-parse off gro off"
+        ));
+    }
+    for end in [NEAR, RECEIVER] {
+        link.shell(&format!("ethtool -K {end} gro on"));
+    }
+    // Frames of the samples are cut, and a firewall would take them for malformed.
+    link.shell(
+        "for f in /proc/sys/net/bridge/bridge-nf-call-*; do [ ! -e $f ] || echo 0 > $f; done",
+    );
+    Some(link)
+}
+
+/// The capture of Netflix traffic, and the library that recognises it.
+fn netflix() -> Option<String> {
+    let library = Need::Library("libndpi", cfg!(feature = "dpi"));
+    if is_missing(&[library, Need::Captures]) {
+        return None;
+    }
+    let path = captures_folder()?.join("large/ndpi42__netflix.pcap");
+    Some(path.to_str()?.to_owned())
+}
+
+/// Starts the bridge with these rules.
+fn bridge(link: &Link, rules: &str, options: &[&str]) -> Recording {
+    let folder = Folder::new();
+    folder.write("rules.toml", rules);
+    let fixed = "bridge --rules rules.toml -w flows.csv --ledger ledger.json --in";
+    let mut args: Vec<&str> = fixed.split(' ').collect();
+    args.extend([FAR, "--out", PORT]);
+    args.extend(options);
+    link.start(folder, &args, &[])
+}
+
+/// Frames that came out of the bridge so far.
+fn received(link: &Link) -> u64 {
+    let file = format!("/sys/class/net/{RECEIVER}/statistics/rx_packets");
+    let output = link.inside("cat").arg(file).output().unwrap();
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap()
+}
+
+fn dropped(ended: &Ended) -> u64 {
+    let count: &Value = &ended.ledger["engine_counts"]["offload_packets_dropped"];
+    count.as_u64().unwrap()
+}
+
+/// Ends the bridge, and checks that every packet is accounted for.
+fn finished(link: &Link, bridge: Recording, before: u64, sent: u64) -> Ended {
+    let ended = bridge.interrupt().balanced(0);
+    assert_eq!(ended.count("packets_received"), sent);
+    let forwarded = sent - dropped(&ended);
+    until("what is forwarded has arrived", || {
+        received(link) - before == forwarded
+    });
+    ended
+}
+
+/// The flows of a rule, as the closing table has them.
+fn flows_of(ended: &Ended, rule: &str) -> u64 {
+    let line = ended
+        .said
+        .lines()
+        .find(|line| line.trim().starts_with(rule));
+    let words = line.unwrap().split_whitespace().nth(2);
+    words.unwrap().parse().unwrap()
+}
+
+#[test]
+fn rules_of_headers_drop_from_the_second_packet_of_a_flow_on() {
+    let Some(link) = two_links() else { return };
+    let bridge = bridge(&link, NO_DNS, &NO_TIMEOUTS);
+    assert!(link.replay(&office(), &["--pps", "10000"]));
+    let ended = finished(&link, bridge, 0, OFFICE_PACKETS);
+    assert!(flows_of(&ended, "no-dns") > 10, "{}", ended.said);
+    assert!(dropped(&ended) > 10);
+}
+
+#[test]
+fn a_dry_run_says_so_first_and_forwards_everything() {
+    let Some(link) = two_links() else { return };
+    let bridge = bridge(&link, NO_DNS, &["--dry-run"]);
+    let first = bridge.said().lines().next().unwrap().to_owned();
+    assert!(first.contains("DRY RUN"), "{first}");
+    assert!(link.replay(&office(), &["--pps", "10000"]));
+    let ended = finished(&link, bridge, 0, OFFICE_PACKETS);
+    assert_eq!(dropped(&ended), 0);
+    assert!(ended.said.contains("would_drop"), "{}", ended.said);
+    assert!(flows_of(&ended, "no-dns") > 10);
+}
+
+/// Packets of each flow of a capture, both directions together; `None` of those of Netflix.
+fn flows(csv: &str) -> BTreeMap<String, (u64, bool)> {
+    let mut lines = csv.lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let place = |name: &str| header.iter().position(|its| *its == name).unwrap();
+    let names = ["src_addr", "src_port", "dst_addr", "dst_port", "protocol"];
+    let [from, from_port, to, to_port, protocol] = names.map(place);
+    let (packets, application) = (place("packets"), place("application"));
+    let mut flows: BTreeMap<String, (u64, bool)> = BTreeMap::new();
+    for line in lines {
+        let cells: Vec<&str> = line.split(',').collect();
+        let mut ends = [(cells[from], cells[from_port]), (cells[to], cells[to_port])];
+        ends.sort_unstable();
+        let flow = flows
+            .entry(format!("{ends:?} {}", cells[protocol]))
+            .or_default();
+        flow.0 += cells[packets].parse::<u64>().unwrap();
+        flow.1 |= cells[application].contains("NetFlix");
+    }
+    flows
+}
+
+/// At nine times the speed of its capture, 97 % of what belongs to Netflix is dropped, and all else
+/// passes.
+#[test]
+fn netflix_is_dropped_and_nothing_else() {
+    let Some(capture) = netflix() else { return };
+    let Some(link) = two_links() else { return };
+    let folder = Folder::new();
+    let file = folder.file("file.csv");
+    let fixed = ["record", "-q", "--dpi", "-r", &capture, "-w", &file];
+    turboflow(fixed.iter().chain(&NO_TIMEOUTS)).exits(0);
+    let flows = flows(&folder.read("file.csv"));
+    let of_netflix = |is_it: bool| -> u64 {
+        let of = flows.values().filter(|(_, its)| *its == is_it);
+        of.map(|(packets, _)| packets).sum()
+    };
+    assert_eq!(of_netflix(true) + of_netflix(false), NETFLIX_PACKETS);
+    let bridge = bridge(&link, NO_NETFLIX, &NO_TIMEOUTS);
+    assert!(link.replay(&capture, &["-x", "9"]));
+    let ended = finished(&link, bridge, 0, NETFLIX_PACKETS);
+    let dropped = dropped(&ended);
+    assert!(
+        dropped <= of_netflix(true),
+        "{dropped} of {}",
+        of_netflix(true)
+    );
+    assert!(
+        dropped * 100 >= of_netflix(true) * 97,
+        "{dropped} of {}",
+        of_netflix(true)
+    );
+}
+
+/// The kernel forwards as soon as the program is gone, and before it is there again.
+#[test]
+fn nothing_is_lost_when_the_process_is_killed() {
+    let Some(link) = two_links() else { return };
+    let bridge = bridge(&link, "fail = \"open\"\n", &[]);
+    let sent = std::thread::scope(|scope| {
+        let sending = scope.spawn(|| link.replay(&office(), &["--pps", "2000", "-L", "500"]));
+        until("some have passed", || received(&link) >= 100);
+        bridge.signal("KILL");
+        bridge.killed();
+        sending.join().unwrap()
+    });
+    assert!(sent);
+    until("all have passed", || received(&link) == 500);
+}
+
+#[test]
+fn rules_are_read_again_under_traffic() {
+    let Some(link) = two_links() else { return };
+    let mut bridge = bridge(&link, "", &[]);
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| link.replay(&office(), &["--pps", "10000"]));
+        for _ in 0..3 {
+            bridge.signal("HUP");
+            bridge.wait_for("other rules are in force");
+        }
+        assert!(sending.join().unwrap());
+    });
+    // No rule dropped anything, so nothing was lost by reading rules.
+    until("all have passed", || received(&link) == OFFICE_PACKETS);
+    bridge
+        .folder
+        .write("rules.toml", "[[rule]]\nname = \"a\"\n");
+    bridge.signal("HUP");
+    bridge.wait_for("the rules stay as they were");
+    bridge.folder.write("rules.toml", "fail = \"closed\"\n");
+    bridge.signal("HUP");
+    bridge.wait_for("cannot become");
+    // Flows that are open are decided anew.
+    bridge.folder.write("rules.toml", NO_DNS);
+    bridge.signal("HUP");
+    bridge.wait_for("other rules are in force");
+    assert!(link.replay(&office(), &["--pps", "10000"]));
+    let ended = finished(&link, bridge, 0, 2 * OFFICE_PACKETS);
+    assert!(flows_of(&ended, "no-dns") > 10 && dropped(&ended) > 10);
+}
+
+#[test]
+fn pages_tell_the_state_of_the_bridge() {
+    let Some(link) = two_links() else { return };
+    let bridge = bridge(&link, NO_DNS, &["--metrics", "127.0.0.1:9414"]);
+    let health = page(&link, "/healthz");
+    assert!(health.contains("fail = \"open\": tfbr"), "{health}");
+    let metrics = page(&link, "/metrics");
+    let sample = "turboflow_rule_flows_total{rule=\"no-dns\",action=\"drop\"} 0\n";
+    assert!(metrics.contains(sample), "{metrics}");
+    link.ip(&["link", "set", PORT, "nomaster"]);
+    let health = page(&link, "/healthz");
+    assert!(health.contains("no longer in tfbr"), "{health}");
+    bridge.interrupt().balanced(0);
+}
+
+/// The error of the program, which must exit with 2.
+#[track_caller]
+fn refused(link: &Link, rules: &str, ports: [&str; 2], words: &[&str]) {
+    let folder = Folder::new();
+    let rules = folder.write("rules.toml", rules);
+    let program = command([""; 0]).get_program().to_os_string();
+    let output = link
+        .inside(program.to_str().unwrap())
+        .args([
+            "bridge", "-w", "x.csv", "--rules", &rules, "--in", ports[0], "--out", ports[1],
+        ])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    for words in words {
+        assert!(said.contains(words), "{words:?} is missing in {said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_bridged_is_refused_in_one_line() {
+    let Some(link) = two_links() else { return };
+    let both = [FAR, PORT];
+    refused(&link, "", [FAR, FAR], &["both ports are interface vb"]);
+    refused(&link, "", [NEAR, FAR], &["two ends of one veth pair"]);
+    refused(&link, "", [FAR, "none"], &["none"]);
+    let contradiction = "default = \"drop\"\nundecided = \"drop\"\n";
+    refused(&link, contradiction, both, &["line 2", "undecided"]);
+    if cfg!(feature = "dpi") {
+        let unknown = NO_NETFLIX.replace("NetFlix", "NetFlicks");
+        refused(
+            &link,
+            &unknown,
+            both,
+            &["line 3", "unknown application `NetFlicks`"],
+        );
+    }
+    for (rules, key) in [
+        ("fail = \"closed\"\n", "fail = \"closed\""),
+        ("fail = \"frozen\"\n", "fail = \"frozen\""),
+        ("other = \"drop\"\n", "other = \"drop\""),
+    ] {
+        refused(&link, rules, both, &[key, "write"]);
+    }
+    link.ip(&["link", "set", PORT, "mtu", "1500"]);
+    refused(&link, "", both, &["65535", "1500", "ip link set dev"]);
+    link.ip(&["link", "set", PORT, "mtu", "65535"]);
+    link.shell(&format!("ethtool -K {PORT} rxvlan on"));
+    refused(&link, "", both, &["takes VLAN tags", "rxvlan off"]);
+}
