@@ -12,6 +12,7 @@ mod figure14;
 mod links;
 mod offload;
 mod paper_tables;
+mod saptm;
 mod sweep;
 mod table10;
 mod table11;
@@ -83,7 +84,7 @@ impl Part {
 }
 
 /// All parts, in the order of the report.
-pub(crate) const PARTS: [Part; 13] = [
+pub(crate) const PARTS: [Part; 14] = [
     paper_tables::TABLE_5,
     figure11::PART,
     aggregator::PART,
@@ -96,6 +97,7 @@ pub(crate) const PARTS: [Part; 13] = [
     paper_tables::TABLE_13,
     sweep::PART,
     offload::PART,
+    saptm::PART,
     accuracy::PART,
 ];
 
