@@ -13,6 +13,7 @@ mod redis;
 mod report;
 mod results;
 mod run;
+mod saptm;
 
 use std::io::Write;
 

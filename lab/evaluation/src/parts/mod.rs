@@ -13,6 +13,7 @@ mod links;
 mod offload;
 mod offload_kernel;
 mod paper_tables;
+mod saptm;
 mod sweep;
 mod table10;
 mod table11;
@@ -84,7 +85,7 @@ impl Part {
 }
 
 /// All parts, in the order of the report.
-pub(crate) const PARTS: [Part; 14] = [
+pub(crate) const PARTS: [Part; 15] = [
     paper_tables::TABLE_5,
     figure11::PART,
     aggregator::PART,
@@ -98,6 +99,7 @@ pub(crate) const PARTS: [Part; 14] = [
     sweep::PART,
     offload::PART,
     offload_kernel::PART,
+    saptm::PART,
     accuracy::PART,
 ];
 

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The paper's Table 2 and ours: the files of `lab/evaluation/saptm`.
+
+use serde::Deserialize;
+
+/// `paper.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Paper {
+    pub(super) resources: Vec<Printed>,
+}
+
+/// A row of Table 2.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Printed {
+    pub(super) stages: u32,
+    pub(super) bram36: u32,
+    pub(super) dsp: u32,
+    pub(super) lut: u32,
+    pub(super) ff: u32,
+    pub(super) lut_percent: f64,
+    pub(super) ff_percent: f64,
+}
+
+/// `ours.toml`, which is empty until a synthesis has been run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Ours {
+    pub(super) resources: Vec<Counted>,
+}
+
+/// What a synthesis counted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Counted {
+    pub(super) stages: u32,
+    pub(super) bram36: u32,
+    pub(super) dsp: u32,
+    pub(super) lut: u32,
+    pub(super) ff: u32,
+    /// The folder of the run below `bench/runs`.
+    pub(super) run: String,
+}
+
+impl Paper {
+    pub(super) fn in_tree() -> Self {
+        let text = include_str!("../../../saptm/paper.toml");
+        toml::from_str(text).expect("the file is checked by tests")
+    }
+}
+
+impl Ours {
+    pub(super) fn in_tree() -> Self {
+        let text = include_str!("../../../saptm/ours.toml");
+        toml::from_str(text).expect("the file is checked by tests")
+    }
+}
