@@ -73,6 +73,7 @@ const ROOMS: [Room; 28] = [
     room(XDP, &[RECORD, MERGE, ENGINE, PACKET, NETLINK]).with_external(&[
         "libbpf-rs",
         "libbpf-sys",
+        "libc",
         "memmap2",
         "rustix",
         "thiserror",
@@ -164,7 +165,7 @@ const LEAVES: [(&str, &[&str]); 14] = [
     ("hashbrown", &[BENCH]),
     ("libbpf-rs", &[XDP]),
     ("libbpf-sys", &[XDP]),
-    ("libc", &[CAPTURE, TRANSPORT, INSPECT]),
+    ("libc", &[CAPTURE, TRANSPORT, INSPECT, XDP]),
     ("libloading", &[CAPTURE]),
     ("memmap2", &[AGGREGATE, CAPTURE, XDP, BENCH]),
     ("parquet", &[FORMATS]),

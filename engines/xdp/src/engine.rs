@@ -6,7 +6,7 @@ use std::sync::Arc;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use turboflow_engine::RecordShape;
 
-use crate::bridge::Bridge;
+use crate::bridge::opened::Bridge;
 use crate::clock::EngineClock;
 use crate::collect::{Collecting, RECORD_BYTES};
 use crate::grace::Grace;
@@ -82,13 +82,7 @@ impl KernelEngine {
             .map(|name| Ok((name.clone(), interface_index(name)?)))
             .collect::<Result<Vec<_>, KernelError>>()?;
         let object = object::load(config, tables, &interfaces, plan.as_ref(), shape)?;
-        let bridge = match config.offload.as_ref().and_then(|its| its.bridge.as_ref()) {
-            Some(bridge) => {
-                let ports: Vec<u32> = interfaces.iter().map(|(_, index)| *index).collect();
-                Some(Bridge::open(&object, bridge, &ports)?)
-            }
-            None => None,
-        };
+        let bridge = Bridge::of(config, &object, &interfaces)?;
         let shared = (config.tables == Tables::RowLock).then_some(slots);
         let what = "ring";
         let ring = Ring::map(&map(&object, "evicted")?)

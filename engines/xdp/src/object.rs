@@ -6,7 +6,6 @@ use libbpf_rs::{ErrorKind, MapCore, MapHandle, Object, ObjectBuilder, OpenObject
 use turboflow_engine::{PlainRows, RecordShape};
 use turboflow_record::WORDS_V4;
 
-use crate::bridge::FATES;
 use crate::driver::splits_headers;
 use crate::layout::short_flow_key_words;
 use crate::memory::SharedMemory;
@@ -92,6 +91,8 @@ const BOUND_NAME: &str = "bound";
 const FIRE_NAME: &str = "fire";
 /// Carries out orders about verdicts. Not a metering program; only `OFFLOAD` has it.
 pub(crate) const ORDERS_NAME: &str = "carry_out_orders";
+/// Programs of a bridge that count what became of redirected frames.
+pub(crate) const FATES: [&str; 2] = ["note_sent", "note_refused"];
 /// Metering programs of one object, of which one is loaded: the verifier takes time for each.
 const METERING: [&str; 2] = [PROGRAM_NAME, PLANNED_NAME];
 

@@ -7,7 +7,7 @@ use turboflow_record::{Input, InputSet, KeyField};
 use turboflow_engine::BASE_WORDS;
 
 use crate::abilities::MAX_WORDS;
-use crate::bridge::JudgedWords;
+use crate::bridge::config::JudgedWords;
 use crate::config::PAGE_BYTES;
 use crate::layout::KEY_HALVES;
 use crate::{INPUTS, KernelError};
@@ -113,8 +113,8 @@ impl KernelPlan {
         }
     }
 
-    /// The words that the fast program of a bridge writes into records beside the standard features;
-    /// `None` if it cannot write these records.
+    /// The words that the fast program of a bridge writes into records beside the standard
+    /// features; `None` if it cannot write these records.
     pub(crate) fn judged(&self) -> Option<JudgedWords> {
         let is_five_tuple = matches!(self.steps.key, KeySteps::FiveTuple);
         let is_fast = self.is_bridge && is_five_tuple && self.steps.last_arrival.is_none();

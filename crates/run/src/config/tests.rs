@@ -223,6 +223,17 @@ fn engine() -> impl Strategy<Value = EngineConfig> {
     })
 }
 
+fn bridge() -> impl Strategy<Value = BridgeConfig> {
+    (some(".*"), some(".*"), some(path()), any::<bool>()).prop_map(
+        |(first, second, rules, dry_run)| BridgeConfig {
+            first,
+            second,
+            rules,
+            dry_run,
+        },
+    )
+}
+
 fn service() -> impl Strategy<Value = ServiceConfig> {
     let metrics = some(
         some((any::<std::net::IpAddr>(), any::<u16>()).prop_map(Into::into)).prop_map(MetricsAt),
@@ -257,9 +268,11 @@ proptest! {
         meter in (some(any::<u64>()), any::<u64>(), some(any::<u64>())),
         dpi in (any::<bool>(), any::<u64>()),
         service in service(),
+        bridge in bridge(),
     ) {
         let run = RunConfig {
             source,
+            bridge,
             engine,
             flow,
             timeouts: TimeoutsConfig {

@@ -18,10 +18,10 @@ use crate::{KernelEngine, KernelError, XdpMode};
 const NAMES: [&str; 2] = ["first", "second"];
 
 impl KernelEngine {
-    /// As [`attach`](Self::attach) in native mode, with links that are pinned in a folder of the BPF
-    /// file system. Links that another process left there get this program, and no frame passes
-    /// without one of the two. When this engine ends by itself, it takes its program off and removes
-    /// the pins.
+    /// As [`attach`](Self::attach) in native mode, with links that are pinned in a folder of the
+    /// BPF file system. Links that another process left there get this program, and no frame passes
+    /// without one of the two. When this engine ends by itself, it takes its program off and
+    /// removes the pins.
     ///
     /// # Errors
     /// As `attach`, or where the links cannot be pinned.

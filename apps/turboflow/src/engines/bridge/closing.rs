@@ -64,16 +64,6 @@ fn by_rule(control: &Control) -> String {
 mod tests {
     use super::*;
 
-    fn counts(counts: &[(&'static str, u64)]) -> Vec<OwnCount> {
-        let own = |&(name, count): &(&'static str, u64)| OwnCount {
-            name,
-            about: "",
-            is_gauge: false,
-            count,
-        };
-        counts.iter().map(own).collect()
-    }
-
     #[test]
     fn packets_are_dropped_or_handed_on() {
         let control = Control::default();

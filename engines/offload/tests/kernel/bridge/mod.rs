@@ -175,7 +175,7 @@ fn check(port: &BridgePortCounters) {
     assert_eq!(port.redirected, port.forwarded + lost, "{port:?}");
 }
 
-fn sendable(frame: &Vec<u8>) -> bool {
+fn sendable(frame: &[u8]) -> bool {
     (14..=LONGEST).contains(&frame.len())
 }
 
@@ -199,7 +199,7 @@ fn every_capture_comes_out_byte_for_byte() {
         let mut parser = Parser::new(ParserConfig::default());
         for path in captures() {
             let mut frames = frames_of(&path);
-            frames.retain(sendable);
+            frames.retain(|frame| sendable(frame));
             let flows = frames.iter().filter_map(|it| flow_of(&mut parser, it));
             packets += flows.count() as u64;
             let heard = running.pass(from, &frames);
@@ -224,7 +224,7 @@ fn half(bridge: BridgeConfig, definition: &Definition) -> Option<(Vec<Vec<u8>>, 
     let config = config_of(bridge, definition);
     let mut running = Running::start(&config, Box::new(DropsHalf))?;
     let mut frames: Vec<_> = captures().iter().flat_map(|path| frames_of(path)).collect();
-    frames.retain(sendable);
+    frames.retain(|frame| sendable(frame));
     frames.truncate(60_000);
     let heard = running.pass(0, &frames);
     let finished = running.finish();

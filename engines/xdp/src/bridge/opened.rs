@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A bridge that was loaded: its ports are connected, and what becomes of frames is counted.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use libbpf_rs::{MapCore, MapFlags, Object};
+
+use crate::bridge::config::{BridgeAction, BridgeConfig};
+use crate::config::KernelConfig;
+use crate::error::KernelError;
+use crate::memory::SharedMemory;
+use crate::object::{FATES, map, shared_memory};
+
+/// What becomes of packets without a verdict, while the bridge runs. Its clones are of one bridge.
+#[derive(Clone)]
+pub struct BridgeActions {
+    memory: Arc<SharedMemory>,
+}
+
+impl BridgeActions {
+    /// Packets that come from now on are treated so: those of TCP and UDP flows, and all other
+    /// frames.
+    pub fn set(&self, undecided: BridgeAction, other: BridgeAction) {
+        for (word, action) in self.memory.words().iter().zip([undecided, other]) {
+            word.store(number_of(action), Ordering::Relaxed);
+        }
+    }
+}
+
+/// `enum action` in `bpf/verdict.h`.
+const fn number_of(action: BridgeAction) -> u64 {
+    match action {
+        BridgeAction::Pass => 1,
+        BridgeAction::Drop => 2,
+    }
+}
+
+/// A bridge that was loaded.
+pub(crate) struct Bridge {
+    pub(crate) actions: BridgeActions,
+    /// Closing them detaches the programs that count what became of frames.
+    _fates: Vec<libbpf_rs::Link>,
+}
+
+impl Bridge {
+    /// The bridge of a configuration, if it is one.
+    pub(crate) fn of(
+        config: &KernelConfig,
+        object: &Object,
+        interfaces: &[(String, u32)],
+    ) -> Result<Option<Self>, KernelError> {
+        let offload = config.offload.as_ref();
+        let Some(bridge) = offload.and_then(|offload| offload.bridge.as_ref()) else {
+            return Ok(None);
+        };
+        let ports: Vec<u32> = interfaces.iter().map(|(_, index)| *index).collect();
+        Self::open(object, bridge, &ports).map(Some)
+    }
+
+    /// Connects the ports, and begins to count. No frame comes before the program is attached.
+    fn open(object: &Object, config: &BridgeConfig, ports: &[u32]) -> Result<Self, KernelError> {
+        let actions = BridgeActions {
+            memory: Arc::new(shared_memory(object, ".data.bridge")?),
+        };
+        actions.set(config.undecided, config.other);
+        let other_ports = map(object, "bridge_ports")?;
+        // What comes in at the first leaves by the second, and the other way round.
+        for (place, port) in (0u32..).zip(ports.iter().rev()) {
+            other_ports
+                .update(&place.to_ne_bytes(), &port.to_ne_bytes(), MapFlags::ANY)
+                .map_err(KernelError::refused("connect the ports of its bridge"))?;
+        }
+        let fates = FATES.map(|name| {
+            let program = object.progs_mut().find(|program| program.name() == name);
+            let program = program.ok_or(KernelError::Incomplete { name })?;
+            program
+                .attach_trace()
+                .map_err(KernelError::refused("count what becomes of frames"))
+        });
+        Ok(Self {
+            actions,
+            _fates: fates.into_iter().collect::<Result<_, _>>()?,
+        })
+    }
+}
