@@ -4,7 +4,7 @@
 //!
 //! A [`Line`] takes packets, one in every clock, and gives the records that they displace.
 //! [`Model`] is a line in the plainest code. With the feature `rtl`, `VerilatedLine` is the
-//! SystemVerilog itself, translated by Verilator; [`RtlEngines`] meters packets with it. Both give
+//! SystemVerilog itself, translated by Verilator; `RtlEngines` meters packets with it. Both give
 //! the same records in the same order. `VerilatedMeter` is a line with its egress and registers, as
 //! a card has it: messages of the wire form leave it.
 //!
