@@ -76,7 +76,9 @@ pub use abilities::{ABILITIES, INPUTS};
 #[cfg(feature = "kernel")]
 pub use {
     attach::XdpMode,
-    bridge::{BridgeAction, BridgeActions, BridgeConfig, BridgePortCounters, RuleCount},
+    bridge::{
+        BridgeAction, BridgeActions, BridgeConfig, BridgePortCounters, RuleCount, RuleCounter,
+    },
     config::{Clock, HandUp, KernelConfig, Tables, Tested},
     counters::KernelCounters,
     driver::DriverKnows,

@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use turboflow_engine::{Abilities, OwnCount};
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+use turboflow_engine_xdp::{KernelError, check_bridge_layout};
 use turboflow_merge::Layout;
 use turboflow_run::{BridgeConfig, PipelineConfig, RunConfig};
 
@@ -40,10 +42,9 @@ pub(super) struct Bridge;
 
 impl EngineKind for Bridge {
     fn abilities(&self) -> Abilities {
-        let below = turboflow_engine_offload::ABILITIES;
         Abilities {
             name: NAME,
-            ..below
+            ..turboflow_engine_offload::BRIDGE_ABILITIES
         }
     }
 
@@ -163,7 +164,11 @@ impl RemoteSetup for BridgeSetup {
 
     #[cfg(all(target_os = "linux", feature = "kernel"))]
     fn has_room(&self, layout: &Layout) -> anyhow::Result<()> {
-        self.below.has_room(layout)
+        match check_bridge_layout(layout) {
+            Err(error @ KernelError::TooLarge { .. }) => Err(error.into()),
+            // Other reasons are reported in terms of the options.
+            _ => Ok(()),
+        }
     }
 
     fn check(

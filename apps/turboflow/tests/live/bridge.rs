@@ -3,6 +3,7 @@
 //! what rules drop.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use serde_json::Value;
 use turboflow_testing::{Need, captures_folder, is_missing, until};
@@ -59,13 +60,18 @@ fn netflix() -> Option<String> {
 
 /// Starts the bridge with these rules.
 fn bridge(link: &Link, rules: &str, options: &[&str]) -> Recording {
+    bridge_by(link, &[], rules, options)
+}
+
+/// Starts it through a command that execs it.
+fn bridge_by(link: &Link, by: &[&str], rules: &str, options: &[&str]) -> Recording {
     let folder = Folder::new();
     folder.write("rules.toml", rules);
     let fixed = "bridge --rules rules.toml -w flows.csv --ledger ledger.json --in";
     let mut args: Vec<&str> = fixed.split(' ').collect();
     args.extend([FAR, "--out", PORT]);
     args.extend(options);
-    link.start(folder, &args, &[])
+    link.start_by(by, folder, &args, &[])
 }
 
 /// Frames that came out of the bridge so far.
@@ -79,9 +85,23 @@ fn received(link: &Link) -> u64 {
         .unwrap()
 }
 
-fn dropped(ended: &Ended) -> u64 {
-    let count: &Value = &ended.ledger["engine_counts"]["offload_packets_dropped"];
+/// A count of the bridge, by the end of its name.
+fn count(ended: &Ended, name: &str) -> u64 {
+    let count: &Value = &ended.ledger["engine_counts"][format!("bridge_{name}").as_str()];
     count.as_u64().unwrap()
+}
+
+fn dropped(ended: &Ended) -> u64 {
+    count(ended, "dropped_by_verdict")
+}
+
+/// The sum of a column of the records.
+fn sum(csv: &str, column: &str) -> u64 {
+    let mut lines = csv.lines();
+    let mut names = lines.next().unwrap().split(',');
+    let place = names.position(|name| name == column).unwrap();
+    let cell = |line: &str| line.split(',').nth(place).unwrap().parse::<u64>().unwrap();
+    lines.map(cell).sum()
 }
 
 /// Ends the bridge, and checks that every packet is accounted for.
@@ -89,6 +109,12 @@ fn finished(link: &Link, bridge: Recording, before: u64, sent: u64) -> Ended {
     let ended = bridge.interrupt().balanced(0);
     assert_eq!(ended.count("packets_received"), sent);
     let forwarded = sent - dropped(&ended);
+    assert_eq!(count(&ended, "forwarded"), forwarded);
+    // Records say what was dropped, too.
+    assert_eq!(
+        sum(&ended.folder.read("flows.csv"), "packets_dropped"),
+        dropped(&ended)
+    );
     until("what is forwarded has arrived", || {
         received(link) - before == forwarded
     });
@@ -108,11 +134,14 @@ fn flows_of(ended: &Ended, rule: &str) -> u64 {
 #[test]
 fn rules_of_headers_drop_from_the_second_packet_of_a_flow_on() {
     let Some(link) = two_links() else { return };
-    let bridge = bridge(&link, NO_DNS, &NO_TIMEOUTS);
+    let bridge = bridge(&link, &NO_DNS.replace("53", "443"), &NO_TIMEOUTS);
     assert!(link.replay(&office(), &["--pps", "10000"]));
     let ended = finished(&link, bridge, 0, OFFICE_PACKETS);
     assert!(flows_of(&ended, "no-dns") > 10, "{}", ended.said);
-    assert!(dropped(&ended) > 10);
+    assert!(dropped(&ended) > 1_000, "{}", ended.said);
+    // Records have the rule and the verdict by name.
+    let csv = ended.folder.read("flows.csv");
+    assert!(csv.contains(",dropped,no-dns,"), "{csv}");
 }
 
 #[test]
@@ -182,20 +211,103 @@ fn netflix_is_dropped_and_nothing_else() {
     );
 }
 
+/// Sends 500 frames, and kills the bridge meanwhile.
+fn killed_in_between(link: &Link, bridge: &Recording) {
+    let sent = std::thread::scope(|scope| {
+        let sending = scope.spawn(|| link.replay(&office(), &["--pps", "2000", "-L", "500"]));
+        until("some have passed", || received(link) >= 100);
+        bridge.signal("KILL");
+        sending.join().unwrap()
+    });
+    assert!(sent);
+}
+
 /// The kernel forwards as soon as the program is gone, and before it is there again.
 #[test]
 fn nothing_is_lost_when_the_process_is_killed() {
     let Some(link) = two_links() else { return };
     let bridge = bridge(&link, "fail = \"open\"\n", &[]);
-    let sent = std::thread::scope(|scope| {
-        let sending = scope.spawn(|| link.replay(&office(), &["--pps", "2000", "-L", "500"]));
-        until("some have passed", || received(&link) >= 100);
-        bridge.signal("KILL");
-        bridge.killed();
-        sending.join().unwrap()
-    });
-    assert!(sent);
+    killed_in_between(&link, &bridge);
+    bridge.killed();
     until("all have passed", || received(&link) == 500);
+}
+
+/// A BPF file system, which commands in namespaces do not see.
+struct BpfFiles(Folder);
+
+impl BpfFiles {
+    fn mount() -> Option<Self> {
+        let folder = Folder::new();
+        let mounted = Command::new("mount")
+            .args(["-t", "bpf", "bpf"])
+            .arg(folder.path())
+            .status();
+        let may = mounted.is_ok_and(|status| status.success());
+        (!is_missing(&[Need::Right("mount a BPF file system", may)])).then_some(Self(folder))
+    }
+
+    /// What puts it where the program looks.
+    fn there(&self) -> String {
+        let folder = self.0.path().display();
+        format!("mount --bind {folder} /sys/fs/bpf && exec \"$@\"")
+    }
+}
+
+impl Drop for BpfFiles {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+/// The program stays when the process is gone, and that of the next process takes its place.
+#[test]
+fn a_frozen_bridge_forwards_without_its_process() {
+    let Some(link) = two_links() else { return };
+    let Some(files) = BpfFiles::mount() else {
+        return;
+    };
+    let there = files.there();
+    let by = ["bash", "-c", &there, "bash"];
+    let frozen = "fail = \"frozen\"\n";
+    let first = bridge_by(&link, &by, frozen, &[]);
+    killed_in_between(&link, &first);
+    first.killed();
+    until("all have passed", || received(&link) == 500);
+    let again = bridge_by(&link, &by, frozen, &[]);
+    assert!(link.replay(&office(), &["-L", "500"]));
+    finished(&link, again, 500, 500);
+    // It ended by itself, so nothing forwards any more.
+    assert!(link.replay(&office(), &["-L", "500"]));
+    assert_eq!(received(&link), 1_000);
+}
+
+#[test]
+fn nothing_passes_a_closed_bridge_without_its_process() {
+    let Some(link) = two_links() else { return };
+    let bridge = bridge(&link, "fail = \"closed\"\n", &[]);
+    assert!(link.replay(&office(), &["-L", "500"]));
+    until("all have passed", || received(&link) == 500);
+    bridge.signal("KILL");
+    bridge.killed();
+    assert!(link.replay(&office(), &["-L", "500"]));
+    assert_eq!(received(&link), 500);
+}
+
+#[test]
+fn what_no_rule_knows_is_dropped_where_the_rules_say_so() {
+    let Some(link) = two_links() else { return };
+    let rules = "undecided = \"drop\"\nother = \"drop\"\n\
+        [[rule]]\nname = \"all-tcp\"\nprotocol = [\"tcp\"]\naction = \"pass\"\n";
+    let bridge = bridge(&link, rules, &NO_TIMEOUTS);
+    assert!(link.replay(&office(), &["--pps", "10000"]));
+    let ended = bridge.interrupt().balanced(0);
+    let [other, undecided] = ["dropped_other", "dropped_undecided"].map(|name| count(&ended, name));
+    assert!(other > 0 && undecided > 0, "{}", ended.said);
+    let went = count(&ended, "forwarded") + other + undecided + dropped(&ended);
+    assert_eq!(went, OFFICE_PACKETS);
+    until("what is forwarded has arrived", || {
+        received(&link) == count(&ended, "forwarded")
+    });
 }
 
 #[test]
@@ -283,13 +395,6 @@ fn what_cannot_be_bridged_is_refused_in_one_line() {
             both,
             &["line 3", "unknown application `NetFlicks`"],
         );
-    }
-    for (rules, key) in [
-        ("fail = \"closed\"\n", "fail = \"closed\""),
-        ("fail = \"frozen\"\n", "fail = \"frozen\""),
-        ("other = \"drop\"\n", "other = \"drop\""),
-    ] {
-        refused(&link, rules, both, &[key, "write"]);
     }
     link.ip(&["link", "set", PORT, "mtu", "1500"]);
     refused(&link, "", both, &["65535", "1500", "ip link set dev"]);

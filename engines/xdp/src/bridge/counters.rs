@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a bridge counted.
 
+use std::sync::Arc;
+
 use libbpf_rs::{MapCore, MapFlags, Object};
 
 use crate::KernelError;
@@ -82,12 +84,25 @@ pub(super) fn read_ports(object: &Object) -> Result<[BridgePortCounters; 2], Ker
     Ok(ports)
 }
 
-/// What each rule did, by its number, over all CPUs.
-pub(super) fn read_rules(object: &Object) -> Result<Vec<RuleCount>, KernelError> {
-    let rules = map(object, "rule_counts")?.max_entries();
-    let one = |rule| {
+/// Counts packets by rule, from any thread, as long as it lives.
+#[derive(Clone)]
+pub struct RuleCounter {
+    object: Arc<Object>,
+}
+
+impl RuleCounter {
+    pub(super) const fn new(object: Arc<Object>) -> Self {
+        Self { object }
+    }
+
+    /// What a rule did, over all CPUs. Nothing is counted of rules beyond
+    /// [`BridgeConfig::rules`](crate::BridgeConfig::rules).
+    ///
+    /// # Errors
+    /// Where this is no bridge, or the kernel does not return the counters.
+    pub fn count(&self, rule: u16) -> Result<RuleCount, KernelError> {
         let mut sum = RuleCount::default();
-        for cpu in per_cpu(object, "rule_counts", rule)? {
+        for cpu in per_cpu(&self.object, "rule_counts", rule.into())? {
             let totals = [
                 &mut sum.packets_passed,
                 &mut sum.bytes_passed,
@@ -99,8 +114,7 @@ pub(super) fn read_rules(object: &Object) -> Result<Vec<RuleCount>, KernelError>
             }
         }
         Ok(sum)
-    };
-    (0..rules).map(one).collect()
+    }
 }
 
 fn per_cpu(object: &Object, name: &'static str, key: u32) -> Result<Vec<Vec<u8>>, KernelError> {

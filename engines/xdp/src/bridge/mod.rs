@@ -7,10 +7,12 @@ mod counters;
 pub(crate) mod opened;
 mod pins;
 
+use std::sync::Arc;
+
 use crate::{KernelEngine, KernelError};
 
 pub use config::{BridgeAction, BridgeConfig};
-pub use counters::{BridgePortCounters, RuleCount};
+pub use counters::{BridgePortCounters, RuleCount, RuleCounter};
 pub use opened::BridgeActions;
 
 impl KernelEngine {
@@ -33,11 +35,9 @@ impl KernelEngine {
         Ok(ports)
     }
 
-    /// What each rule did, by its number.
-    ///
-    /// # Errors
-    /// As [`bridge_counters`](Self::bridge_counters).
-    pub fn rule_counts(&self) -> Result<Vec<RuleCount>, KernelError> {
-        counters::read_rules(&self.object)
+    /// Counts packets by rule.
+    #[must_use]
+    pub fn rule_counter(&self) -> RuleCounter {
+        RuleCounter::new(Arc::clone(&self.object))
     }
 }

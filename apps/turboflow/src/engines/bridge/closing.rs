@@ -8,28 +8,57 @@ use super::control::Control;
 use crate::engines::Closing;
 use crate::units::{counted, grouped};
 
-/// The engine's counter of packets that a verdict dropped.
-const DROPPED: &str = "offload_packets_dropped";
+/// Where frames went: the engine's counter, and what it is called here.
+const WENT: [(&str, &str); 7] = [
+    ("bridge_forwarded", "forwarded"),
+    ("bridge_dropped_by_verdict", "dropped by rules"),
+    ("bridge_dropped_undecided", "dropped while undecided"),
+    ("bridge_dropped_other", "dropped as other"),
+    ("bridge_too_long", "too long for the other port"),
+    ("bridge_redirect_errors", "not redirected"),
+    ("bridge_driver_dropped", "dropped by the driver"),
+];
+/// Of these, the frames that were to be forwarded and are lost.
+const LOST: [&str; 3] = [
+    "bridge_too_long",
+    "bridge_redirect_errors",
+    "bridge_driver_dropped",
+];
 
-/// The closing words. What no verdict drops is handed to the Linux bridge below the program, which
-/// forwards it and counts its own losses (`ip -s -s link show`).
+/// The closing words: every frame that was received is in one line.
 pub(super) fn closing(control: &Control, counts: &[OwnCount], received: u64) -> Closing {
-    let found = counts.iter().find(|own| own.name == DROPPED);
-    let dropped = found.map_or(0, |own| own.count);
-    let mut table = Table::new([("packets", Align::Left), ("", Align::Right)]);
+    let count_of = |name: &str| {
+        let found = counts.iter().find(|own| own.name == name);
+        found.map_or(0, |own| own.count)
+    };
+    let mut table = Table::new([("frames", Align::Left), ("", Align::Right)]);
     table.push(vec!["received".to_owned(), grouped(received)]);
-    table.push(vec!["  dropped by rule".to_owned(), grouped(dropped)]);
-    let handed = received.checked_sub(dropped);
-    table.push(vec![
-        "  handed to the Linux bridge".to_owned(),
-        grouped(handed.unwrap_or(0)),
-    ]);
+    for (name, words) in WENT {
+        table.push(vec![format!("  {words}"), grouped(count_of(name))]);
+    }
+    let would_drop = count_of("bridge_would_drop");
+    if would_drop > 0 {
+        let words = "    of these, rules would drop".to_owned();
+        table.push(vec![words, grouped(would_drop)]);
+    }
     let mut losses = Vec::new();
-    if handed.is_none() {
+    let lost: u64 = LOST.iter().map(|name| count_of(name)).sum();
+    if lost > 0 {
         losses.push(format!(
-            "{} received, and {} dropped by rules: a bug in turboflow",
-            counted(received, "packet"),
-            grouped(dropped)
+            "{} lost on the way to the other port: too long for it {}, not redirected {}, dropped \
+             by its driver {}",
+            counted(lost, "frame"),
+            grouped(count_of(LOST[0])),
+            grouped(count_of(LOST[1])),
+            grouped(count_of(LOST[2]))
+        ));
+    }
+    let went: u64 = WENT.iter().map(|(name, _)| count_of(name)).sum();
+    if went != received {
+        losses.push(format!(
+            "{} received, and {} accounted for: a bug in turboflow",
+            counted(received, "frame"),
+            grouped(went)
         ));
     }
     Closing {
@@ -64,21 +93,38 @@ fn by_rule(control: &Control) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn packets_are_dropped_or_handed_on() {
-        let control = Control::default();
-        let own = |count| OwnCount {
-            name: DROPPED,
+    fn closed(counts: &[(&'static str, u64)], received: u64) -> Closing {
+        let own = |&(name, count): &(&'static str, u64)| OwnCount {
+            name,
             about: "",
             is_gauge: false,
             count,
         };
-        let well = closing(&control, &[own(34)], 1_234);
+        let counts: Vec<_> = counts.iter().map(own).collect();
+        closing(&Control::default(), &counts, received)
+    }
+
+    #[test]
+    fn every_frame_is_in_a_line() {
+        let counts = [
+            ("bridge_forwarded", 1_200),
+            ("bridge_dropped_by_verdict", 34),
+        ];
+        let well = closed(&counts, 1_234);
         assert_eq!(well.losses, [""; 0]);
-        for words in ["received", "1,234", "dropped by rule", "34", "1,200"] {
+        for words in ["received", "1,234", "dropped by rules", "34", "1,200"] {
             assert!(well.summary.contains(words), "{}", well.summary);
         }
-        let ill = closing(&control, &[own(12)], 11);
-        assert!(ill.losses[0].contains("11 packets received"), "{ill:?}");
+        let ill = closed(&counts, 1_235);
+        assert!(ill.losses[0].contains("1,235 frames received"), "{ill:?}");
+    }
+
+    #[test]
+    fn frames_that_did_not_arrive_are_a_loss() {
+        let counts = [("bridge_forwarded", 7), ("bridge_too_long", 3)];
+        let said = closed(&counts, 10).losses;
+        assert!(said[0].contains("3 frames lost"), "{said:?}");
+        assert!(said[0].contains("too long for it 3"), "{said:?}");
+        assert_eq!(said.len(), 1);
     }
 }

@@ -6,17 +6,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use turboflow_bridge::{Action, RuleId, Rules};
+use turboflow_engine_xdp::RuleCounter;
 use turboflow_record::RuleNames;
 
 use crate::bridge::RuleCount;
 
 /// Shared by the thread that decides, the one that counts, and the one that reads rules again.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Control {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     rules: Option<Arc<Rules>>,
     /// Rules that the thread that decides has not taken yet.
@@ -26,6 +27,8 @@ struct State {
     is_inspector_gone: bool,
     /// Flows by number of rule.
     flows: BTreeMap<u16, u64>,
+    /// Counts the packets of a rule.
+    packets: Option<RuleCounter>,
 }
 
 impl Control {
@@ -61,11 +64,6 @@ impl Control {
         self.lock().next.take()
     }
 
-    /// Whether everything is forwarded.
-    pub(super) fn is_dry_run(&self) -> bool {
-        self.lock().is_dry_run
-    }
-
     /// Whether the inspector's process is gone.
     pub(super) fn is_inspector_gone(&self) -> bool {
         self.lock().is_inspector_gone
@@ -74,6 +72,11 @@ impl Control {
     /// The inspector's process is gone, or there again.
     pub(super) fn inspector_is_gone(&self, is_gone: bool) {
         self.lock().is_inspector_gone = is_gone;
+    }
+
+    /// Packets are counted there.
+    pub(super) fn count_packets_by(&self, counter: RuleCounter) {
+        self.lock().packets = Some(counter);
     }
 
     /// Flows were decided by the rules of these numbers.
@@ -100,7 +103,7 @@ impl Control {
                 Action::Drop => drops,
             },
             flows: state.flows.get(&id.number()).copied().unwrap_or(0),
-            packets: None,
+            packets: packets_of(&state, id.number(), action),
         };
         let all = rules.rules().iter();
         let mut lines: Vec<_> = all
@@ -108,12 +111,23 @@ impl Control {
             .collect();
         let is_gone = |id: RuleId| rules.rules().iter().all(|rule| rule.id() != id);
         let gone = rules.names().filter(|(id, _)| is_gone(*id));
+        // Of one that is gone, what it dropped is what is missing.
         lines.extend(gone.map(|(id, name)| RuleCount {
             action: "gone",
-            ..counted(name, id, Action::Pass)
+            ..counted(name, id, Action::Drop)
         }));
         lines
     }
+}
+
+/// Packets and IP bytes that a rule passed or dropped; `None` if they are not counted.
+fn packets_of(state: &State, rule: u16, action: Action) -> Option<(u64, u64)> {
+    // Once the kernel does not tell, there is no number to show.
+    let count = state.packets.as_ref()?.count(rule).ok()?;
+    Some(match action {
+        Action::Pass => (count.packets_passed, count.bytes_passed),
+        Action::Drop => (count.packets_dropped, count.bytes_dropped),
+    })
 }
 
 fn name_all(rules: &Rules, names: &RuleNames) {
@@ -156,6 +170,5 @@ mod tests {
         );
         assert!(control.take_next().is_some() && control.take_next().is_none());
         assert_eq!(control.rules().unwrap().rules().len(), 1);
-        assert!(control.is_dry_run());
     }
 }

@@ -37,7 +37,6 @@ pub(super) struct Polices {
     changed: Vec<(FlowKey, Ruled)>,
     /// The rules of flows that were decided, to be counted.
     decided: Vec<u16>,
-    is_dry_run: bool,
 }
 
 /// The inspection, and the flows that are under it.
@@ -62,7 +61,6 @@ impl Polices {
             policy: Policy::new(rules, flows),
             inspector: inspection.map(Inspector::start).transpose()?,
             parser: Parser::new(ParserConfig::default()),
-            is_dry_run: control.is_dry_run(),
             control,
             changed: Vec::new(),
             decided: Vec::new(),
@@ -77,7 +75,7 @@ impl Polices {
         if waits || ruled.why == Why::Undecided {
             return Decision::Undecided;
         }
-        let verdict = self.verdict(ruled);
+        let verdict = verdict(ruled);
         match ruled.why {
             Why::Unknown => Decision::GaveUp(verdict),
             _ => Decision::Decided(verdict),
@@ -87,17 +85,6 @@ impl Polices {
     /// Counts a flow about which this decision is in force from now on.
     fn count(&mut self, ruled: Ruled) {
         self.decided.extend(ruled.rule.map(RuleId::number));
-    }
-
-    /// What the table does with a flow: in a dry run, nothing is dropped.
-    fn verdict(&self, ruled: Ruled) -> Verdict {
-        Verdict {
-            action: match ruled.action {
-                Action::Drop if !self.is_dry_run => turboflow_engine_offload::Action::Drop,
-                Action::Drop | Action::Pass => turboflow_engine_offload::Action::Redirect,
-            },
-            rule: ruled.rule_number(),
-        }
     }
 
     /// Without an inspection, headers are all there is.
@@ -163,6 +150,17 @@ impl Polices {
             }
         }
         self.inspector = Some(inspector);
+    }
+}
+
+/// What the table does with a flow. In a dry run its program drops nothing.
+fn verdict(ruled: Ruled) -> Verdict {
+    Verdict {
+        action: match ruled.action {
+            Action::Drop => turboflow_engine_offload::Action::Drop,
+            Action::Pass => turboflow_engine_offload::Action::Redirect,
+        },
+        rule: ruled.rule_number(),
     }
 }
 

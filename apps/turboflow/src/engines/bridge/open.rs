@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use turboflow_bridge::fail::{LinuxBridge, firewalls};
+use turboflow_bridge::fail::{BPF_FOLDER, LinuxBridge, firewalls, pin_folder};
 use turboflow_bridge::ports::{self, Port};
 use turboflow_bridge::{Action, FailMode, Rules};
 use turboflow_engine_offload::OffloadEngine;
+use turboflow_engine_xdp::{BridgeAction, BridgeConfig as KernelBridge, KernelConfig};
 use turboflow_merge::Layout;
 use turboflow_run::{BridgeConfig, PipelineConfig, RunConfig};
 
@@ -48,7 +49,6 @@ pub(super) fn open(
         );
     };
     let ports = ports::checked(first, second, rules.fail())?;
-    check_forwarding(&rules, &file)?;
     xdp::check_rights(NAME)?;
     say_start(&setup.bridge, &rules, &file);
     let Some(texts) = pipeline.texts() else {
@@ -57,7 +57,7 @@ pub(super) fn open(
     setup
         .control
         .begin(Arc::clone(&rules), texts.rules(), setup.bridge.dry_run);
-    let config = offload::config_of(&setup.below, run, pipeline, layout)?;
+    let config = config_of(setup, run, pipeline, layout, &rules)?;
     // Before the program is attached: packets do not wait for the inspector to start.
     let rows = setup.below.rows();
     let decider = Polices::start(
@@ -68,12 +68,26 @@ pub(super) fn open(
     )
     .context("cannot inspect payload")?;
     let fallback = fallback(&rules, &ports)?;
-    let attached = xdp::attach(&setup.below.xdp, run, config, layout, NAME)?;
+    let pins = match rules.fail() {
+        FailMode::Frozen => Some(pin_folder(
+            BPF_FOLDER.as_ref(),
+            &ports[0].link,
+            &ports[1].link,
+        )?),
+        FailMode::Open | FailMode::Closed => None,
+    };
+    let attached = xdp::attach(&setup.below.xdp, run, config, layout, NAME, pins.as_deref())?;
+    let Some(actions) = attached.engine.bridge_actions() else {
+        bail!("the engine of a bridge connects no ports: a bug in turboflow");
+    };
+    setup
+        .control
+        .count_packets_by(attached.engine.rule_counter());
     let times = offload::times_of(&setup.below, pipeline);
     let engine = OffloadEngine::new(attached.engine, rows, Box::new(decider), times)?;
     say_ports(&ports, &rules, fallback.as_ref());
     tell_state(setup, ports, &rules, fallback);
-    setup.reload.begin(file, Arc::clone(texts.rules()));
+    setup.reload.begin(file, Arc::clone(texts.rules()), actions);
     Ok(OpenEngines {
         name: format!("{first} and {second}"),
         engines: vec![Box::new(engine)],
@@ -81,37 +95,34 @@ pub(super) fn open(
     })
 }
 
-/// Refuses what needs a program that forwards by itself: the one below drops what a verdict drops,
-/// and hands everything else to the Linux bridge.
-pub(super) fn check_forwarding(rules: &Rules, file: &RulesFile) -> anyhow::Result<()> {
-    let asked = [
-        (
-            rules.fail() != FailMode::Open,
-            "fail",
-            rules.fail().to_string(),
-            "open",
-        ),
-        (
-            rules.undecided() == Action::Drop,
-            "undecided",
-            "drop".to_owned(),
-            "pass",
-        ),
-        (
-            rules.other() == Action::Drop,
-            "other",
-            "drop".to_owned(),
-            "pass",
-        ),
-    ];
-    match asked.into_iter().find(|(is_asked, ..)| *is_asked) {
-        Some((_, key, value, instead)) => bail!(
-            "{}: {key} = \"{value}\" needs a program that forwards by itself, which this version \
-             does not have: write {key} = \"{instead}\"",
-            file.name()
-        ),
-        None => Ok(()),
+/// What the program does without a verdict: about TCP and UDP flows, and about all else.
+pub(super) fn actions_of(rules: &Rules) -> [BridgeAction; 2] {
+    [rules.undecided(), rules.other()].map(|action| match action {
+        Action::Pass => BridgeAction::Pass,
+        Action::Drop => BridgeAction::Drop,
+    })
+}
+
+/// The engine's configuration, with both ports connected.
+fn config_of(
+    setup: &BridgeSetup,
+    run: &RunConfig,
+    pipeline: &PipelineConfig,
+    layout: &Layout,
+    rules: &Rules,
+) -> anyhow::Result<KernelConfig> {
+    let mut config = offload::config_of(&setup.below, run, pipeline, layout)?;
+    let [undecided, other] = actions_of(rules);
+    if let Some(offload) = &mut config.offload {
+        offload.bridge = Some(KernelBridge {
+            is_dry_run: setup.bridge.dry_run,
+            // Rules keep their numbers, and none gets that of another.
+            rules: 1 << u16::BITS,
+            undecided,
+            other,
+        });
     }
+    Ok(config)
 }
 
 /// What is said first.

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::bail;
 use turboflow_bridge::Rules;
+use turboflow_engine_xdp::BridgeActions;
 use turboflow_record::RuleNames;
 
 use super::BridgeSetup;
 use super::control::Control;
-use super::open::check_forwarding;
+use super::open::actions_of;
 use crate::bridge::RulesFile;
 use crate::engines::RereadByEngine;
 use crate::exit::in_words;
@@ -17,19 +18,23 @@ use crate::log::say;
 use crate::units::counted;
 
 /// Where rules come from once the bridge runs.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Reload(Mutex<Option<From>>);
 
-#[derive(Debug)]
 struct From {
     file: RulesFile,
     names: Arc<RuleNames>,
+    actions: BridgeActions,
 }
 
 impl Reload {
     /// The bridge runs with the rules of this file.
-    pub(super) fn begin(&self, file: RulesFile, names: Arc<RuleNames>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(From { file, names });
+    pub(super) fn begin(&self, file: RulesFile, names: Arc<RuleNames>, actions: BridgeActions) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(From {
+            file,
+            names,
+            actions,
+        });
     }
 }
 
@@ -54,13 +59,14 @@ fn read(from: &From, control: &Control) -> anyhow::Result<()> {
     if let Some(before) = &before {
         check_change(before, &rules)?;
     }
-    check_forwarding(&rules, &from.file)?;
     for warning in rules.warnings() {
         say!(Warning RulesDoubtful; "{name}, {warning}");
     }
     let count = counted(rules.rules().len() as u64, "rule");
     say!(Info Reloaded; "{name} was read again: {count}");
+    let [undecided, other] = actions_of(&rules);
     control.replace(Arc::new(rules), &from.names);
+    from.actions.set(undecided, other);
     Ok(())
 }
 

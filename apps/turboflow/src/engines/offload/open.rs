@@ -38,7 +38,8 @@ pub(super) fn open(
         None => Box::new(FirstPacket),
     };
     let times = times_of(setup, pipeline);
-    let attached = xdp::attach(&setup.xdp, run, config, layout, OffloadOptions::ENGINE)?;
+    let name = OffloadOptions::ENGINE;
+    let attached = xdp::attach(&setup.xdp, run, config, layout, name, None)?;
     let engine = OffloadEngine::new(attached.engine, rows, decider, times)?;
     Ok(OpenEngines {
         name: run.source.interfaces.join(" "),

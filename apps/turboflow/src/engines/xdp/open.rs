@@ -2,6 +2,7 @@
 //! Loads the engine into the kernel and attaches it to its interfaces.
 
 use std::any::Any;
+use std::path::Path;
 
 use anyhow::bail;
 use rustix::thread::{CapabilitySet, capabilities};
@@ -35,7 +36,7 @@ pub(super) fn open(
     layout: &Layout,
 ) -> anyhow::Result<OpenEngines> {
     let config = config_of(options, run, pipeline, layout)?;
-    let attached = attach(options, run, config, layout, XdpOptions::ENGINE)?;
+    let attached = attach(options, run, config, layout, XdpOptions::ENGINE, None)?;
     Ok(OpenEngines {
         name: run.source.interfaces.join(" "),
         engines: vec![Box::new(attached.engine)],
@@ -51,13 +52,15 @@ pub(in crate::engines) struct Attached {
 }
 
 /// Attaches the engine with this configuration to all interfaces, or to none. `name` is what the
-/// user calls it: engines that stand on this one have names of their own.
+/// user calls it: engines that stand on this one have names of their own. `pins`: the folder where
+/// its links outlive the process.
 pub(in crate::engines) fn attach(
     options: &XdpOptions,
     run: &RunConfig,
     mut config: KernelConfig,
     layout: &Layout,
     name: &'static str,
+    pins: Option<&Path>,
 ) -> anyhow::Result<Attached> {
     interfaces::check_names(run)?;
     check_rights(name)?;
@@ -85,7 +88,7 @@ pub(in crate::engines) fn attach(
     };
     // Last, because it may replace another XDP program.
     let asked = DriverKnows::asked_by(layout);
-    let (engine, modes) = start(run, options, config, asked)?;
+    let (engine, modes) = start(run, options, config, asked, pins)?;
     if !run.service.quiet {
         announce(run, options, name, &engine, &modes);
     }
@@ -133,6 +136,7 @@ fn start(
     xdp: &XdpOptions,
     mut config: KernelConfig,
     asked: DriverKnows,
+    pins: Option<&Path>,
 ) -> anyhow::Result<(KernelEngine, Vec<XdpMode>)> {
     let told = match &config.interfaces[..] {
         [only] if mode_of(xdp) != XdpMode::Generic => DriverKnows::told_by(only)?,
@@ -155,7 +159,17 @@ fn start(
     config.is_bound = may_bind && (asked.timestamps || asked.tags && told.tags);
     let attached = |config: &KernelConfig| {
         let mut engine = KernelEngine::load(config)?;
-        let modes = engine.attach(mode_of(xdp), xdp.replace)?;
+        let offload = config.offload.as_ref();
+        let is_bridge = offload.is_some_and(|offload| offload.bridge.is_some());
+        let modes = match pins {
+            Some(folder) => {
+                engine.attach_pinned(folder, xdp.replace)?;
+                vec![XdpMode::Native; config.interfaces.len()]
+            }
+            // Only drivers take redirected frames, and tell what became of them.
+            None if is_bridge => engine.attach(XdpMode::Native, xdp.replace)?,
+            None => engine.attach(mode_of(xdp), xdp.replace)?,
+        };
         Ok::<_, KernelError>((engine, modes))
     };
     let mut started = attached(&config);
