@@ -23,7 +23,7 @@ pub(super) struct Printed {
     pub(super) ff_percent: f64,
 }
 
-/// `ours.toml`, which is empty until a synthesis has been run.
+/// `ours.toml`: what syntheses counted.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ours {
