@@ -263,22 +263,30 @@ mod tests {
                 assert_eq!(own.lines().filter(is_it).count(), 1, "{key:?}");
             }
         }
-        let all: String = text
-            .lines()
-            .map(|line| match line.strip_prefix("# ") {
-                Some(rest)
-                    if rest
-                        .split_once(" = ")
-                        .is_some_and(|(key, _)| !key.contains(' ')) =>
-                {
-                    format!("{rest}\n")
-                }
-                _ => format!("{line}\n"),
-            })
-            .collect();
+        let (before, rest) = text.split_once("\n[bridge]\n").unwrap();
+        let (bridge, after) = rest.split_once("\n[").unwrap();
+        // A bridge has its ports there, and no other source.
+        let all = uncommented(&format!("{before}\n[{after}"));
         let all = read(&all);
         assert_eq!(all.engine.options["xdp"].len(), 6);
         assert!(all.outputs[0].tls_key.is_some() && all.source.filter.is_some());
+        let bridge = uncommented(&format!("[bridge]\n{bridge}\n[[output]]\nto = \"a.csv\"\n"));
+        assert_eq!(read(&bridge).source.interfaces, ["eth0", "eth1"]);
+    }
+
+    /// A configuration with all of its values in force.
+    fn uncommented(text: &str) -> String {
+        let line = |line: &str| match line.strip_prefix("# ") {
+            Some(rest)
+                if rest
+                    .split_once(" = ")
+                    .is_some_and(|(key, _)| !key.contains(' ')) =>
+            {
+                format!("{rest}\n")
+            }
+            _ => format!("{line}\n"),
+        };
+        text.lines().map(line).collect()
     }
 
     #[test]

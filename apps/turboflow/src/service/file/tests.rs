@@ -206,7 +206,8 @@ fn flags_keys_and_old_keys_are_equivalent() {
 
 #[test]
 fn all_flags_together_equal_all_keys_together() {
-    let apart = |key: &Key| !matches!(key, Key::Files);
+    // A bridge has ports in place of interfaces, and flags of a command of its own.
+    let apart = |key: &Key| !matches!(key, Key::Files) && key.section() != "bridge";
     let keys: Vec<_> = Key::all().filter(apart).collect();
     let mut line: Vec<String> = OUTPUTS.map(|to| format!("--write={to}")).to_vec();
     line.extend(keys.iter().copied().flat_map(words));
