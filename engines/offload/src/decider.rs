@@ -64,6 +64,10 @@ pub trait Decider: Send {
     /// ports.
     fn connection_ended(&mut self, _key: FlowKey, _time_ns: u64) {}
 
+    /// The row of a flow left because it was silent, or its connection over for some time. What
+    /// follows with its key is another flow.
+    fn row_ended(&mut self, _key: FlowKey) {}
+
     /// No packet follows.
     fn finish(&mut self, _now_ns: u64) {}
 }
@@ -87,6 +91,10 @@ impl Decider for Box<dyn Decider> {
 
     fn connection_ended(&mut self, key: FlowKey, time_ns: u64) {
         (**self).connection_ended(key, time_ns);
+    }
+
+    fn row_ended(&mut self, key: FlowKey) {
+        (**self).row_ended(key);
     }
 
     fn finish(&mut self, now_ns: u64) {

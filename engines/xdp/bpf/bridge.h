@@ -248,6 +248,15 @@ static __always_inline struct fates *fates_of_this_cpu(void)
     return bpf_map_lookup_elem(&bridge_fates, &only);
 }
 
+// Frames of a port whose fate this CPU has not counted yet. A bulk is handed over in the same poll in
+// which its frames were redirected, so what goes beyond was redirected by a program before this one.
+static __always_inline __u64 outstanding(const struct bridging *bridging, const struct fates *fates, __u32 place)
+{
+    const struct bridge_port *port = &bridging->ports[place];
+    return port->redirected - port->portless - fates->sent[place] - fates->dropped_by_driver[place] - fates->too_long[place] -
+           fates->refused[place];
+}
+
 // (from, to, sent, dropped, error): a bulk of redirected frames was handed to the driver of the
 // other port.
 SEC("tp_btf/xdp_devmap_xmit")
@@ -255,10 +264,15 @@ int note_sent(__u64 *ctx)
 {
     const __u32 place = place_of_device((const struct net_device *)ctx[0]);
     struct fates *fates = fates_of_this_cpu();
-    if (!fates || place >= PORTS)
+    const struct bridging *bridging = bridging_of_this_cpu();
+    __u64 left, sent = (__u32)ctx[2], dropped = (__u32)ctx[3];
+    if (!fates || !bridging || place >= PORTS)
         return 0;
-    fates->sent[place] += (__s32)ctx[2];
-    fates->dropped_by_driver[place] += (__s32)ctx[3];
+    left = outstanding(bridging, fates, place);
+    sent = sent < left ? sent : left;
+    dropped = dropped < left - sent ? dropped : left - sent;
+    fates->sent[place] += sent;
+    fates->dropped_by_driver[place] += dropped;
     return 0;
 }
 
@@ -269,7 +283,8 @@ int note_refused(__u64 *ctx)
 {
     const __u32 place = place_of_device((const struct net_device *)ctx[0]);
     struct fates *fates = fates_of_this_cpu();
-    if (!fates || place >= PORTS)
+    const struct bridging *bridging = bridging_of_this_cpu();
+    if (!fates || !bridging || place >= PORTS || !outstanding(bridging, fates, place))
         return 0;
     if ((__s32)ctx[3] == TOO_LONG)
         fates->too_long[place] += 1;

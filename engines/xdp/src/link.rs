@@ -60,6 +60,11 @@ impl Link {
     /// Detaches the program. Closing the link is not sufficient while another process holds it too:
     /// listing links holds each for a moment, pinning one holds it permanently.
     pub(crate) fn take_off(self) {
+        // Another process may have put its program there meanwhile, by the pinned link.
+        if self.pinned.is_some() && describe(&self.fd).is_ok_and(|its| its.prog_id != self.program)
+        {
+            return;
+        }
         // SAFETY: the descriptor is open. On failure the interface is gone, or closing the link
         // must suffice.
         unsafe { bpf_link_detach(self.fd.as_raw_fd()) };

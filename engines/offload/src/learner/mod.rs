@@ -161,7 +161,10 @@ impl<D: Decider> Learner<D> {
         table.ended(&mut self.ended);
         for row in self.ended.drain(..) {
             match row.cause {
-                EndCause::Idle => self.counts.rows_idle += 1,
+                EndCause::Idle => {
+                    self.counts.rows_idle += 1;
+                    self.decider.row_ended(row.key);
+                }
                 EndCause::Removed => self.counts.rows_removed += 1,
             }
         }

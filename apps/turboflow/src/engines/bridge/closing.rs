@@ -33,13 +33,13 @@ pub(super) fn closing(control: &Control, counts: &[OwnCount], received: u64) -> 
     };
     let mut table = Table::new([("frames", Align::Left), ("", Align::Right)]);
     table.push(vec!["received".to_owned(), grouped(received)]);
-    for (name, words) in WENT {
-        table.push(vec![format!("  {words}"), grouped(count_of(name))]);
-    }
     let would_drop = count_of("bridge_would_drop");
     if would_drop > 0 {
-        let words = "    of these, rules would drop".to_owned();
+        let words = "would have been dropped, in this dry run".to_owned();
         table.push(vec![words, grouped(would_drop)]);
+    }
+    for (name, words) in WENT {
+        table.push(vec![format!("  {words}"), grouped(count_of(name))]);
     }
     let mut losses = Vec::new();
     let lost: u64 = LOST.iter().map(|name| count_of(name)).sum();

@@ -318,6 +318,10 @@ impl Decider for Polices {
         inspector.inspection.offer(&packet, || None);
     }
 
+    fn row_ended(&mut self, key: FlowKey) {
+        self.policy.end(&key);
+    }
+
     fn finish(&mut self, now_ns: u64) {
         if let Some(inspector) = &mut self.inspector {
             inspector.inspection.finish(now_ns);

@@ -21,6 +21,9 @@ use crate::engines::xdp::open as xdp;
 use crate::log::say;
 use crate::units::counted;
 
+/// Rules with smaller numbers have their packets counted. A file has at most half as many, and
+/// rules that come by reading it again get higher numbers.
+const COUNTED_RULES: u32 = 8_192;
 /// Flows that are known for each row of the table: undecided ones have none.
 const FLOWS_A_ROW: usize = 2;
 
@@ -116,8 +119,7 @@ fn config_of(
     if let Some(offload) = &mut config.offload {
         offload.bridge = Some(KernelBridge {
             is_dry_run: setup.bridge.dry_run,
-            // Rules keep their numbers, and none gets that of another.
-            rules: 1 << u16::BITS,
+            rules: COUNTED_RULES,
             undecided,
             other,
         });
@@ -163,7 +165,8 @@ fn say_ports([first, second]: &[Port; 2], rules: &Rules, fallback: Option<&Linux
             )
         }
         (FailMode::Frozen, _) => {
-            "decisions stay in force when the process is gone, and other flows pass".to_owned()
+            "decisions stay in force when the process is gone, and so do `undecided` and `other`"
+                .to_owned()
         }
         _ => "nothing passes when the process is gone".to_owned(),
     };
