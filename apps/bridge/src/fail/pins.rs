@@ -3,10 +3,11 @@
 
 use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::statfs;
+use rustix::process::geteuid;
 use turboflow_netlink::Link;
 
 use super::FailError;
@@ -30,12 +31,30 @@ pub fn pin_folder(below: &Path, first: &Link, second: &Link) -> Result<PathBuf, 
             folder: below.to_owned(),
         });
     }
-    let folder = below.join("turboflow").join(folder_name(first, second));
+    let own = below.join("turboflow");
+    let folder = own.join(folder_name(first, second));
     let made = DirBuilder::new().recursive(true).mode(MODE).create(&folder);
+    let made = match made {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => check_owner(&own).and_then(|()| check_owner(&folder)),
+    };
     match made {
         Ok(()) => Ok(folder),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(folder),
         Err(source) => Err(FailError::Folder { folder, source }),
+    }
+}
+
+/// The BPF file system may let anyone make folders: one of another user could take pins away.
+fn check_owner(folder: &Path) -> io::Result<()> {
+    let found = std::fs::symlink_metadata(folder)?;
+    let is_own = found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0;
+    match found.is_dir() && is_own {
+        true => Ok(()),
+        false => Err(io::Error::other(format!(
+            "{} belongs to another user, or others may enter it; remove it: rm -r {}",
+            folder.display(),
+            folder.display()
+        ))),
     }
 }
 
@@ -62,6 +81,20 @@ mod tests {
         assert_eq!(name("eth0", "eth1"), "eth0:eth1");
         assert_eq!(name("eth0.10", "eth0%2e10"), "eth0%2e10:eth0%252e10");
         assert_ne!(name("a-b", "c"), name("a", "b-c"));
+    }
+
+    #[test]
+    fn a_folder_that_others_may_enter_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = folder.path().join("open");
+        DirBuilder::new().mode(0o755).create(&open).unwrap();
+        let said = check_owner(&open).unwrap_err().to_string();
+        assert!(said.contains("rm -r"), "{said}");
+        let own = folder.path().join("own");
+        DirBuilder::new().mode(MODE).create(&own).unwrap();
+        assert!(check_owner(&own).is_ok());
+        std::os::unix::fs::symlink(&own, folder.path().join("link")).unwrap();
+        assert!(check_owner(&folder.path().join("link")).is_err());
     }
 
     #[test]
