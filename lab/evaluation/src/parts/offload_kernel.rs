@@ -24,7 +24,7 @@ fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
     use turboflow_bench::offload::run;
 
     for flows in scale.pick(&FLOWS[..1], &FLOWS[..]) {
-        let ran = match run(*flows, scale.pick(PACKETS / 20, PACKETS)) {
+        let ran = match run(*flows, scale.pick(PACKETS / 6, PACKETS)) {
             Err(error) if error.is_permission() => {
                 eprintln!("evaluation: {}: left out: needs root: {error}", PART.name);
                 return Ok(());
@@ -40,8 +40,11 @@ fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
             )
             .value("births_per_s", births * 1e9 / ran.took_ns as f64)
             .value("host_share", ran.taps as f64 / ran.packets as f64)
-            .value("packets_per_birth", ran.taps as f64 / births)
-            .value("us_per_birth", ran.learner_ns as f64 / 1e3 / births)
+            .value("packets_per_birth", ran.taps as f64 / births.max(1.0))
+            .value(
+                "us_per_birth",
+                ran.learner_ns as f64 / 1e3 / births.max(1.0),
+            )
             .value("learner_share", ran.learner_ns as f64 / ran.took_ns as f64)
             .value("taps_lost", ran.taps_lost as f64)
             .value("dropped", ran.dropped as f64)
