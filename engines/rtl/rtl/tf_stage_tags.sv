@@ -263,7 +263,7 @@ module tf_stage_tags
     more_of_four[2] = (of[0] & of[1] & (of[2] | of[3])) | (of[2] & of[3] & (of[0] | of[1]));
     more_of_four[3] = &of;
   endfunction
-  // The same of a bucket.
+  // Bit n: whether more than n slots of a bucket are set.
   function automatic logic [Slots-1:0] more_than(logic [Slots-1:0] of);
     logic [4:0] low, high;
     low       = {more_of_four(4'(of)), 1'b1};

@@ -3,7 +3,7 @@
 //! It stands on the engine in the Linux kernel, and has its options too.
 
 #[cfg(all(target_os = "linux", feature = "kernel"))]
-mod inspects;
+pub(super) mod inspects;
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 pub(super) mod open;
 

@@ -78,9 +78,9 @@ impl OffloadEngine {
 
 impl RemoteEngine for OffloadEngine {
     fn abilities(&self) -> &Abilities {
-        match self.kernel.bridge_actions() {
-            Some(_) => &BRIDGE_ABILITIES,
-            None => &ABILITIES,
+        match self.kernel.is_bridge() {
+            true => &BRIDGE_ABILITIES,
+            false => &ABILITIES,
         }
     }
 
@@ -103,9 +103,9 @@ impl RemoteEngine for OffloadEngine {
 
     fn own_counts(&mut self) -> Result<Vec<OwnCount>, EngineError> {
         let kernel = self.kernel.offload_counters().map_err(EngineError::new)?;
-        let bridge = match self.kernel.bridge_actions() {
-            Some(_) => Some(self.kernel.bridge_counters().map_err(EngineError::new)?),
-            None => None,
+        let bridge = match self.kernel.is_bridge() {
+            true => Some(self.kernel.bridge_counters().map_err(EngineError::new)?),
+            false => None,
         };
         let counted = Counted {
             kernel,

@@ -22,6 +22,12 @@ impl KernelEngine {
         self.bridge.as_ref().map(|bridge| bridge.actions.clone())
     }
 
+    /// Whether this is a bridge.
+    #[must_use]
+    pub const fn is_bridge(&self) -> bool {
+        self.bridge.is_some()
+    }
+
     /// What the bridge counted, by the port where frames came in.
     ///
     /// # Errors

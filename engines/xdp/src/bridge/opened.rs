@@ -58,7 +58,8 @@ impl Bridge {
         Self::open(object, bridge, &ports).map(Some)
     }
 
-    /// Connects the ports, and begins to count. No frame comes before the program is attached.
+    /// Connects the ports, and begins to count. Frames that a program before this one redirects are
+    /// not counted (`outstanding` in `bpf/bridge.h`).
     fn open(object: &Object, config: &BridgeConfig, ports: &[u32]) -> Result<Self, KernelError> {
         let actions = BridgeActions {
             memory: Arc::new(shared_memory(object, ".data.bridge")?),

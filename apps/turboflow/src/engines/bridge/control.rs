@@ -88,22 +88,31 @@ impl Control {
     /// What each rule did, in the order of the rules; those that are gone last. Rules that did
     /// nothing are there, too.
     pub(crate) fn by_rule(&self) -> Vec<RuleCount> {
-        let state = self.lock();
-        let Some(rules) = &state.rules else {
-            return Vec::new();
+        let (rules, flows, packets, is_dry_run) = {
+            let state = self.lock();
+            let Some(rules) = &state.rules else {
+                return Vec::new();
+            };
+            let flows = state.flows.clone();
+            (
+                Arc::clone(rules),
+                flows,
+                state.packets.clone(),
+                state.is_dry_run,
+            )
         };
-        let drops = match state.is_dry_run {
-            true => "would_drop",
-            false => "drop",
-        };
+        // The thread that decides needs the lock while the kernel is asked for each rule.
         let counted = |name: &str, id: RuleId, action: Action| RuleCount {
             rule: name.to_owned(),
             action: match action {
                 Action::Pass => "pass",
-                Action::Drop => drops,
+                Action::Drop if is_dry_run => "would_drop",
+                Action::Drop => "drop",
             },
-            flows: state.flows.get(&id.number()).copied().unwrap_or(0),
-            packets: packets_of(&state, id.number(), action),
+            flows: flows.get(&id.number()).copied().unwrap_or(0),
+            packets: packets
+                .as_ref()
+                .and_then(|counter| packets_of(counter, id.number(), action)),
         };
         let all = rules.rules().iter();
         let mut lines: Vec<_> = all
@@ -120,10 +129,9 @@ impl Control {
     }
 }
 
-/// Packets and IP bytes that a rule passed or dropped; `None` if they are not counted.
-fn packets_of(state: &State, rule: u16, action: Action) -> Option<(u64, u64)> {
-    // Once the kernel does not tell, there is no number to show.
-    let count = state.packets.as_ref()?.count(rule).ok()?;
+/// Packets and IP bytes that a rule passed or dropped; `None` if the kernel does not tell.
+fn packets_of(counter: &RuleCounter, rule: u16, action: Action) -> Option<(u64, u64)> {
+    let count = counter.count(rule).ok()?;
     Some(match action {
         Action::Pass => (count.packets_passed, count.bytes_passed),
         Action::Drop => (count.packets_dropped, count.bytes_dropped),

@@ -2,7 +2,6 @@
 //! Decides about flows by rules: at the first packet where headers are enough, by inspection where
 //! they are not, and anew when an application changes or other rules are in force.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,22 +9,15 @@ use turboflow_bridge::{
     Action, Application, Decision as Ruled, Learned, Policy, RuleId, Rules, Why,
 };
 use turboflow_engine_offload::{Decider, DeciderGone, Decision, FlowKey, Tapped, Verdict};
-use turboflow_engine_xdp::MAX_TAP_BYTES;
-use turboflow_inspect::{
-    FlowKey as InspectedKey, InspectConfig, InspectError, Inspection, Text, Verdict as Found,
-};
-use turboflow_packet::{Frame, LinkType, Parser, ParserConfig};
-use turboflow_record::{FiveTuple, Packet, TCP_ACK, TCP_RST, TCP_SYN, Texts};
-use turboflow_run::{InspectedElsewhere, InspectionConfig};
+use turboflow_inspect::{FlowKey as InspectedKey, InspectError, Text, Verdict as Found};
+use turboflow_packet::{Parser, ParserConfig};
+use turboflow_record::{FiveTuple, TCP_ACK, TCP_SYN, Texts};
+use turboflow_run::InspectionConfig;
 
 use super::control::Control;
+use crate::engines::offload::inspects::{Inspecting, TAP_BYTES, frame_of};
 use crate::log::say;
 use crate::units::{counted, grouped};
-
-/// How often guesses about undecided flows are asked for: records of short flows leave with them.
-const SETTLE_NS: u64 = 50_000_000;
-
-type Intern = Box<dyn Fn(&[u8]) -> u64 + Send>;
 
 /// Flows are decided by rules.
 pub(super) struct Polices {
@@ -39,14 +31,10 @@ pub(super) struct Polices {
     decided: Vec<u16>,
 }
 
-/// The inspection, and the flows that are under it.
+/// The inspection, and the texts of names that it found.
 struct Inspector {
-    inspection: Inspection<Intern>,
+    inspecting: Inspecting,
     texts: Arc<Texts>,
-    shared: Arc<InspectedElsewhere>,
-    /// Their keys in the table.
-    pending: HashMap<InspectedKey, FlowKey>,
-    settled_ns: u64,
 }
 
 impl Polices {
@@ -125,8 +113,8 @@ impl Polices {
         let Some(mut inspector) = self.inspector.take() else {
             return;
         };
-        for (key, found) in inspector.inspection.take_told() {
-            let Some(flow) = inspector.pending.get(&key) else {
+        for (key, found) in inspector.inspecting.inspection.take_told() {
+            let Some(flow) = inspector.inspecting.pending.get(&key) else {
                 continue;
             };
             if let Some(ruled) = self.policy.learn(flow, inspector.learned(&found)) {
@@ -134,14 +122,7 @@ impl Polices {
                 tell(*flow, self.answer(ruled, true));
             }
         }
-        for (key, _) in inspector.inspection.take_ended() {
-            // Another flow may have this key by now.
-            if inspector.inspection.is_over(&key) == Some(false) {
-                continue;
-            }
-            let Some(flow) = inspector.pending.remove(&key) else {
-                continue;
-            };
+        for (flow, _) in inspector.inspecting.take_ended() {
             let changed = self.policy.inspection_ended(&flow);
             changed.into_iter().for_each(|ruled| self.count(ruled));
             // One that waited for its names is told now.
@@ -166,21 +147,9 @@ fn verdict(ruled: Ruled) -> Verdict {
 
 impl Inspector {
     fn start(config: &InspectionConfig) -> Result<Self, InspectError> {
-        let texts = Arc::clone(&config.texts);
-        let intern: Intern = Box::new(move |text| texts.intern_bytes(text));
-        let limits = InspectConfig {
-            tells_ends: true,
-            tells_verdicts: true,
-            ..config.limits.clone()
-        };
-        let inspection = Inspection::start(limits, intern)?;
-        config.elsewhere.begin(inspection.verdicts());
         Ok(Self {
-            inspection,
+            inspecting: Inspecting::start(config, true)?,
             texts: Arc::clone(&config.texts),
-            shared: Arc::clone(&config.elsewhere),
-            pending: HashMap::new(),
-            settled_ns: 0,
         })
     }
 
@@ -197,22 +166,12 @@ impl Inspector {
             risk: found.risk,
         }
     }
-
-    fn poll(&mut self, now_ns: u64) {
-        if now_ns.abs_diff(self.settled_ns) >= SETTLE_NS {
-            self.settled_ns = now_ns;
-            self.inspection.settle(now_ns);
-        } else {
-            self.inspection.poll(now_ns);
-        }
-        self.shared.count(self.inspection.counters());
-    }
 }
 
 impl Decider for Polices {
     fn snap_bytes(&self) -> u32 {
         match self.inspector {
-            Some(_) => MAX_TAP_BYTES,
+            Some(_) => TAP_BYTES,
             None => 0,
         }
     }
@@ -221,13 +180,7 @@ impl Decider for Polices {
         if self.inspector.is_none() {
             return Ok(self.decide_by_headers(tapped));
         }
-        let frame = Frame {
-            bytes: tapped.frame,
-            timestamp_ns: tapped.time_ns,
-            wire_length_bytes: tapped.frame_bytes,
-            link_type: LinkType::Ethernet,
-            interface: 0,
-        };
+        let frame = frame_of(tapped);
         let Ok(packet) = self.parser.parse(&frame) else {
             return Ok(Decision::Undecided);
         };
@@ -249,17 +202,21 @@ impl Decider for Polices {
             && is_inspected
             && let Some(inspector) = &mut self.inspector
         {
-            let inspection = &mut inspector.inspection;
+            let Inspecting {
+                inspection,
+                pending,
+                ..
+            } = &mut inspector.inspecting;
             inspection.offer(&packet, || parser.ip_datagram(&frame));
             let (inspected, _) = InspectedKey::of(&packet.tuple);
             match inspection.is_over(&inspected) {
                 Some(false) => {
                     is_looked_at = true;
-                    inspector.pending.insert(inspected, key);
+                    pending.insert(inspected, key);
                 }
                 // It was looked at before.
                 Some(true) => {
-                    inspector.pending.remove(&inspected);
+                    pending.remove(&inspected);
                     let found = inspection.verdict(&packet.tuple, packet.timestamp_ns);
                     let learned = found.map(|found| inspector.learned(&found));
                     let changed = learned.and_then(|its| self.policy.learn(&key, its));
@@ -286,8 +243,9 @@ impl Decider for Polices {
             tell(key, self.answer(ruled, false));
         }
         if let Some(inspector) = &mut self.inspector {
-            inspector.poll(now_ns);
-            let is_gone = inspector.inspection.process_id().is_none();
+            inspector.inspecting.poll(now_ns);
+            inspector.inspecting.count();
+            let is_gone = inspector.inspecting.inspection.process_id().is_none();
             self.control.inspector_is_gone(is_gone);
         }
         self.tell_found(tell);
@@ -299,23 +257,9 @@ impl Decider for Polices {
 
     fn connection_ended(&mut self, key: FlowKey, time_ns: u64) {
         self.policy.connection_ended(&key);
-        let (Some(tuple), Some(inspector)) =
-            (FiveTuple::of_words(key.words()), &mut self.inspector)
-        else {
-            return;
-        };
-        let packet = Packet {
-            tuple,
-            timestamp_ns: time_ns,
-            ip_length_bytes: 0,
-            frame_length_bytes: 0,
-            tcp_flags: TCP_RST,
-            ttl: 0,
-            tos: 0,
-            is_echo_reply: false,
-        };
-        // Nothing to look at: the inspection learns that a SYN begins another flow.
-        inspector.inspection.offer(&packet, || None);
+        if let Some(inspector) = &mut self.inspector {
+            inspector.inspecting.connection_ended(key, time_ns);
+        }
     }
 
     fn row_ended(&mut self, key: FlowKey) {
@@ -324,8 +268,7 @@ impl Decider for Polices {
 
     fn finish(&mut self, now_ns: u64) {
         if let Some(inspector) = &mut self.inspector {
-            inspector.inspection.finish(now_ns);
-            inspector.shared.count(inspector.inspection.counters());
+            inspector.inspecting.finish(now_ns);
         }
     }
 }
