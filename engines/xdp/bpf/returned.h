@@ -26,3 +26,19 @@ int fire_counted(struct xdp_md *ctx)
     spread(ctx);
     return count_returned(take(ctx));
 }
+
+// Counts and drops what arrives at the far end of a bridge.
+SEC("xdp.frags")
+int sink(struct xdp_md *ctx __attribute__((unused)))
+{
+    return count_returned(XDP_DROP);
+}
+
+#ifdef BRIDGE
+// For measurements: a bridge that does nothing else.
+SEC("xdp.frags")
+int redirect_alone(struct xdp_md *ctx)
+{
+    return bpf_redirect_map(&bridge_ports, port_of(ctx), 0);
+}
+#endif

@@ -110,7 +110,12 @@ impl KernelEngine {
             }
         }
         let (mode, source) = refused.expect("one mode at least was tried");
-        Err(refusal(name, index, mode, source, self.is_bound))
+        let needs = match &self.bridge {
+            Some(_) => Needs::Redirects,
+            None if self.is_bound => Needs::Metadata,
+            None => Needs::Nothing,
+        };
+        Err(refusal(name, index, mode, source, needs))
     }
 
     /// The interfaces, in the order of `KernelConfig::interfaces`.
@@ -146,13 +151,17 @@ impl KernelEngine {
     }
 }
 
-fn refusal(
-    name: &str,
-    index: u32,
-    mode: XdpMode,
-    source: io::Error,
-    is_bound: bool,
-) -> KernelError {
+/// What only a driver gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// What it knows about frames.
+    Metadata,
+    /// It sends frames that came in elsewhere.
+    Redirects,
+}
+
+fn refusal(name: &str, index: u32, mode: XdpMode, source: io::Error, needs: Needs) -> KernelError {
     let name = name.to_owned();
     // Another program was attached first, or replacing was not requested. BUSY: a program in this
     // mode; EXIST: a program in another mode.
@@ -167,7 +176,11 @@ fn refusal(
         _ if source.kind() == io::ErrorKind::PermissionDenied => {
             "it needs root or CAP_NET_ADMIN; `engine.name=software` needs neither"
         }
-        _ if is_bound => "what only drivers know is given in native mode alone",
+        _ if needs == Needs::Redirects => {
+            "both ports of a bridge need a driver with native XDP, and the one of this port has none, \
+             or not as the interface is set up (`ip link show` and `ethtool -k` tell)"
+        }
+        _ if needs == Needs::Metadata => "what only drivers know is given in native mode alone",
         XdpMode::Native => {
             "`engine.xdp.mode=generic` and `engine.name=software` work on every interface"
         }

@@ -6,7 +6,7 @@ use rustix::time::{ClockId, Timespec, clock_getres};
 use turboflow_merge::Layout;
 
 use crate::layout::{INTERFACES, KEY_HALVES, TUPLE_HALVES};
-use crate::{KernelError, OffloadConfig};
+use crate::{KernelError, OffloadConfig, TestedProgram};
 
 /// The clock for timestamps of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +100,8 @@ pub struct Tested {
     /// Number of tables, if less than the number of CPUs: as if the other CPUs had been added
     /// later.
     pub tables: Option<u32>,
+    /// The program that interfaces get instead of the engine.
+    pub attached: Option<TestedProgram>,
 }
 
 /// The engine's configuration.
@@ -207,6 +209,11 @@ impl KernelConfig {
         Ok(())
     }
 
+    /// The program that interfaces get instead of the engine, in tests and measurements.
+    pub(crate) fn attached(&self) -> Option<TestedProgram> {
+        self.tested.and_then(|tested| tested.attached)
+    }
+
     /// Whether frames go from one interface to another.
     pub(crate) fn is_bridge(&self) -> bool {
         let offload = self.offload.as_ref();
@@ -245,6 +252,7 @@ impl KernelConfig {
             is_skewed,
             interface,
             tables: _,
+            attached: _,
         } = self.tested.unwrap_or_default();
         let mut indices = [0; INTERFACES];
         indices[..interfaces.len()].copy_from_slice(interfaces);

@@ -20,7 +20,8 @@ use crate::ring::Ring;
 use crate::ticks::Ticks;
 use crate::unparsed::Unparsed;
 use crate::{
-    KernelConfig, KernelCounters, KernelError, OffloadConfig, Tables, Tester, object, short,
+    KernelConfig, KernelCounters, KernelError, OffloadConfig, Tables, TestedProgram, Tester,
+    object, short,
 };
 
 /// The engine in the kernel: the loaded program, and its interfaces.
@@ -41,6 +42,8 @@ pub struct KernelEngine {
     pub(crate) is_bound: bool,
     /// Whether records are those of a plan, and not of the fast program.
     has_plan: bool,
+    /// What interfaces get instead of the engine, in tests and measurements.
+    attached: Option<TestedProgram>,
     pub(crate) bridge: Option<Bridge>,
     pub(crate) unparsed: Option<Unparsed>,
     pub(crate) collecting: Collecting,
@@ -123,6 +126,7 @@ impl KernelEngine {
             shape,
             is_bound,
             bridge,
+            attached: config.attached(),
             has_plan: plan.is_some_and(|plan| plan.judged().is_none()),
         };
         engine.set_clock();
@@ -187,7 +191,10 @@ impl KernelEngine {
 
     /// The program that runs on interfaces.
     pub(crate) const fn program_name(&self) -> &'static str {
-        program_name(self.has_plan, self.is_bound)
+        match self.attached {
+            Some(tested) => tested.name(self.has_plan),
+            None => program_name(self.has_plan, self.is_bound),
+        }
     }
 }
 

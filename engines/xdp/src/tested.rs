@@ -38,6 +38,10 @@ pub enum TestedProgram {
     RedirectOnly,
     /// Sends such frames from an interface.
     Send,
+    /// Counts and drops frames; only where there is a table of verdicts.
+    Sink,
+    /// A bridge that does nothing but redirect; only where there is one.
+    RedirectAlone,
 }
 
 /// The result of a run.
@@ -96,7 +100,8 @@ impl Tester {
         })
     }
 
-    /// How often [`TestedProgram::FireCounted`] returned each verdict, over all CPUs.
+    /// How often [`TestedProgram::FireCounted`] and [`TestedProgram::Sink`] returned each verdict,
+    /// over all CPUs.
     ///
     /// # Errors
     /// Where the kernel does not return it.
@@ -127,7 +132,7 @@ impl Tester {
 }
 
 impl TestedProgram {
-    const fn name(self, has_plan: bool) -> &'static str {
+    pub(crate) const fn name(self, has_plan: bool) -> &'static str {
         match self {
             Self::Microflows | Self::Fire if has_plan => PLANNED_NAME,
             Self::Microflows => PROGRAM_NAME,
@@ -138,6 +143,8 @@ impl TestedProgram {
             Self::Fire => "fire",
             Self::FireCounted => "fire_counted",
             Self::RedirectOnly | Self::Send => "send",
+            Self::Sink => "sink",
+            Self::RedirectAlone => "redirect_alone",
         }
     }
 }

@@ -6,7 +6,7 @@ use turboflow_engine::MicroflowBatch;
 use turboflow_engine_offload::{
     Action, FlowKey, FlowTable, KernelTable, Order, OrderKind, Outcome, Times, Verdict,
 };
-use turboflow_engine_xdp::{KernelEngine, Offload, OffloadCounters};
+use turboflow_engine_xdp::{KernelEngine, Offload, OffloadCounters, TapRing};
 use turboflow_workload::random::Random;
 
 use crate::run::{LENGTH_BYTES, fire, fired};
@@ -14,11 +14,11 @@ use crate::support::{SECOND_NS, Totals, collect, load_for_all_cpus, tcp, wall_ns
 
 const PACKETS: u64 = 10_000_000;
 /// Flows that are fired.
-const FLOWS: u32 = 64;
+pub(crate) const FLOWS: u32 = 64;
 /// Flows that have rows at times and no packets. Their numbers are greater.
-const PHANTOMS: u32 = 192;
+pub(crate) const PHANTOMS: u32 = 192;
 /// Fewer rows than flows, so that the memory of a row goes from flow to flow.
-const ROWS: u32 = 96;
+pub(crate) const ROWS: u32 = 96;
 const ROUND_NS: u64 = 1_000_000;
 const XDP_DROP: usize = 1;
 const XDP_PASS: usize = 2;
@@ -58,11 +58,19 @@ fn order(random: &mut Random, drops: impl Fn(u32) -> bool) -> Order {
 
 /// What became of all orders.
 #[derive(Default, Debug)]
-struct Ordered {
+pub(crate) struct Ordered {
     done: u64,
     full: u64,
     other: u64,
-    rounds: u64,
+    pub(crate) rounds: u64,
+}
+
+impl Ordered {
+    /// It was a race.
+    pub(crate) fn check(&self) {
+        assert!(self.done > 100 * self.rounds / 5 && self.full > 0);
+        assert!(self.rounds > 50);
+    }
 }
 
 /// This thread alone runs when it is due: without it, a round comes after a sender's time slice,
@@ -71,46 +79,74 @@ fn go_first() {
     rustix::process::setpriority_process(None, -20).unwrap();
 }
 
-/// Orders rows each millisecond while packets come. Returns what came of both.
-fn race(drops: impl Fn(u32) -> bool) -> Option<(Totals, KernelEngine, Ordered)> {
-    let mut engine = load_for_all_cpus(&fired(ROWS, FLOWS))?;
-    let Offload { table, mut taps } = engine.open_offload().unwrap();
-    let mut table = KernelTable::new(table, ROWS);
-    let times = Times {
-        now_ns: 0,
-        idle_ns: SECOND_NS,
-        linger_ns: SECOND_NS,
-    };
-    let (mut totals, mut batch) = (Totals::default(), MicroflowBatch::default());
-    let (mut random, mut ordered) = (Random::new(5), Ordered::default());
-    let (mut next_ns, mut outcomes) = (wall_ns(), Vec::new());
-    let tester = engine.tester();
-    fire(&tester, PACKETS, || {
-        if ordered.rounds == 0 {
+/// Writes rows by chance, while packets come.
+pub(crate) struct Writer {
+    table: KernelTable,
+    taps: TapRing,
+    random: Random,
+    next_ns: u64,
+    outcomes: Vec<Outcome>,
+    pub(crate) ordered: Ordered,
+}
+
+impl Writer {
+    pub(crate) fn new(Offload { table, taps }: Offload) -> Self {
+        Self {
+            table: KernelTable::new(table, ROWS),
+            taps,
+            random: Random::new(5),
+            next_ns: wall_ns(),
+            outcomes: Vec::new(),
+            ordered: Ordered::default(),
+        }
+    }
+
+    /// Waits until a millisecond has passed since the last round, and orders rows.
+    pub(crate) fn round(&mut self, drops: impl Fn(u32) -> bool) {
+        let times = Times {
+            now_ns: 0,
+            idle_ns: SECOND_NS,
+            linger_ns: SECOND_NS,
+        };
+        if self.ordered.rounds == 0 {
             go_first();
         }
         // The senders fill all CPUs: who asks again and again waits for their time slices.
-        taps.pause(next_ns.saturating_sub(wall_ns()));
-        next_ns = wall_ns() + ROUND_NS;
-        ordered.rounds += 1;
-        let orders: Vec<_> = (0..100).map(|_| order(&mut random, &drops)).collect();
-        table.program(&orders, times, &mut outcomes).unwrap();
-        for outcome in outcomes.drain(..) {
+        self.taps.pause(self.next_ns.saturating_sub(wall_ns()));
+        self.next_ns = wall_ns() + ROUND_NS;
+        self.ordered.rounds += 1;
+        let random = &mut self.random;
+        let orders: Vec<_> = (0..100).map(|_| order(random, &drops)).collect();
+        self.table
+            .program(&orders, times, &mut self.outcomes)
+            .unwrap();
+        for outcome in self.outcomes.drain(..) {
             match outcome {
-                Outcome::Done => ordered.done += 1,
-                Outcome::Full => ordered.full += 1,
-                Outcome::Exists | Outcome::Absent => ordered.other += 1,
+                Outcome::Done => self.ordered.done += 1,
+                Outcome::Full => self.ordered.full += 1,
+                Outcome::Exists | Outcome::Absent => self.ordered.other += 1,
                 wrong => panic!("{wrong:?}"),
             }
         }
-        taps.read(usize::MAX, |_| ()).unwrap();
+        self.taps.read(usize::MAX, |_| ()).unwrap();
+    }
+}
+
+/// Orders rows each millisecond while packets come. Returns what came of both.
+fn race(drops: impl Fn(u32) -> bool) -> Option<(Totals, KernelEngine, Ordered)> {
+    let mut engine = load_for_all_cpus(&fired(ROWS, FLOWS))?;
+    let mut writer = Writer::new(engine.open_offload().unwrap());
+    let (mut totals, mut batch) = (Totals::default(), MicroflowBatch::default());
+    let tester = engine.tester();
+    fire(&tester, PACKETS, || {
+        writer.round(&drops);
         collect(&mut engine, &mut batch);
         totals.take(&mut batch);
     });
     engine.finish().unwrap();
     collect(&mut engine, &mut batch);
     totals.take(&mut batch);
-    Some((totals, engine, ordered))
+    Some((totals, engine, writer.ordered))
 }
 
 fn check(totals: &Totals, engine: &KernelEngine, ordered: &Ordered) -> OffloadCounters {
@@ -132,8 +168,7 @@ fn check(totals: &Totals, engine: &KernelEngine, ordered: &Ordered) -> OffloadCo
     assert_eq!(returned[XDP_PASS], PACKETS - offload.packets_dropped);
     assert_eq!(returned.iter().sum::<u64>(), PACKETS);
     assert!(offload.hits > PACKETS / 20 && offload.misses > PACKETS / 20);
-    assert!(ordered.done > 100 * ordered.rounds / 5 && ordered.full > 0);
-    assert!(ordered.rounds > 50);
+    ordered.check();
     offload
 }
 

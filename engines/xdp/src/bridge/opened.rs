@@ -55,12 +55,22 @@ impl Bridge {
             return Ok(None);
         };
         let ports: Vec<u32> = interfaces.iter().map(|(_, index)| *index).collect();
-        Self::open(object, bridge, &ports).map(Some)
+        let fates = match config.attached() {
+            // What is measured beside a bridge does without.
+            Some(_) => Vec::new(),
+            None => count_fates(object)?,
+        };
+        Self::open(object, bridge, &ports, fates).map(Some)
     }
 
     /// Connects the ports, and begins to count. Frames that a program before this one redirects are
     /// not counted (`outstanding` in `bpf/bridge.h`).
-    fn open(object: &Object, config: &BridgeConfig, ports: &[u32]) -> Result<Self, KernelError> {
+    fn open(
+        object: &Object,
+        config: &BridgeConfig,
+        ports: &[u32],
+        fates: Vec<libbpf_rs::Link>,
+    ) -> Result<Self, KernelError> {
         let actions = BridgeActions {
             memory: Arc::new(shared_memory(object, ".data.bridge")?),
         };
@@ -72,16 +82,21 @@ impl Bridge {
                 .update(&place.to_ne_bytes(), &port.to_ne_bytes(), MapFlags::ANY)
                 .map_err(KernelError::refused("connect the ports of its bridge"))?;
         }
-        let fates = FATES.map(|name| {
-            let program = object.progs_mut().find(|program| program.name() == name);
-            let program = program.ok_or(KernelError::Incomplete { name })?;
-            program
-                .attach_trace()
-                .map_err(KernelError::refused("count what becomes of frames"))
-        });
         Ok(Self {
             actions,
-            _fates: fates.into_iter().collect::<Result<_, _>>()?,
+            _fates: fates,
         })
     }
+}
+
+/// Counts what becomes of redirected frames from now on.
+fn count_fates(object: &Object) -> Result<Vec<libbpf_rs::Link>, KernelError> {
+    let fates = FATES.map(|name| {
+        let program = object.progs_mut().find(|program| program.name() == name);
+        let program = program.ok_or(KernelError::Incomplete { name })?;
+        program
+            .attach_trace()
+            .map_err(KernelError::refused("count what becomes of frames"))
+    });
+    fates.into_iter().collect()
 }

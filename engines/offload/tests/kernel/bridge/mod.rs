@@ -5,7 +5,8 @@
 #[allow(dead_code, reason = "it is used there in other ways")]
 #[path = "../../../../../apps/bridge/tests/kernel/frames.rs"]
 mod frames;
-mod network;
+pub(crate) mod network;
+mod race;
 
 use std::collections::BTreeMap;
 
@@ -63,6 +64,13 @@ fn config_of(bridge: BridgeConfig, definition: &Definition) -> KernelConfig {
     }
 }
 
+/// The word of a column's state.
+fn word(layout: &Layout, of: Input) -> usize {
+    let steps = layout.steps();
+    let step = steps.state.iter().find(|step| step.of == Some(of));
+    step.unwrap().word
+}
+
 /// A bridge that runs, and the sums of its records.
 struct Running {
     engine: OffloadEngine,
@@ -92,13 +100,6 @@ impl Running {
         Some(running)
     }
 
-    /// The word of a column's state.
-    fn word(&self, of: Input) -> usize {
-        let steps = self.layout.steps();
-        let step = steps.state.iter().find(|step| step.of == Some(of));
-        step.unwrap().word
-    }
-
     fn collect(&mut self) {
         while self.engine.collect(&mut self.batch).unwrap().has_more {}
         let words = [
@@ -107,7 +108,7 @@ impl Running {
             Input::PacketDropped,
             Input::BytesDropped,
         ]
-        .map(|of| self.word(of));
+        .map(|of| word(&self.layout, of));
         let of_v4 = self.batch.v4::<120>().map(|it| (it.base.packets, it.state));
         let of_v6 = self.batch.v6::<120>().map(|it| (it.base.packets, it.state));
         for (packets, state) in of_v4.chain(of_v6) {
@@ -349,6 +350,36 @@ fn frames_too_long_for_the_other_port_are_counted_as_such() {
     assert_eq!(finished.ports[0].too_long, 100);
     assert_eq!(finished.ports[0].redirect_errors, 0);
     assert_eq!(finished.ports[1].too_long, 0);
+}
+
+/// Frames of several buffers.
+#[test]
+fn frames_longer_than_a_page_pass() {
+    let Some(_network) = Network::new() else {
+        return;
+    };
+    for interface in PORTS.into_iter().chain(HOSTS) {
+        ip(&format!("link set {interface} mtu 9000"));
+    }
+    for definition in [usual(), unusual()] {
+        let config = config_of(bridge(), &definition);
+        let Some(mut running) = Running::start(&config, Box::new(FirstPacket)) else {
+            return;
+        };
+        let frames: Vec<_> = (1_500..=9_000)
+            .step_by(500)
+            .map(|length_bytes: u16| {
+                let mut frame = tcp(1, 0x10);
+                frame[16..18].copy_from_slice(&length_bytes.to_be_bytes());
+                frame.resize(14 + usize::from(length_bytes), 7);
+                frame
+            })
+            .collect();
+        assert!(running.pass(0, &frames) == frames);
+        assert!(running.pass(1, &frames) == frames);
+        let finished = running.finish();
+        assert_eq!(finished.ports.map(|port| port.forwarded), [17, 17]);
+    }
 }
 
 #[test]

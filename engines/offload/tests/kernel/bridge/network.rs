@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
-use turboflow_engine_xdp::{KernelConfig, KernelEngine, XdpMode};
+use turboflow_engine_xdp::{KernelConfig, KernelEngine, Tester, XdpMode};
 use turboflow_testing::{Need, is_missing};
 
 use crate::support::{config, load_for_all_cpus};
@@ -23,6 +23,12 @@ pub(super) struct Network {
 impl Network {
     /// Makes it; `None` if the test is skipped because that is not possible.
     pub(super) fn new() -> Option<Self> {
+        Self::with(|| config(8))
+    }
+
+    /// Makes it with another program on the hosts' ends. It is configured when the interfaces are
+    /// there.
+    pub(super) fn with(ears: impl FnOnce() -> KernelConfig) -> Option<Self> {
         // SAFETY: only the test's thread changes its namespace, and it has no network descriptors.
         let unshared = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
         let rights = Need::Right("make network namespaces", unshared.is_ok());
@@ -37,11 +43,16 @@ impl Network {
         }
         let listening = KernelConfig {
             interfaces: HOSTS.map(str::to_owned).to_vec(),
-            ..config(8)
+            ..ears()
         };
         let mut ears = load_for_all_cpus(&listening)?;
         ears.attach(XdpMode::Native, false).unwrap();
         Some(Self { ears: Some(ears) })
+    }
+
+    /// Runs the programs of the hosts' ends.
+    pub(super) fn tester(&self) -> Tester {
+        self.ears.as_ref().expect("they listen").tester()
     }
 
     /// From now on the hosts' ends take no redirected frames.
