@@ -95,6 +95,7 @@ mod measured {
         };
         let done: fn(&Outcome) -> bool = |outcome| *outcome == Outcome::Done;
         let full: fn(&Outcome) -> bool = |outcome| *outcome == Outcome::Full;
+        let exists: fn(&Outcome) -> bool = |outcome| *outcome == Outcome::Exists;
         let stays: fn(&Outcome) -> bool = |outcome| matches!(outcome, Outcome::Stays { .. });
         let add = OrderKind::Add(Verdict::PASS);
         let at = |percent: u32| (u64::from(ROWS) * u64::from(percent) / 100) as u32;
@@ -103,6 +104,7 @@ mod measured {
         tell("add, 50 to 90 %", at(50)..at(90), add, done);
         tell("add, 90 to 100 %", at(90)..ROWS, add, done);
         tell("add, refused", ROWS..ROWS + at(10), add, full);
+        tell("add, there already", 0..ROWS, add, exists);
         tell("change", 0..ROWS, OrderKind::Change(Verdict::PASS), done);
         tell("age, stays", 0..ROWS, OrderKind::Age, stays);
         tell("remove", 0..ROWS, OrderKind::Remove, done);
