@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 pub use linux_bridge::{LinuxBridge, firewalls};
-pub use pins::{BPF_FOLDER, pin_folder};
+pub use pins::{BPF_FOLDER, PinFolder, pin_folder};
 
 /// Why what forwards in a failure cannot be made.
 #[derive(Debug, Error)]
@@ -49,6 +49,15 @@ pub enum FailError {
     )]
     NoBpfFiles {
         /// Where it is looked for.
+        folder: PathBuf,
+    },
+    /// Another process has the folder.
+    #[error(
+        "fail = \"frozen\": a bridge between these ports is running (it holds {folder}): stop it \
+         first"
+    )]
+    Runs {
+        /// The folder.
         folder: PathBuf,
     },
     /// The folder cannot be made.

@@ -201,14 +201,13 @@ impl<K: Copy + Eq + Hash> Policy<K> {
         }
     }
 
-    /// Other rules are in force from now on. Tells each flow about which the decision changes, and
-    /// gives the number of flows that were decided anew.
-    pub fn replace(&mut self, rules: Arc<Rules>, mut tell: impl FnMut(K, Decision)) -> usize {
+    /// Other rules are in force from now on. Tells the decision about each flow, and whether it
+    /// is another one than before; gives the number of flows.
+    pub fn replace(&mut self, rules: Arc<Rules>, mut tell: impl FnMut(K, Decision, bool)) -> usize {
         self.rules = rules;
         for (key, flow) in &mut self.flows {
-            if let Some(decision) = flow.decide(&self.rules) {
-                tell(*key, decision);
-            }
+            let is_other = flow.decide(&self.rules).is_some();
+            tell(*key, flow.in_force, is_other);
         }
         self.flows.len()
     }
@@ -294,7 +293,9 @@ mod tests {
             Some(&first),
         );
         let mut told = Vec::new();
-        let decided = policy.replace(next, |key, decision| told.push((key, decision.action)));
+        let decided = policy.replace(next, |key, decision, is_other| {
+            told.extend(is_other.then_some((key, decision.action)));
+        });
         told.sort_by_key(|(key, _)| *key);
         let (pass, drop) = (Action::Pass, Action::Drop);
         assert_eq!(told, [(1, pass), (2, pass), (3, pass), (7, drop)]);

@@ -353,6 +353,14 @@ impl Admissions {
         }
     }
 
+    /// The last packet of an inspection did not get to the process, so it ends with what is known.
+    pub(crate) fn give_up(&mut self, id: InspectionId) {
+        if is_open(&self.table, id) {
+            self.to_close.push(id);
+            self.finish(Spot(id.spot));
+        }
+    }
+
     /// The process dropped an inspection by itself.
     pub(crate) fn dropped(&mut self, id: InspectionId) {
         if is_open(&self.table, id) {

@@ -200,17 +200,22 @@ impl<T: TextSink> Inspection<T> {
                 time_ns: packet.timestamp_ns,
                 datagram,
             };
-            self.tap(&order, datagram.len(), packet.timestamp_ns);
+            let is_sent = self.tap(&order, datagram.len(), packet.timestamp_ns);
+            if wanted.is_last && !is_sent {
+                // No answer will come.
+                self.admissions.give_up(wanted.id);
+            }
         }
     }
 
+    /// Queues a packet. Returns whether there was room.
     #[inline(never)]
-    fn tap(&mut self, order: &Order<'_>, length: usize, now_ns: u64) {
+    fn tap(&mut self, order: &Order<'_>, length: usize, now_ns: u64) -> bool {
         self.counters.taps += 1;
         self.is_unsettled = true;
         if !self.make_room(length + TAP_BYTES, now_ns) {
             self.counters.taps_lost += 1;
-            return;
+            return false;
         }
         order.write(&mut self.link.queue);
         if self.link.taps == self.link.done {
@@ -221,6 +226,7 @@ impl<T: TextSink> Inspection<T> {
         if self.link.waiting() >= SEND_BYTES {
             self.poll(now_ns);
         }
+        true
     }
 
     /// Whether a packet of so many bytes has room on its way to the process.

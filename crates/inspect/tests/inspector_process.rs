@@ -2,7 +2,7 @@
 //! The process: its rights, its ends, its memory, and the same answers every time.
 
 use rustix::process::{Pid, Signal, kill_process};
-use turboflow_inspect::{InspectConfig, InspectError, Inspection, PacketLimits};
+use turboflow_inspect::{FlowKey, InspectConfig, InspectError, Inspection, PacketLimits};
 use turboflow_packet::ParserConfig;
 use turboflow_testing::{Need, captures_folder, is_missing, until};
 
@@ -278,6 +278,40 @@ fn limits_of_packets_hold() {
     let verdict = inspection.verdict(&packet.tuple, 101).unwrap();
     assert_eq!(names.applications[0].1, "Unknown");
     assert_eq!(verdict.application, 0);
+}
+
+/// Of such a flow no answer comes, and what waits for one must not wait for ever.
+#[test]
+fn an_inspection_whose_last_packet_is_lost_ends() {
+    if is_missing(&[LIBRARY]) {
+        return;
+    }
+    let texts = Texts::default();
+    let live = InspectConfig {
+        is_lossless: false,
+        tells_ends: true,
+        ..config()
+    };
+    let limit = live.packets.udp;
+    let mut inspection = Inspection::start(live, &texts).unwrap();
+    let process = inspection.process_id().unwrap();
+    signal(process, Signal::KILL);
+    until("its end is seen", || {
+        inspection.poll(1);
+        inspection.process_id().is_none()
+    });
+    let mut ended = Vec::new();
+    for number in 1..=u64::from(limit) {
+        assert_eq!(ended, []);
+        let (packet, datagram) = udp((50_000, 53), b"no query", number);
+        inspection.offer(&packet, || Some(&datagram));
+        ended = inspection.take_ended();
+    }
+    let (packet, _) = udp((50_000, 53), b"", 1);
+    assert_eq!(ended, [(FlowKey::of(&packet.tuple).0, false)]);
+    let counters = inspection.counters();
+    assert_eq!(counters.taps_lost, u64::from(limit));
+    assert_eq!(counters.inspections_gave_up, 1);
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub enum Decision {
     Decided(Verdict),
     /// No more is to be learned; this becomes of it nevertheless.
     GaveUp(Verdict),
+    /// It was decided otherwise before.
+    Changed(Verdict),
 }
 
 /// The decider does not answer any more.
@@ -60,6 +62,9 @@ pub trait Decider: Send {
         Ok(())
     }
 
+    /// What it decided before is in the table now, as far as the table took it.
+    fn carried_out(&mut self) {}
+
     /// The connection of a flow that has a row ended then. Another one may follow over the same
     /// ports.
     fn connection_ended(&mut self, _key: FlowKey, _time_ns: u64) {}
@@ -87,6 +92,10 @@ impl Decider for Box<dyn Decider> {
         tell: &mut dyn FnMut(FlowKey, Decision),
     ) -> Result<(), DeciderGone> {
         (**self).decided_since(now_ns, tell)
+    }
+
+    fn carried_out(&mut self) {
+        (**self).carried_out();
     }
 
     fn connection_ended(&mut self, key: FlowKey, time_ns: u64) {

@@ -66,8 +66,9 @@ static __always_inline long add_row(void *table, const __u64 *flow, int key_word
     return 0;
 }
 
-// The user space of a flow that has no room is told nothing more about it.
-static __always_inline void spend_budget(const __u64 *flow, int key_words, __u32 check, __u64 now_ns)
+// Sets what is spent of a flow's budget of taps: all, if it has no room and user space wants no more
+// of it; nothing, if its verdict is gone and it is to be decided anew.
+static __always_inline void set_spent(const __u64 *flow, int key_words, __u32 check, __u64 now_ns, __u8 spent)
 {
     const __u16 now = units_of(now_ns);
     struct tap_set *set = tap_set_of(flow, key_words);
@@ -76,7 +77,7 @@ static __always_inline void spend_budget(const __u64 *flow, int key_words, __u32
     if (!set)
         return;
     row = tap_row_of(set, check, now, &place);
-    *(volatile __u64 *)&set->rows[place % TAP_WAYS] = row | ALL_SPENT;
+    *(volatile __u64 *)&set->rows[place % TAP_WAYS] = (row & ~(__u64)SPENT_MASK) | spent;
 }
 
 static __always_inline long age_row(void *table, struct order *order, const __u64 *flow, struct verdict *row, const struct job *job)
@@ -108,9 +109,11 @@ static __always_inline long carry_out(void *table, struct order *order, int key_
     if (order->kind == ORDER_ADD) {
         error = add_row(table, flow.words, key_words, word, job);
         if (error == TABLE_FULL)
-            spend_budget(flow.words, key_words, check, job->now_ns);
+            set_spent(flow.words, key_words, check, job->now_ns, ALL_SPENT);
         return error;
     }
+    if (order->kind == ORDER_REMOVE)
+        set_spent(flow.words, key_words, check, job->now_ns, 0);
     row = row_of_flow(flow.words, key_words);
     if (!row)
         return NO_ROW;

@@ -52,6 +52,11 @@ impl Link {
         Ok(unsafe { describe(fd)?.__bindgen_anon_1.xdp.ifindex })
     }
 
+    /// The kernel's number of the program that a link attaches.
+    pub(crate) fn program_of(fd: &OwnedFd) -> io::Result<u32> {
+        Ok(describe(fd)?.prog_id)
+    }
+
     /// There is a file that keeps it.
     pub(crate) fn is_pinned_at(&mut self, path: PathBuf) {
         self.pinned = Some(path);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where `fail = "frozen"` pins the program's link and its tables.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::statfs;
+use rustix::fs::{FlockOperation, flock, statfs};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use turboflow_netlink::Link;
 
@@ -19,12 +20,45 @@ const BPF_FILES: u64 = 0xcafe_4a11;
 /// Only the owner looks inside and takes over.
 const MODE: u32 = 0o700;
 
+/// The folder of the pins of a bridge. As long as this lives, no other process gets it: it would
+/// take over the links of this one.
+#[derive(Debug)]
+pub struct PinFolder {
+    path: PathBuf,
+    /// The kernel unlocks it when the process is gone, however it goes.
+    _locked: File,
+}
+
+impl PinFolder {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn lock(path: PathBuf) -> Result<Self, FailError> {
+        let failed = |source| FailError::Folder {
+            folder: path.clone(),
+            source,
+        };
+        let folder = File::open(&path).map_err(failed)?;
+        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self {
+                path,
+                _locked: folder,
+            }),
+            Err(Errno::WOULDBLOCK) => Err(FailError::Runs { folder: path }),
+            Err(error) => Err(failed(error.into())),
+        }
+    }
+}
+
 /// The folder of the pins of a bridge between these two ports, below a BPF file system; it is made
 /// if it is not there. A process that starts anew finds what one before left.
 ///
 /// # Errors
-/// If there is no BPF file system, or the folder cannot be made.
-pub fn pin_folder(below: &Path, first: &Link, second: &Link) -> Result<PathBuf, FailError> {
+/// If there is no BPF file system, the folder cannot be made, or another process has it.
+pub fn pin_folder(below: &Path, first: &Link, second: &Link) -> Result<PinFolder, FailError> {
     let is_bpf = statfs(below).is_ok_and(|found| found.f_type as u64 == BPF_FILES);
     if !is_bpf {
         return Err(FailError::NoBpfFiles {
@@ -32,14 +66,23 @@ pub fn pin_folder(below: &Path, first: &Link, second: &Link) -> Result<PathBuf, 
         });
     }
     let own = below.join("turboflow");
-    let folder = own.join(folder_name(first, second));
+    let network = std::fs::metadata("/proc/self/ns/net").map(|its| its.ino());
+    let folder = match network {
+        Ok(network) => own.join(folder_name(first, second, network)),
+        Err(source) => {
+            return Err(FailError::Folder {
+                folder: own,
+                source,
+            });
+        }
+    };
     let made = DirBuilder::new().recursive(true).mode(MODE).create(&folder);
     let made = match made {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => check_owner(&own).and_then(|()| check_owner(&folder)),
     };
     match made {
-        Ok(()) => Ok(folder),
+        Ok(()) => PinFolder::lock(folder),
         Err(source) => Err(FailError::Folder { folder, source }),
     }
 }
@@ -58,10 +101,11 @@ fn check_owner(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// No name of an interface has a colon. The BPF file system keeps points for itself.
-fn folder_name(first: &Link, second: &Link) -> String {
+/// Other network namespaces have interfaces of the same name, and may have the same BPF file
+/// system. No name of an interface has a colon. The BPF file system keeps points for itself.
+fn folder_name(first: &Link, second: &Link, network: u64) -> String {
     let plain = |link: &Link| link.name.replace('%', "%25").replace('.', "%2e");
-    format!("{}:{}", plain(first), plain(second))
+    format!("{}:{}:{network}", plain(first), plain(second))
 }
 
 #[cfg(test)]
@@ -77,9 +121,9 @@ mod tests {
 
     #[test]
     fn every_pair_has_a_folder_of_its_own() {
-        let name = |first, second| folder_name(&link(first), &link(second));
-        assert_eq!(name("eth0", "eth1"), "eth0:eth1");
-        assert_eq!(name("eth0.10", "eth0%2e10"), "eth0%2e10:eth0%252e10");
+        let name = |first, second| folder_name(&link(first), &link(second), 7);
+        assert_eq!(name("eth0", "eth1"), "eth0:eth1:7");
+        assert_eq!(name("eth0.10", "eth0%2e10"), "eth0%2e10:eth0%252e10:7");
         assert_ne!(name("a-b", "c"), name("a", "b-c"));
     }
 
@@ -95,6 +139,16 @@ mod tests {
         assert!(check_owner(&own).is_ok());
         std::os::unix::fs::symlink(&own, folder.path().join("link")).unwrap();
         assert!(check_owner(&folder.path().join("link")).is_err());
+    }
+
+    #[test]
+    fn one_process_has_a_folder_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = PinFolder::lock(folder.path().to_owned()).unwrap();
+        let second = PinFolder::lock(folder.path().to_owned()).unwrap_err();
+        assert!(second.to_string().contains("is running"), "{second}");
+        drop(first);
+        PinFolder::lock(folder.path().to_owned()).unwrap();
     }
 
     #[test]

@@ -201,9 +201,16 @@ fn pins_have_a_folder_that_only_their_owner_enters() {
     };
     let (first, second) = (link("eth0.10"), link("eth1"));
     let folder = pin_folder(&files.0, &first, &second).unwrap();
-    assert_eq!(folder, files.0.join("turboflow/eth0%2e10:eth1"));
-    let mode = std::fs::metadata(&folder).unwrap().permissions().mode();
+    let path = folder.path().to_owned();
+    let name = path.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("eth0%2e10:eth1:"), "{name}");
+    assert!(path.starts_with(files.0.join("turboflow")));
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
+    let taken = pin_folder(&files.0, &first, &second).unwrap_err();
+    assert!(taken.to_string().contains("is running"), "{taken}");
+    drop(folder);
     // A process that starts again finds it.
-    assert_eq!(pin_folder(&files.0, &first, &second).unwrap(), folder);
+    let again = pin_folder(&files.0, &first, &second).unwrap();
+    assert_eq!(again.path(), path);
 }

@@ -115,7 +115,8 @@ fn learn(parts: Parts, shared: &Shared) -> Result<(), TableError> {
             any |= read > 0;
             now_ns = learner.step(&mut table, now_ns)?;
             *shared.lock() = learner.counts();
-            if read < TAPS_AT_ONCE {
+            // What the last round left, such as rows to change that are to be added, does not wait.
+            if read < TAPS_AT_ONCE && learner.waiting() == 0 {
                 break;
             }
         }

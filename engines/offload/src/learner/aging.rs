@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! When rows are looked at again: buckets of time, so that a row costs the same in any number.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use crate::FlowKey;
 
@@ -11,6 +11,8 @@ pub(super) struct Aging {
     /// The number of the first bucket: its time by the step.
     first: u64,
     buckets: VecDeque<Vec<FlowKey>>,
+    /// How often a key that is due is passed over. Finding it in its bucket would be a search.
+    forgotten: HashMap<FlowKey, u32>,
 }
 
 /// Keys due later than this many steps are due then, and are put off again.
@@ -22,7 +24,25 @@ impl Aging {
             step_ns: step_ns.max(1),
             first: 0,
             buckets: VecDeque::new(),
+            forgotten: HashMap::new(),
         }
+    }
+
+    /// Takes out a key that was put in once: of several times, the one that is due first.
+    pub(super) fn forget(&mut self, key: FlowKey) {
+        *self.forgotten.entry(key).or_default() += 1;
+    }
+
+    /// Whether a key that is due is one that was taken out.
+    fn is_forgotten(forgotten: &mut HashMap<FlowKey, u32>, key: FlowKey) -> bool {
+        let Some(times) = forgotten.get_mut(&key) else {
+            return false;
+        };
+        *times -= 1;
+        if *times == 0 {
+            forgotten.remove(&key);
+        }
+        true
     }
 
     /// Puts in a key that is due then.
@@ -50,7 +70,11 @@ impl Aging {
             && let Some(bucket) = self.buckets.front_mut()
         {
             let keys = bucket.len().min(at_most - taken);
-            bucket.drain(bucket.len() - keys..).for_each(&mut take);
+            for key in bucket.drain(bucket.len() - keys..) {
+                if !Self::is_forgotten(&mut self.forgotten, key) {
+                    take(key);
+                }
+            }
             taken += keys;
             if !bucket.is_empty() {
                 return;
@@ -98,6 +122,21 @@ mod tests {
         // Farther than the buckets reach: looked at before it is due, which its row denies.
         assert_eq!(due(&mut aging, 2_000_000, 9), [5]);
         assert_eq!(due(&mut aging, u64::MAX, 9), []);
+    }
+
+    #[test]
+    fn a_key_that_was_taken_out_is_passed_over_once() {
+        let mut aging = Aging::new(10);
+        for due_ns in [100, 200, 300] {
+            aging.push(key(1), due_ns);
+            aging.push(key(2), due_ns);
+        }
+        aging.forget(key(1));
+        aging.forget(key(1));
+        assert_eq!(due(&mut aging, 110, 9), [2]);
+        assert_eq!(due(&mut aging, 210, 9), [2]);
+        assert_eq!(due(&mut aging, 310, 9), [1, 2]);
+        assert!(aging.forgotten.is_empty());
     }
 
     #[test]

@@ -34,7 +34,20 @@ enum Reason {
     GaveUp,
     /// Its connection was over.
     Over,
+    /// Another connection began with its key.
+    Anew,
     Other,
+}
+
+/// The row that a decision asks for, and why.
+fn order_of(decision: Decision) -> (OrderKind, Reason) {
+    match decision {
+        // It was decided before, and is no more.
+        Decision::Undecided => (OrderKind::Remove, Reason::Other),
+        Decision::Decided(verdict) => (OrderKind::Add(verdict), Reason::Decided),
+        Decision::GaveUp(verdict) => (OrderKind::Add(verdict), Reason::GaveUp),
+        Decision::Changed(verdict) => (OrderKind::Change(verdict), Reason::Decided),
+    }
 }
 
 /// Decides about flows, and writes their rows.
@@ -93,7 +106,8 @@ impl<D: Decider> Learner<D> {
             Ok(Decision::Undecided) => self.counts.taps_undecided += 1,
             Ok(decision) => {
                 self.counts.taps_decided += 1;
-                self.add(tapped.key, decision);
+                let (kind, reason) = order_of(decision);
+                self.order(tapped.key, kind, reason);
             }
             Err(_) => {
                 self.counts.decider_gone = 1;
@@ -104,7 +118,7 @@ impl<D: Decider> Learner<D> {
 
     /// The packet that follows begins another connection with the key of one that has a row.
     pub fn begins_anew(&mut self, key: FlowKey) {
-        self.order(key, OrderKind::Remove, Reason::Other);
+        self.order(key, OrderKind::Remove, Reason::Anew);
     }
 
     /// The connection of a flow with a row ended then.
@@ -112,15 +126,6 @@ impl<D: Decider> Learner<D> {
         self.decider.connection_ended(key, time_ns);
         self.over
             .push(key, time_ns.saturating_add(self.config.linger_ns));
-    }
-
-    fn add(&mut self, key: FlowKey, decision: Decision) {
-        let (verdict, reason) = match decision {
-            Decision::Undecided => return,
-            Decision::Decided(verdict) => (verdict, Reason::Decided),
-            Decision::GaveUp(verdict) => (verdict, Reason::GaveUp),
-        };
-        self.order(key, OrderKind::Add(verdict), reason);
     }
 
     fn order(&mut self, key: FlowKey, kind: OrderKind, reason: Reason) {
@@ -138,12 +143,7 @@ impl<D: Decider> Learner<D> {
         if self.counts.decider_gone == 0 {
             let (orders, reasons) = (&mut self.orders, &mut self.reasons);
             let told = self.decider.decided_since(now_ns, &mut |key, decision| {
-                let (kind, reason) = match decision {
-                    // It was decided before, and is no more.
-                    Decision::Undecided => (OrderKind::Remove, Reason::Other),
-                    Decision::Decided(verdict) => (OrderKind::Add(verdict), Reason::Decided),
-                    Decision::GaveUp(verdict) => (OrderKind::Add(verdict), Reason::GaveUp),
-                };
+                let (kind, reason) = order_of(decision);
                 orders.push(Order { key, kind });
                 reasons.push(reason);
             });
@@ -158,6 +158,9 @@ impl<D: Decider> Learner<D> {
         self.outcomes.clear();
         let table_ns = table.program(&self.orders, times, &mut self.outcomes)?;
         self.take_outcomes(table.ages_rows(), now_ns);
+        if self.orders.is_empty() {
+            self.decider.carried_out();
+        }
         table.ended(&mut self.ended);
         for row in self.ended.drain(..) {
             match row.cause {
@@ -218,6 +221,24 @@ impl<D: Decider> Learner<D> {
                 (OrderKind::Age, Outcome::Stays { seen_ns }) if reason == Reason::Over => {
                     let due_ns = seen_ns.saturating_add(self.config.linger_ns);
                     self.over.push(order.key, due_ns.max(now_ns));
+                }
+                // Another row with this key is put into the lists anew.
+                (OrderKind::Remove | OrderKind::Age, Outcome::Done)
+                    if order.kind == OrderKind::Remove || reason == Reason::Over =>
+                {
+                    if reason == Reason::Anew {
+                        self.over.forget(order.key);
+                    }
+                    if !ages_rows {
+                        self.silent.forget(order.key);
+                    }
+                }
+                (OrderKind::Change(verdict), Outcome::Absent) if reason == Reason::Decided => {
+                    self.orders.push(Order {
+                        key: order.key,
+                        kind: OrderKind::Add(verdict),
+                    });
+                    self.reasons.push(reason);
                 }
                 (OrderKind::Age, Outcome::Stays { seen_ns }) => {
                     let due_ns = seen_ns.saturating_add(self.config.idle_ns);

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is too small, too slow or gone costs verdicts, never counts, and each is named.
 
-use turboflow_engine_offload::{Decider, DeciderGone, Decision, FirstPacket, Tapped};
-use turboflow_engine_xdp::{KernelConfig, TapBudget};
+use turboflow_engine_offload::{
+    Decider, DeciderGone, Decision, FirstPacket, FlowTable, KernelTable, Order, OrderKind, Outcome,
+    Tapped, Times, Verdict,
+};
+use turboflow_engine_xdp::{KernelConfig, TapBudget, TestedProgram};
 
+use crate::race::key_of;
 use crate::run::{Ran, TIMES, fire_at, fired, load_offload, offload_config};
+use crate::support::{load_for_all_cpus, tcp};
 
 const PACKETS: u64 = 1_000_000;
 const FLOWS: u32 = 10_000;
@@ -105,6 +110,45 @@ fn undecided_flows_are_tapped_within_their_budget() {
     let (least, most) = (5 * u64::from(FEW), 6 * u64::from(FEW));
     assert!((least..=most).contains(&taps), "{taps}");
     assert_eq!(ran.own("taps_undecided"), taps);
+}
+
+/// Other rules may need more of a flow than was seen before.
+#[test]
+fn a_flow_without_a_verdict_any_more_is_tapped_anew() {
+    const BUDGET: u64 = 5;
+    let mut config = fired(8, 1);
+    config.offload.as_mut().unwrap().budget.tcp = BUDGET as u8;
+    let Some(engine) = load_for_all_cpus(&config) else {
+        return;
+    };
+    let mut table = KernelTable::new(engine.open_offload().unwrap().table, 8);
+    let tester = engine.tester();
+    let taps = || {
+        let frame = tcp(1, 0x10);
+        tester.run(TestedProgram::FireCounted, &frame, 100).unwrap();
+        engine.offload_counters().unwrap().taps
+    };
+    let mut order = |kind| {
+        let key = key_of(0);
+        let times = Times {
+            now_ns: 0,
+            idle_ns: TIMES.idle_ns,
+            linger_ns: TIMES.linger_ns,
+        };
+        let mut outcomes = Vec::new();
+        table
+            .program(&[Order { key, kind }], times, &mut outcomes)
+            .unwrap();
+        outcomes[0]
+    };
+    assert_eq!((taps(), taps()), (BUDGET, BUDGET));
+    // Whether or not it has a row.
+    assert_eq!(order(OrderKind::Remove), Outcome::Absent);
+    assert_eq!((taps(), taps()), (2 * BUDGET, 2 * BUDGET));
+    assert_eq!(order(OrderKind::Add(Verdict::PASS)), Outcome::Done);
+    assert_eq!(taps(), 2 * BUDGET);
+    assert_eq!(order(OrderKind::Remove), Outcome::Done);
+    assert_eq!((taps(), taps()), (3 * BUDGET, 3 * BUDGET));
 }
 
 /// A learner that panics is gone, and all is counted on.

@@ -24,7 +24,7 @@ const XDP_DROP: usize = 1;
 const XDP_PASS: usize = 2;
 
 /// The key of a flow that `fire` sends: its number is the source address.
-fn key_of(number: u32) -> FlowKey {
+pub(crate) fn key_of(number: u32) -> FlowKey {
     let frame = tcp(1, 0x10);
     let destination = u32::from_le_bytes(frame[30..34].try_into().unwrap());
     let ports = u32::from_le_bytes(frame[34..38].try_into().unwrap());

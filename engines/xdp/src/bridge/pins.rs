@@ -5,11 +5,11 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::libbpf_sys::{bpf_link_update, bpf_obj_get, bpf_obj_pin};
+use libbpf_rs::libbpf_sys::{bpf_link_update, bpf_obj_get, bpf_obj_pin, bpf_prog_get_fd_by_id};
 
 use crate::link::Link;
 use crate::{KernelEngine, KernelError, XdpMode};
@@ -27,18 +27,18 @@ impl KernelEngine {
     /// As `attach`, or where the links cannot be pinned.
     pub fn attach_pinned(&mut self, folder: &Path, replaces: bool) -> Result<(), KernelError> {
         let paths = NAMES.map(|name| folder.join(name));
-        let mut taken = Vec::new();
+        let mut left = Vec::new();
         for (path, (_, index)) in paths.iter().zip(&self.interfaces) {
-            if let Some(link) = self.take_over(path, *index)? {
-                taken.push(link);
-            }
+            left.extend(LeftLink::open(path, *index)?);
         }
-        if taken.len() == self.interfaces.len() {
-            self.links = taken;
-            return Ok(());
+        if left.len() == self.interfaces.len() {
+            return self.take_over(left);
         }
         // One port alone forwards nothing.
-        taken.into_iter().for_each(Link::take_off);
+        for link in left {
+            Link::new(link.fd, link.index).map_err(failed)?.take_off();
+            std::fs::remove_file(link.path).map_err(failed)?;
+        }
         self.attach(XdpMode::Native, replaces)?;
         for (link, path) in self.links.iter_mut().zip(paths) {
             link.pin(path)?;
@@ -46,39 +46,84 @@ impl KernelEngine {
         Ok(())
     }
 
-    /// The link of a port that another process pinned, with this engine's program. `None` if there
-    /// is none, or its interface is gone: then the file is removed.
-    fn take_over(&self, path: &Path, index: u32) -> Result<Option<Link>, KernelError> {
+    /// Puts this engine's program in the place of the one that another process left at both ports.
+    /// If one port refuses it, both keep that one: it has the verdicts.
+    fn take_over(&mut self, left: Vec<LeftLink>) -> Result<(), KernelError> {
+        let name = self.program_name();
+        let mut programs = self.object.progs();
+        let own = programs
+            .find(|program| program.name() == name)
+            .ok_or(KernelError::Incomplete { name })?;
+        for (place, link) in left.iter().enumerate() {
+            if let Err(source) = link.update(own.as_fd()) {
+                for before in &left[..place] {
+                    // It ran there a moment ago.
+                    let _ = before.update(before.program.as_fd());
+                }
+                return Err(failed(source));
+            }
+        }
+        let taken = left.into_iter().map(|left| {
+            let mut link = Link::new(left.fd, left.index)?;
+            link.is_pinned_at(left.path);
+            Ok(link)
+        });
+        self.links = taken.collect::<io::Result<_>>().map_err(failed)?;
+        Ok(())
+    }
+}
+
+/// A link of a port that another process pinned and left.
+struct LeftLink {
+    fd: OwnedFd,
+    /// The index of its interface.
+    index: u32,
+    path: PathBuf,
+    /// The program of that process.
+    program: OwnedFd,
+}
+
+impl LeftLink {
+    /// The link that is pinned there. `None` if there is none, or its interface is gone: then the
+    /// file is removed.
+    fn open(path: &Path, index: u32) -> Result<Option<Self>, KernelError> {
         let name = path_of(path).map_err(failed)?;
         // SAFETY: the path ends with a zero.
-        let fd = unsafe { bpf_obj_get(name.as_ptr()) };
-        if fd < 0 {
-            return match io::Error::from_raw_os_error(-fd) {
-                error if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                error => Err(failed(error)),
-            };
-        }
-        // SAFETY: the link was opened just now, and has no other owner.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let is_of_port = Link::interface_of(&fd).map_err(failed)? == index;
-        let program = self
-            .object
-            .progs()
-            .find(|program| program.name() == self.program_name())
-            .ok_or(KernelError::Incomplete {
-                name: self.program_name(),
-            })?;
-        let program = program.as_fd().as_raw_fd();
-        // SAFETY: both are open, and no options are given.
-        let updates = is_of_port
-            && unsafe { bpf_link_update(fd.as_raw_fd(), program, std::ptr::null()) } == 0;
-        if !updates {
+        let fd = match owned(unsafe { bpf_obj_get(name.as_ptr()) }) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            fd => fd.map_err(failed)?,
+        };
+        if Link::interface_of(&fd).map_err(failed)? != index {
             std::fs::remove_file(path).map_err(failed)?;
             return Ok(None);
         }
-        let mut link = Link::new(fd, index).map_err(failed)?;
-        link.is_pinned_at(path.to_owned());
-        Ok(Some(link))
+        let id = Link::program_of(&fd).map_err(failed)?;
+        // SAFETY: it takes a number.
+        let program = owned(unsafe { bpf_prog_get_fd_by_id(id) }).map_err(failed)?;
+        Ok(Some(Self {
+            fd,
+            index,
+            path: path.to_owned(),
+            program,
+        }))
+    }
+
+    fn update(&self, program: BorrowedFd<'_>) -> io::Result<()> {
+        let (link, program) = (self.fd.as_raw_fd(), program.as_raw_fd());
+        // SAFETY: both are open, and no options are given.
+        match unsafe { bpf_link_update(link, program, std::ptr::null()) } {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(-error)),
+        }
+    }
+}
+
+/// A descriptor that libbpf returned, or its error.
+fn owned(fd: i32) -> io::Result<OwnedFd> {
+    match fd {
+        // SAFETY: it was opened just now, and has no other owner.
+        0.. => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        error => Err(io::Error::from_raw_os_error(-error)),
     }
 }
 

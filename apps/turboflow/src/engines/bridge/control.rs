@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use turboflow_bridge::{Action, RuleId, Rules};
-use turboflow_engine_xdp::RuleCounter;
+use turboflow_engine_xdp::{BridgeActions, RuleCounter};
 use turboflow_record::RuleNames;
 
+use super::open::actions_of;
 use crate::bridge::RuleCount;
 
 /// Shared by the thread that decides, the one that counts, and the one that reads rules again.
@@ -29,6 +30,8 @@ struct State {
     flows: BTreeMap<u16, u64>,
     /// Counts the packets of a rule.
     packets: Option<RuleCounter>,
+    /// What becomes of packets without a verdict.
+    actions: Option<BridgeActions>,
 }
 
 impl Control {
@@ -77,6 +80,19 @@ impl Control {
     /// Packets are counted there.
     pub(super) fn count_packets_by(&self, counter: RuleCounter) {
         self.lock().packets = Some(counter);
+    }
+
+    /// What becomes of packets without a verdict is written there.
+    pub(super) fn actions_are(&self, actions: BridgeActions) {
+        self.lock().actions = Some(actions);
+    }
+
+    /// Packets without a verdict are treated as these rules say, from now on.
+    pub(super) fn act_by(&self, rules: &Rules) {
+        if let Some(actions) = &self.lock().actions {
+            let [undecided, other] = actions_of(rules);
+            actions.set(undecided, other);
+        }
     }
 
     /// Flows were decided by the rules of these numbers.

@@ -3,7 +3,7 @@
 //! they are not, and anew when an application changes or other rules are in force.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use turboflow_bridge::{
     Action, Application, Decision as Ruled, Learned, Policy, RuleId, Rules, Why,
@@ -29,6 +29,17 @@ pub(super) struct Polices {
     changed: Vec<(FlowKey, Ruled)>,
     /// The rules of flows that were decided, to be counted.
     decided: Vec<u16>,
+    /// Other rules, until all rows are written by them.
+    reloaded: Option<Reloaded>,
+}
+
+/// Rules that were read again, and what they change.
+struct Reloaded {
+    rules: Arc<Rules>,
+    start: Instant,
+    decided_in: Duration,
+    flows: usize,
+    changed: usize,
 }
 
 /// The inspection, and the texts of names that it found.
@@ -52,14 +63,15 @@ impl Polices {
             control,
             changed: Vec::new(),
             decided: Vec::new(),
+            reloaded: None,
         })
     }
 
     /// What the table is told. A flow that passes by no rule is looked at as long as there is
     /// something to learn for its records, if that makes no difference to its packets.
     fn answer(&self, ruled: Ruled, is_looked_at: bool) -> Decision {
-        let is_passing = ruled.action == Action::Pass && ruled.rule.is_none();
-        let waits = is_passing && is_looked_at && self.policy.rules().undecided() == Action::Pass;
+        let is_passed_undecided = self.policy.rules().undecided() == Action::Pass;
+        let waits = is_looked_at && is_passed_undecided && is_passing(ruled);
         if waits || ruled.why == Why::Undecided {
             return Decision::Undecided;
         }
@@ -89,23 +101,51 @@ impl Polices {
         self.answer(ruled, false)
     }
 
-    /// Puts other rules in force, if there are any.
+    /// Decides by other rules, if there are any.
     fn take_rules(&mut self) {
         let Some(rules) = self.control.take_next() else {
             return;
         };
         #[allow(clippy::disallowed_methods, reason = "how long it takes is told")]
         let start = Instant::now();
-        let changed = &mut self.changed;
+        // Flows that pass by no rule may have no row. Once undecided flows are dropped they need one.
+        let is_strict = rules.undecided() == Action::Drop;
+        let was_strict = self.policy.rules().undecided() == Action::Drop;
+        let (changed, mut others) = (&mut self.changed, 0);
         let flows = self
             .policy
-            .replace(rules, |key, ruled| changed.push((key, ruled)));
-        let took = start.elapsed();
-        say!(Info RulesInForce, flows = flows, changed = changed.len();
-            "other rules are in force: {} decided anew in {:.1} ms, {} otherwise",
-            counted(flows as u64, "open flow"),
-            took.as_secs_f64() * 1e3,
-            grouped(changed.len() as u64));
+            .replace(Arc::clone(&rules), |key, ruled, is_other| {
+                others += usize::from(is_other);
+                if is_other || (is_strict && !was_strict && is_passing(ruled)) {
+                    changed.push((key, ruled));
+                }
+            });
+        if !is_strict {
+            self.control.act_by(&rules);
+        }
+        self.reloaded = Some(Reloaded {
+            rules,
+            start,
+            decided_in: start.elapsed(),
+            flows,
+            changed: others,
+        });
+    }
+
+    /// The rows are written by other rules.
+    fn end_reload(&mut self) {
+        let Some(reloaded) = self.reloaded.take() else {
+            return;
+        };
+        self.control.act_by(&reloaded.rules);
+        let ms = |took: Duration| took.as_secs_f64() * 1e3;
+        let took = ms(reloaded.start.elapsed());
+        say!(Info RulesInForce, flows = reloaded.flows, changed = reloaded.changed, took_ms = took;
+            "other rules are in force: {} decided anew in {:.1} ms, {} otherwise; all in the table \
+             after {took:.1} ms",
+            counted(reloaded.flows as u64, "open flow"),
+            ms(reloaded.decided_in),
+            grouped(reloaded.changed as u64));
     }
 
     /// Tells what inspection found out since.
@@ -126,12 +166,18 @@ impl Polices {
             let changed = self.policy.inspection_ended(&flow);
             changed.into_iter().for_each(|ruled| self.count(ruled));
             // One that waited for its names is told now.
-            if let Some(ruled) = changed.or_else(|| self.policy.decision(&flow)) {
+            let waited = |ruled: &Ruled| self.answer(*ruled, true) == Decision::Undecided;
+            if let Some(ruled) = changed.or_else(|| self.policy.decision(&flow).filter(waited)) {
                 tell(flow, self.answer(ruled, false));
             }
         }
         self.inspector = Some(inspector);
     }
+}
+
+/// Whether a flow passes because no rule says otherwise.
+fn is_passing(ruled: Ruled) -> bool {
+    ruled.action == Action::Pass && ruled.rule.is_none() && ruled.why != Why::Undecided
 }
 
 /// What the table does with a flow. In a dry run its program drops nothing.
@@ -240,7 +286,13 @@ impl Decider for Polices {
         self.take_rules();
         for (key, ruled) in std::mem::take(&mut self.changed) {
             self.count(ruled);
-            tell(key, self.answer(ruled, false));
+            tell(
+                key,
+                match self.answer(ruled, false) {
+                    Decision::Undecided => Decision::Undecided,
+                    _ => Decision::Changed(verdict(ruled)),
+                },
+            );
         }
         if let Some(inspector) = &mut self.inspector {
             inspector.inspecting.poll(now_ns);
@@ -253,6 +305,10 @@ impl Decider for Polices {
             self.control.count_flows(self.decided.drain(..));
         }
         Ok(())
+    }
+
+    fn carried_out(&mut self) {
+        self.end_reload();
     }
 
     fn connection_ended(&mut self, key: FlowKey, time_ns: u64) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use turboflow_bridge::fail::{BPF_FOLDER, LinuxBridge, firewalls, pin_folder};
+use turboflow_bridge::fail::{BPF_FOLDER, LinuxBridge, PinFolder, firewalls, pin_folder};
 use turboflow_bridge::ports::{self, Port};
 use turboflow_bridge::{Action, FailMode, Rules};
 use turboflow_engine_offload::OffloadEngine;
@@ -79,10 +79,12 @@ pub(super) fn open(
         )?),
         FailMode::Open | FailMode::Closed => None,
     };
-    let attached = xdp::attach(&setup.below.xdp, run, config, layout, NAME, pins.as_deref())?;
+    let folder = pins.as_ref().map(PinFolder::path);
+    let attached = xdp::attach(&setup.below.xdp, run, config, layout, NAME, folder)?;
     let Some(actions) = attached.engine.bridge_actions() else {
         bail!("the engine of a bridge connects no ports: a bug in turboflow");
     };
+    setup.control.actions_are(actions);
     setup
         .control
         .count_packets_by(attached.engine.rule_counter());
@@ -90,11 +92,11 @@ pub(super) fn open(
     let engine = OffloadEngine::new(attached.engine, rows, Box::new(decider), times)?;
     say_ports(&ports, &rules, fallback.as_ref());
     tell_state(setup, ports, &rules, fallback);
-    setup.reload.begin(file, Arc::clone(texts.rules()), actions);
+    setup.reload.begin(file, Arc::clone(texts.rules()));
     Ok(OpenEngines {
         name: format!("{first} and {second}"),
         engines: vec![Box::new(engine)],
-        held: vec![attached.held],
+        held: vec![attached.held, Box::new(pins)],
     })
 }
 

@@ -5,12 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::bail;
 use turboflow_bridge::Rules;
-use turboflow_engine_xdp::BridgeActions;
 use turboflow_record::RuleNames;
 
 use super::BridgeSetup;
 use super::control::Control;
-use super::open::actions_of;
 use crate::bridge::RulesFile;
 use crate::engines::RereadByEngine;
 use crate::exit::in_words;
@@ -24,17 +22,13 @@ pub(super) struct Reload(Mutex<Option<From>>);
 struct From {
     file: RulesFile,
     names: Arc<RuleNames>,
-    actions: BridgeActions,
 }
 
 impl Reload {
     /// The bridge runs with the rules of this file.
-    pub(super) fn begin(&self, file: RulesFile, names: Arc<RuleNames>, actions: BridgeActions) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(From {
-            file,
-            names,
-            actions,
-        });
+    pub(super) fn begin(&self, file: RulesFile, names: Arc<RuleNames>) {
+        let mut from = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *from = Some(From { file, names });
     }
 }
 
@@ -64,9 +58,7 @@ fn read(from: &From, control: &Control) -> anyhow::Result<()> {
     }
     let count = counted(rules.rules().len() as u64, "rule");
     say!(Info Reloaded; "{name} was read again: {count}");
-    let [undecided, other] = actions_of(&rules);
     control.replace(Arc::new(rules), &from.names);
-    from.actions.set(undecided, other);
     Ok(())
 }
 
