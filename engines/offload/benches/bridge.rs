@@ -143,18 +143,18 @@ mod measured {
 
     /// The processor time of this thread, and of the kernel's thread for what interrupts leave.
     fn processor_ns() -> u64 {
-        static HELPER: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+        static SOFTIRQS: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
             let mut processes = fs::read_dir("/proc").ok()?.flatten();
             let comm = |path: &Path| fs::read_to_string(path.join("comm")).unwrap_or_default();
-            let is_helper = |path: &PathBuf| comm(path).trim() == "ksoftirqd/0";
-            let found = processes.find_map(|entry| Some(entry.path()).filter(is_helper));
+            let is_softirqs = |path: &PathBuf| comm(path).trim() == "ksoftirqd/0";
+            let found = processes.find_map(|entry| Some(entry.path()).filter(is_softirqs));
             found.map(|path| path.join("schedstat"))
         });
-        let told = HELPER
+        let told = SOFTIRQS
             .as_ref()
             .map(|path| fs::read_to_string(path).unwrap());
-        let of_helper = told.map(|told| told.split(' ').next().unwrap().parse::<u64>().unwrap());
-        clock_ns(ClockId::ThreadCPUTime) + of_helper.unwrap_or_default()
+        let of_softirqs = told.map(|told| told.split(' ').next().unwrap().parse::<u64>().unwrap());
+        clock_ns(ClockId::ThreadCPUTime) + of_softirqs.unwrap_or_default()
     }
 
     /// Every flow passes.

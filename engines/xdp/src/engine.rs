@@ -99,6 +99,7 @@ impl KernelEngine {
         let table_v6 = shared_memory(&object, "table_v6")?;
         let table_words = table_v4.words().len() + table_v6.words().len();
         let short_flows = map(&object, "short_flows")?;
+        let offload = config.offload.as_ref();
         let record_bytes = shape.map_or(RECORD_BYTES, |shape| 8 * shape.words_v6());
         let engine = Self {
             links: Vec::new(),
@@ -111,10 +112,7 @@ impl KernelEngine {
             ring_bytes: config.ring_bytes,
             memory_bytes: 8 * table_words as u64
                 + u64::from(config.ring_bytes)
-                + config
-                    .offload
-                    .as_ref()
-                    .map_or(0, OffloadConfig::memory_bytes)
+                + offload.map_or(0, OffloadConfig::memory_bytes)
                 + short::memory_bytes(&short_flows),
             short_flows,
             table_v4,

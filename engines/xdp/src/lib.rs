@@ -68,6 +68,8 @@ mod short;
 #[cfg(feature = "kernel")]
 mod tested;
 #[cfg(feature = "kernel")]
+mod tested_program;
+#[cfg(feature = "kernel")]
 mod ticks;
 #[cfg(feature = "kernel")]
 mod unparsed;
@@ -93,5 +95,6 @@ pub use {
     },
     offload_config::{MAX_TAP_BYTES, OffloadConfig, TapBudget},
     plan::{check_bridge_layout, check_layout},
-    tested::{TestRun, TestedProgram, Tester},
+    tested::{TestRun, Tester},
+    tested_program::TestedProgram,
 };

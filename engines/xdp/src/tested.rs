@@ -8,6 +8,7 @@ use libbpf_rs::libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES;
 use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
 
 use crate::KernelError;
+use crate::TestedProgram;
 use crate::layout::words;
 use crate::object::{PLANNED_NAME, PROGRAM_NAME, map};
 
@@ -16,33 +17,6 @@ const OUTCOME_BYTES: usize = 56;
 
 /// Verdicts of a program that are counted: those of XDP, and some more.
 const RETURNED: usize = 8;
-
-/// A program that can run on a frame without a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TestedProgram {
-    /// The engine.
-    Microflows,
-    /// Only the parser.
-    Parse,
-    /// No work: the cost of a run.
-    Pass,
-    /// Only reads the clock.
-    ClockOnly,
-    /// Only spreads frames over flows.
-    SpreadOnly,
-    /// The engine, on frames spread over flows.
-    Fire,
-    /// That, with what it returned counted; only where there is a table of verdicts.
-    FireCounted,
-    /// Spreads frames over flows and asks for a redirection, which a test run does not carry out.
-    RedirectOnly,
-    /// Sends such frames from an interface.
-    Send,
-    /// Counts and drops frames; only where there is a table of verdicts.
-    Sink,
-    /// A bridge that does nothing but redirect; only where there is one.
-    RedirectAlone,
-}
 
 /// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use turboflow_bridge::{Action, RuleId, Rules};
-use turboflow_engine_xdp::{BridgeActions, RuleCounter};
+use turboflow_engine_xdp::{BridgeAction, BridgeActions, RuleCounter};
 use turboflow_record::RuleNames;
 
-use super::open::actions_of;
 use crate::bridge::RuleCount;
 
 /// Shared by the thread that decides, the one that counts, and the one that reads rules again.
@@ -151,6 +150,14 @@ fn packets_of(counter: &RuleCounter, rule: u16, action: Action) -> Option<(u64, 
     Some(match action {
         Action::Pass => (count.packets_passed, count.bytes_passed),
         Action::Drop => (count.packets_dropped, count.bytes_dropped),
+    })
+}
+
+/// What the program does without a verdict: about TCP and UDP flows, and about all else.
+pub(super) fn actions_of(rules: &Rules) -> [BridgeAction; 2] {
+    [rules.undecided(), rules.other()].map(|action| match action {
+        Action::Pass => BridgeAction::Pass,
+        Action::Drop => BridgeAction::Drop,
     })
 }
 

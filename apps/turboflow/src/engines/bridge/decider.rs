@@ -108,7 +108,7 @@ impl Polices {
         };
         #[allow(clippy::disallowed_methods, reason = "how long it takes is told")]
         let start = Instant::now();
-        // Flows that pass by no rule may have no row. Once undecided flows are dropped they need one.
+        // Flows that pass by no rule may have no row. They need one if undecided flows are dropped.
         let is_strict = rules.undecided() == Action::Drop;
         let was_strict = self.policy.rules().undecided() == Action::Drop;
         let (changed, mut others) = (&mut self.changed, 0);

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use turboflow_bridge::fail::{BPF_FOLDER, LinuxBridge, PinFolder, firewalls, pin_folder};
 use turboflow_bridge::ports::{self, Port};
-use turboflow_bridge::{Action, FailMode, Rules};
+use turboflow_bridge::{FailMode, Rules};
 use turboflow_engine_offload::OffloadEngine;
-use turboflow_engine_xdp::{BridgeAction, BridgeConfig as KernelBridge, KernelConfig};
+use turboflow_engine_xdp::{BridgeConfig as KernelBridge, KernelConfig};
 use turboflow_merge::Layout;
 use turboflow_run::{BridgeConfig, PipelineConfig, RunConfig};
 
+use super::control::actions_of;
 use super::decider::Polices;
 use super::{BridgeSetup, NAME};
 use crate::bridge::{RulesFile, Told};
@@ -97,14 +98,6 @@ pub(super) fn open(
         name: format!("{first} and {second}"),
         engines: vec![Box::new(engine)],
         held: vec![attached.held, Box::new(pins)],
-    })
-}
-
-/// What the program does without a verdict: about TCP and UDP flows, and about all else.
-pub(super) fn actions_of(rules: &Rules) -> [BridgeAction; 2] {
-    [rules.undecided(), rules.other()].map(|action| match action {
-        Action::Pass => BridgeAction::Pass,
-        Action::Drop => BridgeAction::Drop,
     })
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Verdicts are set, changed and removed each millisecond while two CPUs send frames through a
-//! bridge, one from each side: no frame is lost or counted twice, and records, rules and ports tell
-//! the same of every flow.
+//! bridge, one from each side: no frame is lost or counted twice, and records, rules and ports
+//! agree about every flow.
 
 use std::thread;
 

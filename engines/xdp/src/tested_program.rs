@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The programs that tests and measurements run.
+
+/// A program that can run on a frame without a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestedProgram {
+    /// The engine.
+    Microflows,
+    /// Only the parser.
+    Parse,
+    /// No work: the cost of a run.
+    Pass,
+    /// Only reads the clock.
+    ClockOnly,
+    /// Only spreads frames over flows.
+    SpreadOnly,
+    /// The engine, on frames spread over flows.
+    Fire,
+    /// That, with what it returned counted; only where there is a table of verdicts.
+    FireCounted,
+    /// Spreads frames over flows and asks for a redirection, which a test run does not carry out.
+    RedirectOnly,
+    /// Sends such frames from an interface.
+    Send,
+    /// Counts and drops frames; only where there is a table of verdicts.
+    Sink,
+    /// A bridge that does nothing but redirect; only where there is one.
+    RedirectAlone,
+}
