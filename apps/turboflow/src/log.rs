@@ -92,6 +92,8 @@ events! {
     Listening "listening"
     MemoryLimited "memory_limited"
     MemoryRefused "memory_refused"
+    #[cfg(feature = "kernel")]
+    FramesComeBack "frames_come_back"
     NeedsRestart "needs_restart"
     NoReader "no_reader"
     NotServing "not_serving"

@@ -13,7 +13,7 @@
 //   redirected = sent + too long + refused + dropped by the driver
 #pragma once
 
-#include "tap.h"
+#include "echo.h"
 
 #define PORTS 2
 // From asm-generic/errno.h.
@@ -38,6 +38,8 @@ struct bridge_port {
     __u64 would_drop;
     // Redirected, and the table of ports refused them.
     __u64 portless;
+    // Redirected, and came in at the other port a moment before.
+    __u64 came_back;
 };
 
 // What one CPU counts, and what was decided about the packet that it processes.
@@ -45,7 +47,7 @@ struct bridging {
     struct bridge_port ports[PORTS];
     struct judgement now;
 };
-_Static_assert(sizeof(struct bridging) == 8 * (6 * PORTS + 4), "as in src/bridge/counters.rs");
+_Static_assert(sizeof(struct bridging) == 8 * (7 * PORTS + 4), "as in src/bridge/counters.rs");
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -213,6 +215,8 @@ static __always_inline int leave(struct xdp_md *ctx, struct bridging *bridging)
     if (bridging->now.is_dropped)
         return XDP_DROP;
     port->redirected += 1;
+    if (is_to_group(ctx) && comes_back(ctx, place))
+        port->came_back += 1;
     action = bpf_redirect_map(&bridge_ports, place, 0);
     if (action != XDP_REDIRECT)
         port->portless += 1;

@@ -399,6 +399,24 @@ fn flows_that_pass_by_default_still_do_when_undecided_ones_are_dropped() {
     assert_eq!(dropped, u64::from(cfg!(feature = "dpi")));
 }
 
+#[test]
+fn a_path_beside_the_bridge_is_warned_of() {
+    let Some(link) = two_links() else { return };
+    let mut bridge = bridge(&link, "", &["--metrics", "127.0.0.1:9414"]);
+    let mut frames = pcap_header(1);
+    for number in 0..20 {
+        let mut frame = udp_frame(5_000 + number);
+        frame[..6].fill(0xff);
+        frames.extend(pcap_packet(u64::from(number), &frame));
+    }
+    let capture = bridge.folder.write("broadcast.pcap", frames);
+    assert!(link.replay(&capture, &[]));
+    link.shell(&format!("tcpreplay -q -i {RECEIVER} {capture}"));
+    bridge.wait_for("there is a path beside the bridge");
+    let ended = bridge.interrupt().balanced(0);
+    assert_eq!(count(&ended, "came_back"), 20);
+}
+
 /// How long it takes is said, and measured by this test where nothing else runs.
 #[test]
 fn a_hundred_thousand_flows_are_decided_anew() {

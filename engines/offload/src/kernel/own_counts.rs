@@ -121,7 +121,7 @@ const COUNTS: [(&str, &str, Of); 22] = [
 type OfPort = fn(&BridgePortCounters) -> u64;
 
 /// What a bridge has in addition, over both ports.
-const BRIDGE_COUNTS: [(&str, &str, OfPort); 9] = [
+const BRIDGE_COUNTS: [(&str, &str, OfPort); 10] = [
     ("bridge_received", "Frames received at both ports", |p| {
         p.received
     }),
@@ -164,6 +164,11 @@ const BRIDGE_COUNTS: [(&str, &str, OfPort); 9] = [
         "bridge_driver_dropped",
         "Frames that the driver of the other port did not take",
         |p| p.driver_dropped,
+    ),
+    (
+        "bridge_came_back",
+        "Broadcast and multicast frames that had come in at the other port a moment before",
+        |p| p.came_back,
     ),
 ];
 

@@ -10,7 +10,7 @@ use crate::layout::words;
 use crate::object::map;
 
 /// Words of `struct bridge_port` in `bpf/bridge.h`.
-const PORT_WORDS: usize = 6;
+const PORT_WORDS: usize = 7;
 
 /// The frames that came in at one port of a bridge.
 ///
@@ -31,6 +31,9 @@ pub struct BridgePortCounters {
     pub dropped_other: u64,
     /// In a dry run: of the redirected, those that would have been dropped.
     pub would_drop: u64,
+    /// Of the redirected: frames to a group of stations that had come in at the other port within a
+    /// second, so that there is a path beside the bridge.
+    pub came_back: u64,
     /// Of the redirected: handed to the other port's driver, which took them.
     pub forwarded: u64,
     /// Of the redirected: longer than the other port's MTU.
@@ -79,12 +82,13 @@ pub(super) fn read_ports(object: &Object) -> Result<[BridgePortCounters; 2], Ker
             port.dropped_other += words[3];
             port.would_drop += words[4];
             port.redirect_errors += words[5];
+            port.came_back += words[6];
         }
     }
     Ok(ports)
 }
 
-/// Counts packets by rule, from any thread, as long as it lives.
+/// Counts packets by rule, and frames that come back, from any thread, as long as it lives.
 #[derive(Clone)]
 pub struct RuleCounter {
     object: Arc<Object>,
@@ -114,6 +118,17 @@ impl RuleCounter {
             }
         }
         Ok(sum)
+    }
+}
+
+impl RuleCounter {
+    /// [`BridgePortCounters::came_back`] of both ports.
+    ///
+    /// # Errors
+    /// As [`count`](Self::count).
+    pub fn came_back(&self) -> Result<u64, KernelError> {
+        let ports = read_ports(&self.object)?;
+        Ok(ports.iter().map(|port| port.came_back).sum())
     }
 }
 

@@ -11,6 +11,10 @@ use turboflow_record::RuleNames;
 
 use crate::bridge::RuleCount;
 
+const SECOND_NS: u64 = 1_000_000_000;
+/// Frames that come back in a second: fewer may be those of a station that moved.
+const FEW_ECHOES: u64 = 10;
+
 /// Shared by the thread that decides, the one that counts, and the one that reads rules again.
 #[derive(Default)]
 pub(crate) struct Control {
@@ -31,6 +35,16 @@ struct State {
     packets: Option<RuleCounter>,
     /// What becomes of packets without a verdict.
     actions: Option<BridgeActions>,
+    echoes: Echoes,
+}
+
+/// Frames that came back by a path beside the bridge.
+#[derive(Default)]
+struct Echoes {
+    asked_ns: u64,
+    frames: u64,
+    /// Those of the last second.
+    a_second: u64,
 }
 
 impl Control {
@@ -92,6 +106,32 @@ impl Control {
             let [undecided, other] = actions_of(rules);
             actions.set(undecided, other);
         }
+    }
+
+    /// Frames that came back in the last second, if that is a number to warn of: several, and none
+    /// in the second before. Asks the kernel once a second; `None` in between.
+    pub(super) fn echoes_begin(&self, now_ns: u64) -> Option<u64> {
+        let mut state = self.lock();
+        if now_ns.abs_diff(state.echoes.asked_ns) < SECOND_NS {
+            return None;
+        }
+        let frames = state.packets.as_ref()?.came_back().ok()?;
+        let before = std::mem::replace(
+            &mut state.echoes,
+            Echoes {
+                asked_ns: now_ns,
+                frames,
+                a_second: 0,
+            },
+        );
+        let a_second = frames.saturating_sub(before.frames);
+        state.echoes.a_second = a_second;
+        (a_second >= FEW_ECHOES && before.a_second < FEW_ECHOES).then_some(a_second)
+    }
+
+    /// Whether frames come back by a path beside the bridge.
+    pub(super) fn has_echoes(&self) -> bool {
+        self.lock().echoes.a_second >= FEW_ECHOES
     }
 
     /// Flows were decided by the rules of these numbers.

@@ -148,6 +148,16 @@ impl Polices {
             grouped(reloaded.changed as u64));
     }
 
+    /// Warns of a path beside the bridge when frames begin to come back by it.
+    fn watch_echoes(&self, now_ns: u64) {
+        if let Some(frames) = self.control.echoes_begin(now_ns) {
+            say!(Warning FramesComeBack, frames = frames;
+                "{} came in at both ports within a second: there is a path beside the bridge, and \
+                 such frames go round; look for the second link between its sides",
+                counted(frames, "broadcast or multicast frame"));
+        }
+    }
+
     /// Tells what inspection found out since.
     fn tell_found(&mut self, tell: &mut dyn FnMut(FlowKey, Decision)) {
         let Some(mut inspector) = self.inspector.take() else {
@@ -283,6 +293,7 @@ impl Decider for Polices {
         now_ns: u64,
         tell: &mut dyn FnMut(FlowKey, Decision),
     ) -> Result<(), DeciderGone> {
+        self.watch_echoes(now_ns);
         self.take_rules();
         for (key, ruled) in std::mem::take(&mut self.changed) {
             self.count(ruled);

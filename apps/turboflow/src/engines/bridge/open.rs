@@ -200,6 +200,12 @@ fn tell_state(setup: &BridgeSetup, ports: [Port; 2], rules: &Rules, fallback: Op
                 )),
             },
         }
+        if control.has_echoes() {
+            told.problems.push(
+                "broadcast frames come in at both ports: there is a path beside the bridge"
+                    .to_owned(),
+            );
+        }
         match control.is_inspector_gone() {
             true => told.problems.push(
                 "the inspector is gone, and will be started again: flows stay undecided".to_owned(),

@@ -382,6 +382,39 @@ fn frames_longer_than_a_page_pass() {
     }
 }
 
+/// As if a second cable connected both sides.
+#[test]
+fn broadcast_frames_that_come_in_at_both_ports_are_counted() {
+    let Some(_network) = Network::new() else {
+        return;
+    };
+    for definition in [usual(), unusual()] {
+        let config = config_of(bridge(), &definition);
+        let Some(mut running) = Running::start(&config, Box::new(FirstPacket)) else {
+            return;
+        };
+        let to = |address: [u8; 6], number: u8| {
+            let mut frame = tcp(1, 0x10);
+            frame[..6].copy_from_slice(&address);
+            frame[26] = number;
+            frame
+        };
+        let broadcast: Vec<_> = (0..5).map(|number| to([0xff; 6], number)).collect();
+        let multicast = vec![to([1, 0, 0x5e, 0, 0, 1], 0)];
+        let unicast = vec![to([2; 6], 0)];
+        for frames in [&broadcast, &broadcast, &multicast, &unicast] {
+            assert!(running.pass(0, frames) == *frames);
+        }
+        for frames in [&unicast, &broadcast, &multicast] {
+            assert!(running.pass(1, frames) == *frames);
+        }
+        let other = vec![to([0xff; 6], 9)];
+        assert!(running.pass(1, &other) == other);
+        let finished = running.finish();
+        assert_eq!(finished.ports.map(|port| port.came_back), [0, 6]);
+    }
+}
+
 #[test]
 fn redirects_that_fail_are_counted() {
     let Some(mut network) = Network::new() else {
