@@ -38,6 +38,9 @@ pub struct FiveTuple {
     family: Family,
 }
 
+/// Where the last word of a 5-tuple has its VLAN, `VLAN_SHIFT` in `engines/xdp/bpf/verdict.h`.
+const VLAN_SHIFT: u32 = 48;
+
 /// The last word of a 5-tuple. `ports` are the four bytes of both ports as on the wire.
 #[inline(always)]
 #[must_use]
@@ -182,6 +185,24 @@ impl FiveTuple {
         (self.transport() >> 32) as u8
     }
 
+    /// The 5-tuple in a VLAN, which is another flow than outside of it. `vlan`: the 12 bits of the
+    /// outermost tag; 0: none.
+    #[must_use]
+    pub const fn in_vlan(mut self, vlan: u16) -> Self {
+        let last = match self.family {
+            Family::V4 => WORDS_V4 - 1,
+            Family::V6 => WORDS_V6 - 1,
+        };
+        self.words[last] = self.words[last] & !(0xffff << VLAN_SHIFT) | (vlan as u64) << VLAN_SHIFT;
+        self
+    }
+
+    /// The VLAN that it was put in; 0: none.
+    #[must_use]
+    pub const fn vlan(&self) -> u16 {
+        (self.transport() >> VLAN_SHIFT) as u16
+    }
+
     /// The 5-tuple of the reverse direction: addresses and ports exchanged.
     #[must_use]
     pub fn reversed(&self) -> Self {
@@ -232,6 +253,12 @@ mod tests {
             let back = FiveTuple::new(destination, source, 53, 0x1234, 17);
             assert_eq!(tuple.reversed(), back);
             assert_ne!(*tuple.words().last().unwrap(), 0);
+            let tagged = tuple.in_vlan(7).in_vlan(0xfff);
+            assert_eq!((tagged.vlan(), tuple.vlan()), (0xfff, 0));
+            assert_eq!((tagged.protocol(), tagged.destination_port()), (17, 53));
+            assert_eq!(tagged.reversed(), back.in_vlan(0xfff));
+            assert_eq!(FiveTuple::of_words(*tagged.raw_words()), Some(tagged));
+            assert!(tagged != tuple && tagged.in_vlan(0) == tuple);
         }
     }
 }

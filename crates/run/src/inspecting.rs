@@ -62,6 +62,7 @@ impl InspectionConfig {
         let verdicts = self.elsewhere.verdicts.get()?;
         Some(Naming {
             verdicts: Arc::clone(verdicts),
+            knows_vlans: true,
         })
     }
 
@@ -105,6 +106,7 @@ impl Inspecting {
     pub(crate) fn naming(&self) -> Naming {
         Naming {
             verdicts: self.inspection.verdicts(),
+            knows_vlans: false,
         }
     }
 
@@ -161,6 +163,8 @@ impl InspectingCounters {
 #[derive(Clone)]
 pub(crate) struct Naming {
     verdicts: Arc<Verdicts>,
+    /// Whether a flow was inspected in its VLAN, if records have that in their key.
+    knows_vlans: bool,
 }
 
 impl Naming {
@@ -173,7 +177,10 @@ impl Naming {
         let mut known = 0;
         let mut verdicts = self.verdicts.lock();
         for record in records {
-            let tuple = layout.five_tuple(&record.key);
+            let tuple = match self.knows_vlans {
+                true => layout.five_tuple_in_vlan(&record.key),
+                false => layout.five_tuple(&record.key),
+            };
             let verdict = tuple.and_then(|tuple| verdicts.get(&tuple, record.base.last_ns));
             if let Some(verdict) = verdict {
                 layout

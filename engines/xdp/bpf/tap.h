@@ -198,7 +198,7 @@ static __always_inline __u64 verdict_of_packet(struct xdp_md *ctx, struct offloa
                                                __u64 now_ns, __u64 frame_bytes, int key_words)
 {
     struct flow flow = {};
-    const int is_reversed = sort(packet, &flow, key_words);
+    const int is_reversed = sort(ctx, packet, &flow, key_words);
     const __u32 check = check_of(flow.words, key_words);
     struct verdict *row = row_of_flow(flow.words, key_words);
     const __u64 word = word_of_row(row, check);

@@ -28,6 +28,8 @@ enum action {
 #define RULE_SHIFT 8
 #define RULE_MASK 0xffff
 #define CHECK_SHIFT 32
+// Where the last word of a key has its VLAN: `VLAN_SHIFT` in crates/record/src/key.rs.
+#define VLAN_SHIFT 48
 
 // How often the time of a row is written, at most: a row is shared by all CPUs.
 #define SEEN_STEP_NS (1 << 27)
@@ -49,7 +51,8 @@ struct offload_config {
     __u8 budget_tcp;
     __u8 budget_udp;
     __u8 budget_other;
-    __u8 padding;
+    // Whether flows in different VLANs are different flows.
+    __u8 keys_vlan;
     // After a silence of this, a flow without connections is another one. In units of 2^30 ns.
     __u32 idle_units;
 };
@@ -154,9 +157,26 @@ static __always_inline int sort_v6(const struct packet *packet, struct flow *flo
     return is_reversed;
 }
 
-static __always_inline int sort(const struct packet *packet, struct flow *flow, int key_words)
+// The VLAN of the outermost tag, if that is the first header. No tag is VLAN 0 (IEEE 802.1Q). Nothing
+// is loaded, because the stack of `planned` has no room.
+static __always_inline __u64 vlan_of(struct xdp_md *ctx)
 {
-    return key_words == KEY_WORDS ? sort_v6(packet, flow) : sort_v4(packet, flow);
+    const __u8 *frame = (const __u8 *)(long)ctx->data;
+    __u16 type;
+    if ((const void *)(frame + 16) > (const void *)(long)ctx->data_end)
+        return 0;
+    type = bpf_ntohs(*(const __be16 *)(frame + 12));
+    if (type != TYPE_VLAN && type != TYPE_SERVICE_VLAN && type != TYPE_OLD_SERVICE_VLAN)
+        return 0;
+    return bpf_ntohs(*(const __be16 *)(frame + 14)) & 0xfff;
+}
+
+static __always_inline int sort(struct xdp_md *ctx, const struct packet *packet, struct flow *flow, int key_words)
+{
+    const int is_reversed = key_words == KEY_WORDS ? sort_v6(packet, flow) : sort_v4(packet, flow);
+    if (offload.keys_vlan)
+        flow->words[key_words - 1] |= vlan_of(ctx) << VLAN_SHIFT;
+    return is_reversed;
 }
 
 // 32 bits of a strongly universal hash, as `slot_of`.

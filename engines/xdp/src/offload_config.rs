@@ -49,6 +49,8 @@ pub struct OffloadConfig {
     pub snap_bytes: u32,
     /// After a silence of this, a flow that is not TCP is another one, and is tapped anew.
     pub idle_ns: u64,
+    /// Whether flows in different VLANs (outermost tag) are different flows.
+    pub keys_vlan: bool,
     /// Random words of two hashes of a flow's key.
     pub hash_keys: [[u64; TUPLE_HALVES]; 2],
     /// Whether frames go from each of two interfaces to the other, by their verdicts; `None`: they
@@ -133,7 +135,7 @@ impl OffloadConfig {
         bytes.extend(sets.to_ne_bytes());
         bytes.extend(self.snap_bytes.to_ne_bytes());
         let TapBudget { tcp, udp, other } = self.budget;
-        bytes.extend([tcp, udp, other, 0]);
+        bytes.extend([tcp, udp, other, u8::from(self.keys_vlan)]);
         bytes.extend(idle_units.min(u16::MAX.into()).to_ne_bytes());
         bytes
     }
@@ -172,6 +174,7 @@ mod tests {
             budget: TapBudget::default(),
             ring_bytes: 1 << 16,
             snap_bytes: 128,
+            keys_vlan: true,
             idle_ns: 15_000_000_000,
             hash_keys: [[1; TUPLE_HALVES], [2; TUPLE_HALVES]],
             bridge: None,
@@ -185,7 +188,7 @@ mod tests {
         let after_keys = &bytes[8 * 2 * TUPLE_HALVES..];
         assert_eq!(
             after_keys,
-            [16, 0, 0, 0, 128, 0, 0, 0, 32, 24, 24, 0, 13, 0, 0, 0]
+            [16, 0, 0, 0, 128, 0, 0, 0, 32, 24, 24, 1, 13, 0, 0, 0]
         );
     }
 

@@ -240,6 +240,7 @@ fn with_rows(flows: u32) -> KernelConfig {
             ring_bytes: 1 << 22,
             snap_bytes: 0,
             idle_ns: IDLE_NS,
+            keys_vlan: false,
             hash_keys: [3, 5].map(|odd: u64| {
                 std::array::from_fn(|at| (at as u64 + odd).wrapping_mul(0xbf58_476d_1ce4_e5b9))
             }),

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `--engine offload`: what the engine in the kernel gives, whatever becomes of verdicts.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use turboflow_testing::{Need, is_missing, until};
+use turboflow_testing::{Need, captures_folder, is_missing, until};
 
 use crate::exact::{NO_TIMEOUTS, equal, of_file, untimed};
 use crate::kernel::{BY_SIZE, OFFICE_PACKETS};
-use crate::link::{Ended, FAR, Link};
+use crate::link::{Ended, FAR, Link, NEAR};
 use crate::service::{metrics, serve};
-use crate::support::{Folder, office};
+use crate::support::{Folder, office, pcap_header, pcap_packet, turboflow};
 
 const OFFLOAD: [&str; 2] = ["--engine", "offload"];
 const PACKETS: u64 = 13_035;
@@ -181,6 +182,99 @@ fn applications_are_named() {
     assert_eq!(inspection["packets_lost"], 0);
     assert!(own(&ended, "flows_decided") > 50);
     assert!(own(&ended, "taps") < PACKETS * 8 / 10);
+}
+
+/// A capture in VLAN 10, and beside each frame one of the same flow in VLAN 20, with nothing in it to
+/// recognise.
+fn in_two_vlans(sample: &[u8]) -> Vec<u8> {
+    const HEADERS: usize = 24;
+    const RECORD: usize = 16;
+    let word = |at: usize| u32::from_le_bytes(sample[at..at + 4].try_into().unwrap());
+    assert_eq!(word(0), 0xa1b2_c3d4, "microseconds");
+    let mut capture = pcap_header(1);
+    let mut at = HEADERS;
+    while at < sample.len() {
+        let microseconds = u64::from(word(at)) * 1_000_000 + u64::from(word(at + 4));
+        let length = word(at + 8) as usize;
+        let frame = &sample[at + RECORD..at + RECORD + length];
+        for vlan in [10_u16, 20] {
+            let mut tagged = frame.to_vec();
+            if vlan == 20 && frame[12..14] == [8, 0] {
+                // Behind the headers of TCP and UDP.
+                tagged.iter_mut().skip(54).for_each(|byte| *byte = 0);
+            }
+            tagged.splice(12..12, [[0x81, 0], vlan.to_be_bytes()].concat());
+            capture.extend(pcap_packet(microseconds, &tagged));
+        }
+        at += RECORD + length;
+    }
+    capture
+}
+
+/// Two customers have the same addresses. Each flow is inspected in its VLAN if records tell them
+/// apart.
+#[test]
+fn applications_are_those_of_each_vlan() {
+    const BY_VLAN: &str = r#"
+[key]
+fields = ["vlan", "source_address", "destination_address", "source_port", "destination_port", "protocol"]
+[[feature]]
+name = "packets"
+op = "count"
+"#;
+    let library = Need::Library("libndpi", cfg!(feature = "dpi"));
+    if is_missing(&[library, Need::Captures]) {
+        return;
+    }
+    let Some(link) = Link::for_xdp() else { return };
+    for end in [NEAR, FAR] {
+        link.shell(&format!("ethtool -K {end} rxvlan off txvlan off"));
+    }
+    let folder = Folder::new();
+    let definition = folder.write("by-vlan.toml", BY_VLAN);
+    let sample = captures_folder()
+        .unwrap()
+        .join("large/ndpi42__netflix.pcap");
+    let frames = in_two_vlans(&fs::read(&sample).unwrap());
+    let capture = folder.write("vlans.pcap", frames);
+    let names = |csv: &str, vlan: Option<&str>| -> BTreeMap<String, String> {
+        let mut lines = csv.lines();
+        let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+        let place = |name: &str| header.iter().position(|its| *its == name).unwrap();
+        let key = ["src_addr", "dst_addr", "src_port", "dst_port", "protocol"].map(place);
+        let rows = lines.map(|line| line.split(',').collect::<Vec<_>>());
+        let rows = rows.filter(|row| vlan.is_none_or(|vlan| row[place("vlan")] == vlan));
+        rows.map(|row| {
+            let key = key.map(|at| row[at]).join(" ");
+            (key, row[place("application")].to_owned())
+        })
+        .collect()
+    };
+    let (sample, file) = (sample.to_str().unwrap(), folder.file("file.csv"));
+    let of_file = ["record", "-q", "--dpi", "-r", sample, "-w", &file];
+    turboflow(of_file.iter().chain(&NO_TIMEOUTS)).exits(0);
+    let expected = names(&folder.read("file.csv"), None);
+    let options = ["-w", "live.csv", "--dpi", "--packets", "13998"];
+    let by_vlan = ["--definition", &definition];
+    let options = [&options[..], &OFFLOAD, &NO_TIMEOUTS, &by_vlan].concat();
+    let recording = link.record(&[FAR], &options);
+    assert!(link.replay(&capture, &["--pps", "10000"]));
+    let ended = recording.end().balanced(0);
+    let csv = ended.folder.read("live.csv");
+    let [first, second] = ["10", "20"].map(|vlan| names(&csv, Some(vlan)));
+    assert_eq!(first.len(), expected.len());
+    assert_eq!(second.len(), expected.len());
+    let equal = |found: &BTreeMap<String, String>| {
+        let named = expected.iter().filter(|(_, name)| !name.is_empty());
+        named.filter(|(key, name)| found[*key] == **name).count()
+    };
+    let (first, second) = (equal(&first), equal(&second));
+    eprintln!(
+        "{first} and {second} of {} are named as in the file",
+        expected.len()
+    );
+    assert!(first * 10 >= expected.len() * 9, "{first}");
+    assert!(second * 2 <= first, "{second}");
 }
 
 /// The process that inspects for the program with this number.

@@ -184,6 +184,27 @@ impl KeyPlan {
         FiveTuple::of_words(words)
     }
 
+    /// Whether a field is in the key beside the 5-tuple.
+    pub(super) fn has_beside(&self, field: KeyField) -> bool {
+        match self {
+            Self::FiveTuple => false,
+            Self::Wide(wide) => wide.key_slots.iter().any(|slot| slot.field == field),
+        }
+    }
+
+    /// The VLAN in a key; 0 if there is none.
+    pub(super) fn vlan<const K: usize>(&self, key: &[u64; K]) -> u16 {
+        let Self::Wide(wide) = self else {
+            return 0;
+        };
+        let field = KeyField::Input(Input::Vlan);
+        let slot = wide.key_slots.iter().find(|slot| slot.field == field);
+        slot.map_or(0, |slot| {
+            let word = key.get(usize::from(slot.word)).copied().unwrap_or(0);
+            (word >> slot.shift & (u64::MAX >> (64 - slot.bits))) as u16 & 0xfff
+        })
+    }
+
     /// The key of a packet, and whether the packet is against the canonical direction.
     #[inline(always)]
     pub(super) fn key<const K: usize>(

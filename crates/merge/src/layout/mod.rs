@@ -232,6 +232,19 @@ impl Layout {
         self.compiled.key.five_tuple(key)
     }
 
+    /// Whether flows in different VLANs are different flows.
+    #[must_use]
+    pub fn has_vlan_key(&self) -> bool {
+        self.compiled.key.has_beside(KeyField::Input(Input::Vlan))
+    }
+
+    /// As [`five_tuple`](Self::five_tuple), in the VLAN that the key has.
+    #[must_use]
+    pub fn five_tuple_in_vlan<const K: usize>(&self, key: &[u64; K]) -> Option<FiveTuple> {
+        let tuple = self.five_tuple(key)?;
+        Some(tuple.in_vlan(self.compiled.key.vlan(key)))
+    }
+
     /// Where its records hold what inspection finds.
     #[must_use]
     pub fn annotation(&self) -> &Annotation {

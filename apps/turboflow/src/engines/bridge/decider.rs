@@ -15,7 +15,7 @@ use turboflow_record::{FiveTuple, TCP_ACK, TCP_SYN, Texts};
 use turboflow_run::InspectionConfig;
 
 use super::control::Control;
-use crate::engines::offload::inspects::{Inspecting, TAP_BYTES, frame_of};
+use crate::engines::offload::inspects::{Inspecting, TAP_BYTES, frame_of, in_its_vlan};
 use crate::log::say;
 use crate::units::{counted, grouped};
 
@@ -240,6 +240,7 @@ impl Decider for Polices {
         let Ok(packet) = self.parser.parse(&frame) else {
             return Ok(Decision::Undecided);
         };
+        let packet = in_its_vlan(packet, tapped.key);
         let parser = &self.parser;
         // A later fragment has nothing to look at.
         let has_payload = parser.ip_datagram(&frame).is_some();

@@ -107,6 +107,15 @@ impl Inspecting {
     }
 }
 
+/// A packet that was parsed again from its copy, in the VLAN that its key has.
+pub(in crate::engines) fn in_its_vlan(packet: Packet, key: FlowKey) -> Packet {
+    let vlan = FiveTuple::of_words(key.words()).map_or(0, |tuple| tuple.vlan());
+    Packet {
+        tuple: packet.tuple.in_vlan(vlan),
+        ..packet
+    }
+}
+
 /// The frame of a tapped packet.
 pub(in crate::engines) fn frame_of<'a>(tapped: &Tapped<'a>) -> Frame<'a> {
     Frame {
@@ -144,6 +153,7 @@ impl Decider for Inspects {
         let Ok(packet) = self.parser.parse(&frame) else {
             return Ok(Decision::Undecided);
         };
+        let packet = in_its_vlan(packet, tapped.key);
         let parser = &self.parser;
         if parser.ip_datagram(&frame).is_none() {
             // A later fragment has nothing to look at.

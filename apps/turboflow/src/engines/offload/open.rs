@@ -96,6 +96,7 @@ pub(in crate::engines) fn config_of(
             None => FirstPacket.snap_bytes(),
         },
         idle_ns: setup.idle_ns(),
+        keys_vlan: layout.has_vlan_key(),
         // Other numbers than those of the microflow table.
         hash_keys: [1, 2].map(|which| std::array::from_fn(|at| hasher.hash(&[at as u64, which]).0)),
         bridge: None,

@@ -11,13 +11,15 @@ mod race;
 use std::collections::BTreeMap;
 
 use turboflow_engine::{MicroflowBatch, RemoteEngine};
-use turboflow_engine_offload::{Decider, FirstPacket, FlowKey, OffloadEngine};
+use turboflow_engine_offload::{
+    Action, Decider, DeciderGone, Decision, FirstPacket, FlowKey, OffloadEngine, Tapped, Verdict,
+};
 use turboflow_engine_xdp::{
     BridgeAction, BridgeConfig, BridgePortCounters, KernelConfig, OffloadConfig, RuleCount, XdpMode,
 };
 use turboflow_merge::Layout;
 use turboflow_packet::{Parser, ParserConfig};
-use turboflow_record::{Definition, Feature, Input, Op};
+use turboflow_record::{Definition, Feature, FiveTuple, Input, KeyField, Op};
 
 use crate::run::{DropsHalf, TIMES, by_name, is_dropped, offload_config, over};
 use crate::support::{captures, config, frame, frames_of, load_for_all_cpus, tcp};
@@ -109,9 +111,20 @@ impl Running {
             Input::BytesDropped,
         ]
         .map(|of| word(&self.layout, of));
-        let of_v4 = self.batch.v4::<120>().map(|it| (it.base.packets, it.state));
-        let of_v6 = self.batch.v6::<120>().map(|it| (it.base.packets, it.state));
-        for (packets, state) in of_v4.chain(of_v6) {
+        let mut records = Vec::new();
+        match self.layout.has_vlan_key() {
+            true => {
+                let wide = self.batch.wide::<120>();
+                records.extend(wide.map(|it| (it.base.packets, it.state)));
+            }
+            false => {
+                let of_v4 = self.batch.v4::<120>();
+                records.extend(of_v4.map(|it| (it.base.packets, it.state)));
+                let of_v6 = self.batch.v6::<120>();
+                records.extend(of_v6.map(|it| (it.base.packets, it.state)));
+            }
+        }
+        for (packets, state) in records {
             let [verdict, rule, packets_dropped, bytes_dropped] = words.map(|word| state[word]);
             self.packets += packets;
             self.packets_dropped += packets_dropped;
@@ -380,6 +393,64 @@ fn frames_longer_than_a_page_pass() {
         let finished = running.finish();
         assert_eq!(finished.ports.map(|port| port.forwarded), [17, 17]);
     }
+}
+
+/// Drops what is in VLAN 10, and lets all else pass.
+struct DropsVlan10;
+
+impl Decider for DropsVlan10 {
+    fn snap_bytes(&self) -> u32 {
+        0
+    }
+
+    fn decide(&mut self, tapped: &Tapped<'_>) -> Result<Decision, DeciderGone> {
+        let tuple = FiveTuple::of_words(tapped.key.words()).unwrap();
+        Ok(Decision::Decided(Verdict {
+            action: match tuple.vlan() {
+                10 => Action::Drop,
+                _ => Action::Redirect,
+            },
+            rule: 7,
+        }))
+    }
+}
+
+/// Two customers with the same addresses.
+#[test]
+fn flows_in_different_vlans_are_different_flows_if_records_have_the_vlan_in_their_key() {
+    let Some(_network) = Network::new() else {
+        return;
+    };
+    let mut definition = usual();
+    definition.key.push(KeyField::Input(Input::Vlan));
+    let mut config = config_of(bridge(), &definition);
+    let layout = config.layout.as_ref().unwrap();
+    config.offload.as_mut().unwrap().keys_vlan = layout.has_vlan_key();
+    let Some(mut running) = Running::start(&config, Box::new(DropsVlan10)) else {
+        return;
+    };
+    let tagged = |kind: u16, tag: u16| {
+        let mut frame = tcp(1, 0x10);
+        let header = [kind.to_be_bytes(), tag.to_be_bytes()].concat();
+        frame.splice(12..12, header);
+        frame
+    };
+    // The priority is no part of the VLAN, and VLAN 0 is none.
+    let frames = vec![
+        tcp(1, 0x10),
+        tagged(0x8100, 0x600a),
+        tagged(0x88a8, 20),
+        tagged(0x8100, 0x6000),
+    ];
+    let passed = running.pass(0, &frames);
+    assert!(passed == frames);
+    let rows = |running: &mut Running| by_name(running.engine.own_counts().unwrap());
+    turboflow_testing::until("each flow has a row", || {
+        rows(&mut running)["offload_rows_begun"] == 3
+    });
+    assert!(running.pass(0, &frames) == [&frames[..1], &frames[2..]].concat());
+    let finished = running.finish();
+    assert_eq!(finished.packets_dropped, 1);
 }
 
 /// As if a second cable connected both sides.
