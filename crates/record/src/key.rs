@@ -38,7 +38,7 @@ pub struct FiveTuple {
     family: Family,
 }
 
-/// Where the last word of a 5-tuple has its VLAN, `VLAN_SHIFT` in `engines/xdp/bpf/verdict.h`.
+/// Where the last word of a 5-tuple has its VLAN, also in the kernel's programs.
 const VLAN_SHIFT: u32 = 48;
 
 /// The last word of a 5-tuple. `ports` are the four bytes of both ports as on the wire.

@@ -184,7 +184,7 @@ fn applications_are_named() {
     assert!(own(&ended, "taps") < PACKETS * 8 / 10);
 }
 
-/// A capture in VLAN 10, and beside each frame one of the same flow in VLAN 20, with nothing in it to
+/// A capture in VLAN 10, and beside each frame one of its flow in VLAN 20, with nothing in it to
 /// recognise.
 fn in_two_vlans(sample: &[u8]) -> Vec<u8> {
     const HEADERS: usize = 24;
