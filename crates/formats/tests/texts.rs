@@ -97,8 +97,13 @@ fn sorted(batch: &FlowBatch, columns: usize) -> Vec<String> {
 #[test]
 fn texts_are_read_back_from_every_format() {
     let directory = tempfile::tempdir().unwrap();
-    for is_biflow in [false, true] {
-        let definition = Definition::with_applications();
+    let applications = Definition::with_applications;
+    for (definition, is_biflow) in [
+        (applications(), false),
+        (applications(), true),
+        (applications().with_verdicts(), false),
+        (applications().with_verdicts(), true),
+    ] {
         let schema = schema(&definition, is_biflow);
         let written = batch(&schema, &rows(&schema, 200));
         for format in Format::ALL {

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use turboflow_merge::Layout;
 use turboflow_record::{
-    Column, ColumnKind, Definition, Input, Op, Schema, Value, clean_text, protocol_number,
+    Column, ColumnKind, Definition, Input, Op, REVERSE, Schema, Value, clean_text, protocol_number,
 };
 
 use crate::{names, time};
@@ -95,7 +95,8 @@ pub(crate) fn kind_by_name(name: &str) -> Option<ColumnKind> {
         let is_text = |input: &Input| input.column_kind() == ColumnKind::Text;
         let texts = Input::ALL.into_iter().filter(is_text).map(Input::name);
         let texts = texts.chain([Op::CommunityId.name()]);
-        let texts = texts.map(|name| (name.to_owned(), ColumnKind::Text));
+        let texts = texts.flat_map(|name| [name.to_owned(), format!("{REVERSE}{name}")]);
+        let texts = texts.map(|name| (name, ColumnKind::Text));
         columns.chain(texts).collect()
     });
     KNOWN.get(name).copied()

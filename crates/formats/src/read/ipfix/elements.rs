@@ -82,13 +82,18 @@ const ENTERPRISE: u16 = 346;
 const TYPE: u16 = 339;
 const NAME: u16 = 341;
 
-/// The columns of the default definition, biflows too, and of all fields of keys.
+/// The names of the columns of a definition, as biflows.
+fn biflow_names(definition: &Definition) -> Vec<String> {
+    let layout = Layout::compile(definition, true).expect("these definitions compile");
+    let columns = layout.schema().iter();
+    columns.map(|column| column.name.clone()).collect()
+}
+
+/// The columns of the default definition and of a bridge, biflows too, and of all fields of keys.
 static USUAL: LazyLock<HashMap<ElementId, Usual>> = LazyLock::new(|| {
     let mut usual = HashMap::new();
-    let definition = Definition::default();
-    let layout = Layout::compile(&definition, true).expect("the default definition compiles");
-    let columns = layout.schema().iter().map(|column| column.name.clone());
-    let names: Vec<String> = columns.collect();
+    let definition = Definition::default().with_verdicts();
+    let names = biflow_names(&definition);
     let keys = Definition {
         key: KeyField::all().collect(),
         ..Definition::default()
