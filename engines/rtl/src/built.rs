@@ -74,3 +74,6 @@ pub const BUILDS: [(&str, Build); 5] = [
     ("tf_meter", METER_V4),
     ("tf_meter", METER_V6),
 ];
+
+/// Other blocks: each with its top module, its name in the shim, and its parameters.
+pub const BLOCKS: [(&str, &str, &[&str]); 1] = [("tf_parser", "parser", &[])];

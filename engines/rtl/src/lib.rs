@@ -6,7 +6,8 @@
 //! [`Model`] is a line in the plainest code. With the feature `rtl`, `VerilatedLine` is the
 //! SystemVerilog itself, translated by Verilator; `RtlEngines` meters packets with it. Both give
 //! the same records in the same order. `VerilatedMeter` is a line with its egress and registers, as
-//! a card has it: messages of the wire form leave it.
+//! a card has it: messages of the wire form leave it. `VerilatedParser` is what comes before it on a
+//! card: frames to packets.
 //!
 //! `docs/fpga.md` describes the design.
 
@@ -20,12 +21,16 @@ mod body;
 mod built;
 mod engine;
 mod fields;
+#[cfg(feature = "rtl")]
+mod frames;
 mod hash;
 mod line;
 #[cfg(feature = "rtl")]
 mod meter;
 mod model;
 mod package;
+#[cfg(feature = "rtl")]
+mod parser;
 mod size;
 #[cfg(feature = "rtl")]
 mod verilated;
@@ -33,12 +38,16 @@ mod verilated;
 #[cfg(feature = "rtl")]
 pub use engine::RtlEngines;
 pub use engine::{ABILITIES, LineEngine, ModelEngines};
+#[cfg(feature = "rtl")]
+pub use frames::{Damage, GivenFrame, Handed};
 pub use hash::{Place, SEED_WORDS, Toeplitz};
 pub use line::{Arrival, Key, Left, Line, Step, Why, key_bits};
 #[cfg(feature = "rtl")]
 pub use meter::{Counter, VerilatedMeter};
 pub use model::Model;
 pub use package::{PackageError, Unsupported, check_layout, record_package};
+#[cfg(feature = "rtl")]
+pub use parser::{Pace, Parsed, Verdict, VerilatedParser};
 pub use size::{Build, InvalidSize, LineConfig, Size};
 #[cfg(feature = "rtl")]
 pub use verilated::{Stopped, VerilatedLine};

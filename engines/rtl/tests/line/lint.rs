@@ -16,7 +16,7 @@ fn sources() -> Vec<PathBuf> {
     let mut sources: Vec<PathBuf> = paths
         .filter(|path| path.extension().is_some_and(|extension| extension == "sv"))
         .collect();
-    let order = ["tf_pkg.sv", "tf_record_pkg.sv"];
+    let order = ["tf_pkg.sv", "tf_record_pkg.sv", "tf_frame_pkg.sv"];
     let rank = |path: &Path| order.iter().position(|name| path.ends_with(name));
     sources.sort_by_key(|path| (rank(path).unwrap_or(order.len()), path.clone()));
     sources
@@ -37,6 +37,7 @@ fn lint_has_nothing_to_say_in_any_size() {
         ("tf_array", &["NumStages=8", "BucketBits=9", "TagBits=8"]),
         ("tf_meter", &["NumStages=4", "TagsApart=1'b1"]),
         ("tf_meter", &["NumStages=1", "KeyBits=296"]),
+        ("tf_parser", &["UserBits=64"]),
     ] {
         let output = Command::new(&verilator)
             .args(["--lint-only", "-Wall", "--top-module", top])

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parser says of a frame: a packet for the meter, or why the host gets the frame whole.
+package tf_frame_pkg;
+  parameter int unsigned EthernetBytes  = 14;
+  parameter int unsigned TagBytes       = 4;
+  // What the parser sees of an IP packet: the fixed header of IPv6, and as much behind it (or behind
+  // that of IPv4). That holds the 40 bytes of IPv4 options and a TCP header.
+  parameter int unsigned RestBytes      = 64;
+  parameter int unsigned PacketBytes    = 40 + RestBytes;
+  // And of a frame, with two tags: no more than two beats have.
+  parameter int unsigned HeadBytes      = EthernetBytes + 2*TagBytes + PacketBytes;
+  parameter int unsigned ExtensionSteps = 4;   // IPv6 extension headers that are followed
+  // Clocks in tf_headers and tf_transport.
+  parameter int unsigned HeadersLatency   = 4;
+  parameter int unsigned TransportLatency = 2 * ExtensionSteps + 3;
+
+  parameter int unsigned KeyBits6 = 296;
+
+  // Why the host gets a frame whole. The first that applies, in the order of the headers.
+  typedef enum logic [3:0] {
+    ReasonNone       = 4'd0,   // it does not: the meter takes the packet
+    ReasonDamaged    = 4'd1,   // the MAC says so, a beat has a gap, or it is beyond 65,536 bytes
+    ReasonLinkCut    = 4'd2,   // it ends within the Ethernet header or the tags
+    ReasonTags       = 4'd3,   // a third VLAN tag
+    ReasonEtherType  = 4'd4,   // neither IPv4 nor IPv6
+    ReasonVersion    = 4'd5,   // the IP header is of another version than announced
+    ReasonIpHeader   = 4'd6,   // the IP header is cut, or its lengths contradict each other
+    ReasonNoLength   = 4'd7,   // a length of 0: segmentation offload, or a jumbogram
+    ReasonExtension  = 4'd8,   // an authentication header of IPv6
+    ReasonDeep       = 4'd9    // the headers reach beyond what the parser sees
+  } reason_e;
+
+  // A packet as the meter takes it (crates/packet says the same of it).
+  typedef struct packed {
+    logic [KeyBits6-1:0] key;         // of IPv4: its low 104 bits
+    logic [7:0]          tos;
+    logic [7:0]          ttl;
+    logic [11:0]         tcp_flags;
+    logic [16:0]         length;      // IP length
+    logic                is_v6;
+    logic                is_longer;   // than the frame
+    logic [15:0]         last_byte;   // of the frame: its length less one
+    reason_e             reason;      // with one, nothing else but last_byte is said
+  } parsed_t;
+
+  // Network byte order: the first byte is the low one.
+  function automatic logic [15:0] be16(logic [15:0] bytes);
+    return {bytes[7:0], bytes[15:8]};
+  endfunction
+
+  // Protocol numbers (IANA).
+  parameter logic [7:0] ProtocolHopByHop    = 8'd0;
+  parameter logic [7:0] ProtocolTcp         = 8'd6;
+  parameter logic [7:0] ProtocolUdp         = 8'd17;
+  parameter logic [7:0] ProtocolDccp        = 8'd33;
+  parameter logic [7:0] ProtocolRouting     = 8'd43;
+  parameter logic [7:0] ProtocolFragment    = 8'd44;
+  parameter logic [7:0] ProtocolAuthentication = 8'd51;
+  parameter logic [7:0] ProtocolNoNext      = 8'd59;
+  parameter logic [7:0] ProtocolDestination = 8'd60;
+  parameter logic [7:0] ProtocolSctp        = 8'd132;
+  parameter logic [7:0] ProtocolUdpLite     = 8'd136;
+
+  // Whether the transport header begins with two ports.
+  function automatic logic has_ports(logic [7:0] protocol);
+    return protocol inside {ProtocolTcp, ProtocolUdp, ProtocolDccp, ProtocolSctp, ProtocolUdpLite};
+  endfunction
+  // Whether it is an extension header that the parser follows.
+  function automatic logic is_extension(logic [7:0] protocol);
+    return protocol inside {ProtocolHopByHop, ProtocolRouting, ProtocolFragment,
+                            ProtocolDestination};
+  endfunction
+endpackage

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames in, in a stream of 512 bits; out, in their order, what each of them is: a packet for the
+// meter, or the reason why the host gets the frame whole.
+//
+// Ethernet, up to two VLAN tags, IPv4 with options, IPv6 with up to four extension headers
+// (hop-by-hop, routing, destination, fragment), and ports and flags of what follows. What the parser
+// says of a packet is what crates/packet says of it (engines/rtl/tests/line/parser.rs).
+//
+// In: AXI-Stream as tf_window has it; s_axis_tuser_i is whatever goes with the first beat of a frame
+// (its time), s_axis_tbad_i with the last. Out: valid_o does not wait for ready_i. Latency 18 clocks
+// from the last beat. A beat in every clock, so a frame in every clock: the parser never stalls by
+// itself, and s_axis_tready_o falls only if what leaves is not taken. Credits, as in tf_egress: the
+// last beat of a frame costs one, which comes back when its entry leaves the queue.
+module tf_parser
+  import tf_frame_pkg::*;
+#(
+  parameter int unsigned UserBits = 64
+) (
+  input  logic                clk_i,
+  input  logic                rst_ni,
+  input  logic                s_axis_tvalid_i,
+  output logic                s_axis_tready_o,
+  input  logic [511:0]        s_axis_tdata_i,
+  input  logic [63:0]         s_axis_tkeep_i,
+  input  logic                s_axis_tlast_i,
+  input  logic                s_axis_tbad_i,
+  input  logic [UserBits-1:0] s_axis_tuser_i,
+  output logic                valid_o,
+  input  logic                ready_i,
+  output parsed_t             parsed_o,
+  output logic [UserBits-1:0] user_o
+);
+  // More than frames on their way, so that none waits for a credit that comes back.
+  localparam int unsigned DepthBits = 5;
+  localparam int unsigned Depth     = 2**DepthBits;
+  localparam int unsigned InTransit = 3;   // frames that end before a credit is missed
+
+  logic                   given, first, done, damaged;
+  logic [8*HeadBytes-1:0] head;
+  logic [63:0]            last_keep;
+  logic [9:0]             beats;
+  logic [UserBits-1:0]    user_q, user_end;
+
+  assign given = s_axis_tvalid_i & s_axis_tready_o;
+  tf_window u_window (
+    .clk_i, .rst_ni, .valid_i(given), .data_i(s_axis_tdata_i), .keep_i(s_axis_tkeep_i),
+    .last_i(s_axis_tlast_i), .bad_i(s_axis_tbad_i), .first_o(first), .done_o(done), .head_o(head),
+    .last_keep_o(last_keep), .beats_o(beats), .damaged_o(damaged)
+  );
+  always_ff @(posedge clk_i) if (given && first) user_q <= s_axis_tuser_i;
+
+  logic [255:0]           addresses, addresses_end;
+  logic [7:0]             tos, ttl, tos_end, ttl_end, protocol, protocol_end;
+  logic [8*RestBytes-1:0] rest;
+  logic                   headed, is_v6, is_v6_end, is_later, is_longer, is_longer_end, ended;
+  logic [3:0]             words;
+  logic [15:0]            rest_end, last_byte, last_byte_end;
+  logic [16:0]            length, length_end;
+  logic [31:0]            ports;
+  logic [11:0]            tcp_flags;
+  reason_e                reason, reason_end;
+
+  tf_headers u_headers (
+    .clk_i, .rst_ni, .done_i(done), .head_i(head), .last_keep_i(last_keep), .beats_i(beats),
+    .damaged_i(damaged), .addresses_o(addresses), .tos_o(tos), .ttl_o(ttl), .rest_o(rest),
+    .done_o(headed), .is_v6_o(is_v6), .protocol_o(protocol), .is_later_o(is_later), .words_o(words),
+    .rest_end_o(rest_end), .length_o(length), .is_longer_o(is_longer), .last_byte_o(last_byte),
+    .reason_o(reason)
+  );
+  tf_transport u_transport (
+    .clk_i, .rst_ni, .rest_i(rest), .done_i(headed), .is_v6_i(is_v6), .protocol_i(protocol),
+    .is_later_i(is_later), .words_i(words), .rest_end_i(rest_end), .reason_i(reason),
+    .done_o(ended), .is_v6_o(is_v6_end), .protocol_o(protocol_end), .ports_o(ports),
+    .tcp_flags_o(tcp_flags), .reason_o(reason_end)
+  );
+  // What nothing looks at waits beside it.
+  tf_delay #(.Bits(UserBits), .Clocks(HeadersLatency + TransportLatency)) u_user (
+    .clk_i, .d_i(user_q), .q_o(user_end)
+  );
+  tf_delay #(.Bits(256 + 16), .Clocks(TransportLatency + 1)) u_addresses (
+    .clk_i, .d_i({addresses, tos, ttl}), .q_o({addresses_end, tos_end, ttl_end})
+  );
+  tf_delay #(.Bits(17 + 1 + 16), .Clocks(TransportLatency)) u_lengths (
+    .clk_i, .d_i({length, is_longer, last_byte}), .q_o({length_end, is_longer_end, last_byte_end})
+  );
+
+  parsed_t parsed;
+  always_comb begin
+    parsed = '{key: {protocol_end, ports, addresses_end}, tos: tos_end, ttl: ttl_end,
+               tcp_flags: tcp_flags, length: length_end, is_v6: is_v6_end, is_longer: is_longer_end,
+               last_byte: last_byte_end, reason: reason_end};
+    if (!is_v6_end) parsed.key = KeyBits6'({protocol_end, ports, addresses_end[63:0]});
+  end
+  tf_queue #(.Bits($bits(parsed_t) + UserBits), .DepthBits(DepthBits)) u_queue (
+    .clk_i, .rst_ni, .put_i(ended), .data_i({parsed, user_end}), .valid_o, .ready_i,
+    .data_o({parsed_o, user_o})
+  );
+
+  logic [DepthBits:0] credits_q;
+  logic               spent, returned;
+  assign spent    = given & s_axis_tlast_i;
+  assign returned = valid_o & ready_i;
+  always_ff @(posedge clk_i) begin
+    credits_q <= credits_q - (DepthBits+1)'(spent) + (DepthBits+1)'(returned);
+    s_axis_tready_o <= credits_q >= (DepthBits+1)'(InTransit);
+    if (!rst_ni) begin
+      credits_q       <= (DepthBits+1)'(Depth);
+      s_axis_tready_o <= 1'b0;
+    end
+  end
+
+`ifdef VERILATOR
+  // As long as entries are taken, beats are.
+  logic [5:0] taken_for_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || (valid_o && !ready_i)) taken_for_q <= '0;
+    else if (taken_for_q != '1) taken_for_q <= taken_for_q + 6'd1;
+  end
+  ABeatInEveryClock: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    (taken_for_q == '1) |-> s_axis_tready_o);
+`endif
+endmodule
