@@ -27,7 +27,7 @@ mod verilated {
                            and VERILATOR=/path/to/bin/verilator";
 
     /// Packages first, then what needs them.
-    const SOURCES: [&str; 18] = [
+    const SOURCES: [&str; 28] = [
         "tf_pkg.sv",
         "tf_record_pkg.sv",
         "tf_frame_pkg.sv",
@@ -45,7 +45,17 @@ mod verilated {
         "tf_window.sv",
         "tf_headers.sv",
         "tf_transport.sv",
+        "tf_time_of_day.sv",
         "tf_parser.sv",
+        "tf_tap.sv",
+        "tf_aside.sv",
+        "tf_dealer.sv",
+        "tf_merge.sv",
+        "tf_ethernet.sv",
+        "tf_card_registers.sv",
+        "tf_card.sv",
+        "tf_opennic.sv",
+        "tf_corundum.sv",
     ];
 
     pub(super) fn build() {
@@ -73,7 +83,7 @@ mod verilated {
             .objects(once)
             .files(every_clock)
             .files(["verilated.cpp", "verilated_threads.cpp"].map(|file| include.join(file)))
-            .files(["csrc/shim.cpp", "csrc/meter.cpp", "csrc/parser.cpp"])
+            .files(["shim", "meter", "parser", "card"].map(|name| format!("csrc/{name}.cpp")))
             .compile("turboflow-rtl");
         println!("cargo::rustc-link-lib=pthread");
     }
@@ -165,11 +175,7 @@ mod verilated {
             .args(["-Wno-lint", "-Wno-style", "-Wno-fatal", "-DTF_FAULTS"])
             .args(["-top-module", top, "-Irtl", "-prefix"])
             .arg(format!("Vtf_{name}"))
-            .args(
-                parameters
-                    .iter()
-                    .map(|parameter| format!("-G{parameter}")),
-            )
+            .args(parameters.iter().map(|parameter| format!("-G{parameter}")))
             .arg("-Mdir")
             .arg(folder)
             .args(SOURCES.map(|file| format!("rtl/{file}")))

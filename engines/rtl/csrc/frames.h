@@ -46,6 +46,7 @@ struct Beat {
     uint8_t data[kBeat];
     uint64_t keep;
     uint64_t user;
+    uint32_t length;   // of the frame
     bool first, last, bad;
 };
 
@@ -72,6 +73,7 @@ struct Beats {
         beat.last = rest <= kBeat;
         beat.bad = frames->damage & 1;
         beat.user = frames->user;
+        beat.length = frames->length;
         if ((frames->damage & 2) && beat.first && count > 2) beat.keep &= ~uint64_t{2};
         return beat;
     }

@@ -72,7 +72,7 @@ struct Parser {
         said.tos = bits.next(8);
         for (int w = 0; w < 9; w++) said.key[w] = bits.next(32);
         said.key[9] = bits.next(8);
-        said.user = model->user_o;
+        said.user = model->time_o;
     }
 
     // Gives frames until something is said of each of them, or so many clocks have passed.

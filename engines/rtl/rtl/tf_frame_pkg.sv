@@ -43,9 +43,25 @@ package tf_frame_pkg;
     reason_e             reason;      // with one, nothing else but last_byte is said
   } parsed_t;
 
+  // A descriptor of tf_meter: a packet, or a cell that begins at `stamp` (the last one, if a length
+  // of 1 says so).
+  function automatic logic [511:0] packet_descriptor(parsed_t parsed, logic [63:0] stamp);
+    return 512'({parsed.key, parsed.tos, parsed.ttl, 4'd0, parsed.tcp_flags, 32'(parsed.length), stamp,
+                 6'd0, tf_pkg::InputPacket});
+  endfunction
+  function automatic logic [511:0] cell_descriptor(logic [63:0] stamp, logic is_last);
+    return 512'({32'(is_last), stamp, 6'd0, tf_pkg::InputCell});
+  endfunction
+
   // Network byte order: the first byte is the low one.
   function automatic logic [15:0] be16(logic [15:0] bytes);
     return {bytes[7:0], bytes[15:8]};
+  endfunction
+  function automatic logic [31:0] be32(logic [31:0] bytes);
+    return {be16(bytes[15:0]), be16(bytes[31:16])};
+  endfunction
+  function automatic logic [63:0] be64(logic [63:0] bytes);
+    return {be32(bytes[31:0]), be32(bytes[63:32])};
   endfunction
 
   // Protocol numbers (IANA).

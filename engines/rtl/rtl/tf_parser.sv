@@ -6,15 +6,17 @@
 // (hop-by-hop, routing, destination, fragment), and ports and flags of what follows. What the parser
 // says of a packet is what crates/packet says of it (engines/rtl/tests/line/parser.rs).
 //
-// In: AXI-Stream as tf_window has it; s_axis_tuser_i is whatever goes with the first beat of a frame
-// (its time), s_axis_tbad_i with the last. Out: valid_o does not wait for ready_i. Latency 18 clocks
-// from the last beat. A beat in every clock, so a frame in every clock: the parser never stalls by
-// itself, and s_axis_tready_o falls only if what leaves is not taken. Credits, as in tf_egress: the
-// last beat of a frame costs one, which comes back when its entry leaves the queue.
+// In: AXI-Stream as tf_window has it; s_axis_tuser_i is the time of a frame and goes with its first
+// beat, s_axis_tbad_i with the last. Out: valid_o does not wait for ready_i. Latency 18 clocks from
+// the last beat. A beat in every clock, so a frame in every clock: the parser never stalls by itself;
+// s_axis_tready_o falls only if what leaves is not taken, and never within a frame. Credits, as in
+// tf_egress: the last beat of a frame costs one, which comes back when its entry leaves the queue.
 module tf_parser
   import tf_frame_pkg::*;
 #(
-  parameter int unsigned UserBits = 64
+  // A time is ns since 1970, or a PTP time of day: 48 bits of seconds, 32 of ns, 16 of their parts.
+  parameter bit          TimeOfDay = 1'b0,
+  localparam int unsigned UserBits = TimeOfDay ? 96 : 64
 ) (
   input  logic                clk_i,
   input  logic                rst_ni,
@@ -28,7 +30,7 @@ module tf_parser
   output logic                valid_o,
   input  logic                ready_i,
   output parsed_t             parsed_o,
-  output logic [UserBits-1:0] user_o
+  output logic [63:0]         time_o         // ns since 1970
 );
   // More than frames on their way, so that none waits for a credit that comes back.
   localparam int unsigned DepthBits = 5;
@@ -39,9 +41,12 @@ module tf_parser
   logic [8*HeadBytes-1:0] head;
   logic [63:0]            last_keep;
   logic [9:0]             beats;
-  logic [UserBits-1:0]    user_q, user_end;
+  logic                   room_q;
+  logic [UserBits-1:0]    user_q;
+  logic [63:0]            time_end;
 
-  assign given = s_axis_tvalid_i & s_axis_tready_o;
+  assign given           = s_axis_tvalid_i & s_axis_tready_o;
+  assign s_axis_tready_o = room_q | ~first;
   tf_window u_window (
     .clk_i, .rst_ni, .valid_i(given), .data_i(s_axis_tdata_i), .keep_i(s_axis_tkeep_i),
     .last_i(s_axis_tlast_i), .bad_i(s_axis_tbad_i), .first_o(first), .done_o(done), .head_o(head),
@@ -74,9 +79,17 @@ module tf_parser
     .tcp_flags_o(tcp_flags), .reason_o(reason_end)
   );
   // What nothing looks at waits beside it.
-  tf_delay #(.Bits(UserBits), .Clocks(HeadersLatency + TransportLatency)) u_user (
-    .clk_i, .d_i(user_q), .q_o(user_end)
-  );
+  localparam int unsigned WholeLatency = HeadersLatency + TransportLatency;
+  if (TimeOfDay) begin : g_time_of_day
+    localparam int unsigned TodLatency = 7;
+    logic [63:0] time_ns;
+    tf_time_of_day u_time (.clk_i, .time_of_day_i(user_q), .time_o(time_ns));
+    tf_delay #(.Bits(64), .Clocks(WholeLatency - TodLatency)) u_user (
+      .clk_i, .d_i(time_ns), .q_o(time_end)
+    );
+  end else begin : g_ns
+    tf_delay #(.Bits(64), .Clocks(WholeLatency)) u_user (.clk_i, .d_i(user_q), .q_o(time_end));
+  end
   tf_delay #(.Bits(256 + 16), .Clocks(TransportLatency + 1)) u_addresses (
     .clk_i, .d_i({addresses, tos, ttl}), .q_o({addresses_end, tos_end, ttl_end})
   );
@@ -91,9 +104,9 @@ module tf_parser
                last_byte: last_byte_end, reason: reason_end};
     if (!is_v6_end) parsed.key = KeyBits6'({protocol_end, ports, addresses_end[63:0]});
   end
-  tf_queue #(.Bits($bits(parsed_t) + UserBits), .DepthBits(DepthBits)) u_queue (
-    .clk_i, .rst_ni, .put_i(ended), .data_i({parsed, user_end}), .valid_o, .ready_i,
-    .data_o({parsed_o, user_o})
+  tf_queue #(.Bits($bits(parsed_t) + 64), .DepthBits(DepthBits)) u_queue (
+    .clk_i, .rst_ni, .put_i(ended), .data_i({parsed, time_end}), .valid_o, .ready_i,
+    .data_o({parsed_o, time_o})
   );
 
   logic [DepthBits:0] credits_q;
@@ -102,10 +115,10 @@ module tf_parser
   assign returned = valid_o & ready_i;
   always_ff @(posedge clk_i) begin
     credits_q <= credits_q - (DepthBits+1)'(spent) + (DepthBits+1)'(returned);
-    s_axis_tready_o <= credits_q >= (DepthBits+1)'(InTransit);
+    room_q    <= credits_q >= (DepthBits+1)'(InTransit);
     if (!rst_ni) begin
-      credits_q       <= (DepthBits+1)'(Depth);
-      s_axis_tready_o <= 1'b0;
+      credits_q <= (DepthBits+1)'(Depth);
+      room_q    <= 1'b0;
     end
   end
 
@@ -118,5 +131,7 @@ module tf_parser
   end
   ABeatInEveryClock: assert property (@(posedge clk_i) disable iff (!rst_ni)
     (taken_for_q == '1) |-> s_axis_tready_o);
+  CreditsAreNeverShort: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    spent |-> credits_q != '0);
 `endif
 endmodule

@@ -76,4 +76,8 @@ pub const BUILDS: [(&str, Build); 5] = [
 ];
 
 /// Other blocks: each with its top module, its name in the shim, and its parameters.
-pub const BLOCKS: [(&str, &str, &[&str]); 1] = [("tf_parser", "parser", &[])];
+pub const BLOCKS: [(&str, &str, &[&str]); 3] = [
+    ("tf_parser", "parser", &[]),
+    ("tf_opennic", "opennic", &["NumStages=1"]),
+    ("tf_corundum", "corundum", &["NumStages=1"]),
+];

@@ -7,7 +7,7 @@
 //! SystemVerilog itself, translated by Verilator; `RtlEngines` meters packets with it. Both give
 //! the same records in the same order. `VerilatedMeter` is a line with its egress and registers, as
 //! a card has it: messages of the wire form leave it. `VerilatedParser` is what comes before it on a
-//! card: frames to packets.
+//! card: frames to packets. `VerilatedCard` is both, in the box of a shell.
 //!
 //! `docs/fpga.md` describes the design.
 
@@ -19,6 +19,8 @@ mod body;
     reason = "the build script reads the same file, and translates all lines"
 )]
 mod built;
+#[cfg(feature = "rtl")]
+mod card;
 mod engine;
 mod fields;
 #[cfg(feature = "rtl")]
@@ -35,6 +37,8 @@ mod size;
 #[cfg(feature = "rtl")]
 mod verilated;
 
+#[cfg(feature = "rtl")]
+pub use card::{CardCounters, HostPacket, Shell, VerilatedCard};
 #[cfg(feature = "rtl")]
 pub use engine::RtlEngines;
 pub use engine::{ABILITIES, LineEngine, ModelEngines};

@@ -160,17 +160,9 @@ impl VerilatedMeter {
             ready_of_256,
             buffer: vec![0; ROOM],
         };
-        for (word, seed) in (0..).zip(config.seed) {
-            meter.write(SEED + 8 * word, seed as u32);
-            meter.write(SEED + 8 * word + 4, (seed >> 32) as u32);
+        for (address, value) in registers_of(config, engine_id) {
+            meter.write(address, value);
         }
-        meter.write(ENGINE_ID, engine_id);
-        meter.write(ENDS_CUT, config.ends_cut.into());
-        meter.write(SWEEP_EVERY, config.sweep_every.into());
-        meter.write(AGE_PERIOD, config.age_period - 1);
-        meter.write(STAGE_MASK, config.size.stages - 1);
-        meter.write(BUCKET_MASK, config.size.buckets - 1);
-        meter.write(RUNNING, 1);
         meter
     }
 
@@ -253,6 +245,25 @@ impl VerilatedMeter {
         bytes.extend(&self.buffer[..got]);
         (taken, got)
     }
+}
+
+/// The registers of a meter, in the order in which they are written: it runs with the last one.
+pub(crate) fn registers_of(config: &LineConfig, engine_id: u32) -> Vec<(u32, u32)> {
+    let halves = config
+        .seed
+        .iter()
+        .flat_map(|seed| [*seed as u32, (seed >> 32) as u32]);
+    let mut registers: Vec<_> = (SEED..).step_by(4).zip(halves).collect();
+    registers.extend([
+        (ENGINE_ID, engine_id),
+        (ENDS_CUT, config.ends_cut.into()),
+        (SWEEP_EVERY, config.sweep_every.into()),
+        (AGE_PERIOD, config.age_period - 1),
+        (STAGE_MASK, config.size.stages - 1),
+        (BUCKET_MASK, config.size.buckets - 1),
+        (RUNNING, 1),
+    ]);
+    registers
 }
 
 /// Whether the last of some messages is a sender's last one: it has counters, and no record.

@@ -66,7 +66,10 @@ mod simulated {
     use std::path::{Path, PathBuf};
 
     use turboflow_capture::CaptureFile;
-    use turboflow_engine_rtl::{Arrival, Build, LineConfig, Step, VerilatedMeter};
+    use turboflow_engine_rtl::{
+        Arrival, Build, GivenFrame, HostPacket, LineConfig, Pace, Shell, Step, VerilatedCard,
+        VerilatedMeter,
+    };
     use turboflow_merge::{KeyHasher, MicroflowRecord};
     use turboflow_packet::{Parser, ParserConfig};
     use turboflow_record::Family;
@@ -192,6 +195,53 @@ mod simulated {
             let args = [&merge[..], &[&files[0], &files[1]], &to].concat();
             let merged = turboflow(args).exits(0).stdout;
             assert_eq!(rows(&merged), rows(&records(&capture, &[])));
+        }
+    }
+
+    /// What a card in the box of a shell sends, written to files as it comes: frames went in at its
+    /// port. The host gets no packet whole of these captures.
+    #[test]
+    fn frames_that_pass_a_shell_become_the_records_of_the_software_engine() {
+        const ENGINE_ID: u8 = 100;
+        const LENGTH_OF_ID: usize = 20;
+        let folder = Folder::new();
+        // Cells of a card are shorter, and active flows are cut where cells end.
+        let uncut = ["--active-timeout", "none"];
+        for capture in [office(), project("samples/two-links.pcapng")] {
+            let mut file = CaptureFile::open(Path::new(&capture)).unwrap();
+            let mut frames = Vec::new();
+            while let Ok(Some(batch)) = file.next_batch(1_024) {
+                frames.extend(batch.frames().iter().map(|frame| GivenFrame {
+                    bytes: frame.bytes.to_vec(),
+                    time_ns: frame.timestamp_ns,
+                    ..GivenFrame::default()
+                }));
+            }
+            let end_ns = frames.iter().map(|frame| frame.time_ns).max().unwrap() + (1 << 30);
+            for shell in [Shell::OpenNic, Shell::Corundum] {
+                let mut card = VerilatedCard::new(shell, 3, ENGINE_ID.into());
+                let pace = Pace {
+                    given_of_256: 40,
+                    ready_of_256: 256,
+                };
+                card.arrive(&frames, pace);
+                card.end(end_ns);
+                let mut families = [Vec::new(), Vec::new()];
+                for packet in card.said() {
+                    if let HostPacket::Message(bytes) = packet {
+                        families[usize::from(bytes[LENGTH_OF_ID - 1] - ENGINE_ID)].extend(bytes);
+                    }
+                }
+                assert_eq!(card.counters().packets_dropped, 0);
+                let files = families.map(|bytes| {
+                    folder.write(&format!("{shell:?}{}.records", bytes.len()), &bytes)
+                });
+                let merge = ["record", "-q", "--engine", "records", "--records-from"];
+                let to = ["-w", "-", "--format", "csv"];
+                let args = [&merge[..], &[&files[0], &files[1]], &to, &uncut].concat();
+                let merged = turboflow(args).exits(0).stdout;
+                assert_eq!(rows(&merged), rows(&records(&capture, &uncut)), "{shell:?}");
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ RTL = HERE.parent.parent / "rtl"
 # A module, what it stands on, and its parameters.
 MODULES = {
     "tf_hash_toeplitz": ([], {"KeyBits": 104, "HashBits": 29}),
-    "tf_parser": (["tf_frame_pkg", "tf_queue", "tf_delay", "tf_window", "tf_headers", "tf_transport"], {"UserBits": 64}),
+    "tf_parser": (["tf_pkg", "tf_frame_pkg", "tf_queue", "tf_delay", "tf_window", "tf_headers", "tf_transport", "tf_time_of_day"], {}),
     "tf_egress": (["tf_pkg", "tf_record_pkg", "tf_ram"], {"KeyBits": 104, "LineLatency": 17, "DepthBits": 5}),
 }
 

@@ -118,7 +118,7 @@ async def runs(dut, given, taken, rounds):
             if dut.valid_o.value and dut.ready_i.value:
                 break
         found = fields_of(int(dut.parsed_o.value))
-        assert int(dut.user_o.value) == number
+        assert int(dut.time_o.value) == number
         assert {name: found[name] for name in wanted} == wanted, f"frame {number}"
 
 

@@ -81,7 +81,12 @@ fn every_capture_is_parsed_as_by_the_software() {
     eprintln!("{packets} packets of {all_frames} frames; handed over: {handed:?}");
     assert!(all_frames > 100_000);
     // Of what the software meters, the card leaves what is in MPLS, PPPoE and such, and little else.
-    let left = |of: &[Handed]| -> u64 { of.iter().filter_map(|of| handed.get(of)).map(|of| of.1).sum() };
+    let left = |of: &[Handed]| -> u64 {
+        of.iter()
+            .filter_map(|of| handed.get(of))
+            .map(|of| of.1)
+            .sum()
+    };
     assert!(25 * left(&Handed::ALL) < packets);
     assert!(1_000 * (left(&Handed::ALL) - left(&[Handed::EtherType])) < packets);
 }

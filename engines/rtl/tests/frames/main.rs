@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod captures;
+mod card;
 mod faults;
 mod generate;
 mod model;

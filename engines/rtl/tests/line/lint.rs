@@ -37,7 +37,9 @@ fn lint_has_nothing_to_say_in_any_size() {
         ("tf_array", &["NumStages=8", "BucketBits=9", "TagBits=8"]),
         ("tf_meter", &["NumStages=4", "TagsApart=1'b1"]),
         ("tf_meter", &["NumStages=1", "KeyBits=296"]),
-        ("tf_parser", &["UserBits=64"]),
+        ("tf_parser", &["TimeOfDay=1'b1"]),
+        ("tf_opennic", &["NumStages=4"]),
+        ("tf_corundum", &["NumStages=1"]),
     ] {
         let output = Command::new(&verilator)
             .args(["--lint-only", "-Wall", "--top-module", top])
