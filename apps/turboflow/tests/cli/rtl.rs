@@ -205,9 +205,23 @@ mod simulated {
         const ENGINE_ID: u8 = 100;
         const LENGTH_OF_ID: usize = 20;
         let folder = Folder::new();
-        // Cells of a card are shorter, and active flows are cut where cells end.
-        let uncut = ["--active-timeout", "none"];
-        for capture in [office(), project("samples/two-links.pcapng")] {
+        // Cells of a card are shorter, and flows end where cells do, which is a reason of its own.
+        let uncut = [
+            "--active-timeout",
+            "none",
+            "--idle-timeout",
+            "none",
+            "--linger",
+            "none",
+        ];
+        let cases = [
+            "dccp",
+            "destination_options6",
+            "fragments4_in_order",
+            "fragments6_after_options",
+        ]
+        .map(|case| project(&format!("samples/cases/{case}.pcap")));
+        for capture in cases.into_iter().chain([office()]) {
             let mut file = CaptureFile::open(Path::new(&capture)).unwrap();
             let mut frames = Vec::new();
             while let Ok(Some(batch)) = file.next_batch(1_024) {
@@ -217,7 +231,7 @@ mod simulated {
                     ..GivenFrame::default()
                 }));
             }
-            let end_ns = frames.iter().map(|frame| frame.time_ns).max().unwrap() + (1 << 30);
+            let end_ns = frames.iter().map(|frame| frame.time_ns).max().unwrap() + 1;
             for shell in [Shell::OpenNic, Shell::Corundum] {
                 let mut card = VerilatedCard::new(shell, 3, ENGINE_ID.into());
                 let pace = Pace {

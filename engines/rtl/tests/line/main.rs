@@ -21,3 +21,4 @@ mod studies;
     allow(dead_code, reason = "the model alone is tested with less")
 )]
 mod traffic;
+mod wide;
