@@ -11,6 +11,12 @@ RTL = HERE.parent.parent / "rtl"
 # A module, what it stands on, and its parameters.
 MODULES = {
     "tf_hash_toeplitz": ([], {"KeyBits": 104, "HashBits": 29}),
+    "tf_ram": ([], {"Lanes": 4, "LaneBits": 6, "AddrBits": 4}),
+    "tf_delay": ([], {"Bits": 40, "Clocks": 11}),
+    "tf_queue": ([], {"Bits": 8, "DepthBits": 3}),
+    "tf_time_of_day": ([], {}),
+    "tf_ethernet": ([], {}),
+    "tf_aside": (["tf_pkg", "tf_frame_pkg", "tf_ram", "tf_queue"], {"DepthBits": 4}),
     "tf_parser": (["tf_pkg", "tf_frame_pkg", "tf_queue", "tf_delay", "tf_window", "tf_headers", "tf_transport", "tf_time_of_day"], {}),
     "tf_egress": (["tf_pkg", "tf_record_pkg", "tf_ram"], {"KeyBits": 104, "LineLatency": 17, "DepthBits": 5}),
 }
