@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The records that leave the line are those of the model, in its order.
 
+use proptest::prelude::*;
 use turboflow_engine_rtl::{Arrival, Build, Left, Line, LineConfig, Size, Step, VerilatedLine};
 use turboflow_merge::KeyHasher;
 
@@ -64,6 +65,43 @@ fn the_largest_line_gives_the_models_records() {
 fn a_line_of_ipv6_keys_gives_the_models_records() {
     holds(Build::V6, 1, 1, &[25], 15_000);
     holds(Build::V6, 4, 8, &[700], 15_000);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    /// Any build, any part of it in use, any mix: flows from far fewer than there are slots to far more.
+    #[test]
+    fn a_line_of_any_size_gives_the_models_records(
+        (kind, stage_bits, bucket_bits) in (0_usize..3, 0_u32..3, 0_u32..7),
+        (mix, load, cell_bits) in (0_usize..MIXES.len(), 1_u64..40, 13_u32..22),
+        (ends_cut, strange) in (any::<bool>(), any::<bool>()),
+        (idle, seed) in (0_u64..6, any::<u32>()),
+    ) {
+        let build = [Build::V4, Build::V6, Build::DIRECT][kind];
+        let size = Size {
+            stages: (1 << stage_bits).min(build.size().stages),
+            buckets: 1 << bucket_bits,
+        };
+        let run = Run {
+            build,
+            size,
+            ends_cut,
+            fault: 0,
+            shape: Shape {
+                mix: MIXES[mix],
+                flows: (u64::from(build.slots(size)) * load / 10).max(2),
+                key_bits: build.key_bits,
+                cell_ns: 1 << cell_bits,
+                strange,
+            },
+            packets: 6_000,
+            // One place is never enough for a packet.
+            idle: if idle == 1 { 0 } else { idle },
+            seed: seed.into(),
+        };
+        let ran = run.compare();
+        prop_assert!(ran.is_ok(), "{:?}: {:?}", run, ran);
+    }
 }
 
 /// TurboFlow's table is the same stage, with one subtable and buckets of one slot.
