@@ -209,12 +209,12 @@ impl VerilatedCard {
         u64::from(low) | u64::from(high) << 32
     }
 
-    /// Lets frames arrive, each with its time, at a pace at which the host takes beats, too. Returns
-    /// the clocks that it took.
+    /// Lets frames arrive, each with its time, at a pace that the host has, too. Returns the clocks
+    /// that it took.
     pub fn arrive(&mut self, frames: &[GivenFrame], pace: Pace) -> u64 {
         let (bytes, frames) = given(frames);
-        // SAFETY: the card was made by `new`, and this thread alone uses it. It reads the bytes that
-        // the frames say.
+        // SAFETY: the card was made by `new`, and this thread alone uses it. It reads the bytes
+        // that the frames say.
         unsafe {
             (self.functions.run)(
                 self.card.as_ptr(),

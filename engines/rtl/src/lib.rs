@@ -6,8 +6,8 @@
 //! [`Model`] is a line in the plainest code. With the feature `rtl`, `VerilatedLine` is the
 //! SystemVerilog itself, translated by Verilator; `RtlEngines` meters packets with it. Both give
 //! the same records in the same order. `VerilatedMeter` is a line with its egress and registers, as
-//! a card has it: messages of the wire form leave it. `VerilatedParser` is what comes before it on a
-//! card: frames to packets. `VerilatedCard` is both, in the box of a shell.
+//! a card has it: messages of the wire form leave it. `VerilatedParser` is what comes before it on
+//! a card: frames to packets. `VerilatedCard` is both, in the box of a shell.
 //!
 //! `docs/fpga.md` describes the design.
 

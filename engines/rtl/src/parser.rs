@@ -96,7 +96,8 @@ impl Drop for VerilatedParser {
 }
 
 impl VerilatedParser {
-    /// A parser after its reset. `fault` takes out one of its parts, for tests of the tests; 0: none.
+    /// A parser after its reset. `fault` takes out one of its checks, for tests of the tests; 0:
+    /// none.
     ///
     /// # Panics
     /// If memory is exhausted.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every Ethernet frame of every capture: the parser says what `crates/packet` says, or the host gets
-//! the frame whole.
+//! Every Ethernet frame of every capture: the parser says what `crates/packet` says, or the host
+//! gets the frame whole.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -80,7 +80,7 @@ fn every_capture_is_parsed_as_by_the_software() {
     }
     eprintln!("{packets} packets of {all_frames} frames; handed over: {handed:?}");
     assert!(all_frames > 100_000);
-    // Of what the software meters, the card leaves what is in MPLS, PPPoE and such, and little else.
+    // Of what the software meters, the card leaves MPLS, PPPoE and such, and little else.
     let left = |of: &[Handed]| -> u64 {
         of.iter()
             .filter_map(|of| handed.get(of))

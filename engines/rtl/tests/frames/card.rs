@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cards in the boxes of both shells: frames pass byte for byte, every packet is in a record or with
-//! the host or counted, and a slow host changes only what is counted.
+//! Cards in the boxes of both shells: frames pass byte for byte, every packet is in a record or
+//! with the host or counted, and a slow host changes only what is counted.
 
 use std::collections::BTreeMap;
 

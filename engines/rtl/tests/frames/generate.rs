@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames at random: mostly valid ones, with whatever the parser follows; then cut, padded, damaged,
-//! and with lengths that lie.
+//! Frames at random: mostly valid ones, with whatever the parser follows; then cut, padded,
+//! damaged, and with lengths that lie.
 
 use turboflow_engine_rtl::{Damage, GivenFrame};
 

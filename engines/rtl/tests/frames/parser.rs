@@ -22,7 +22,7 @@ pub(crate) fn captured(frame: &GivenFrame) -> Frame<'_> {
     }
 }
 
-/// Whether `crates/packet` says the same of a packet.
+/// Whether a packet of `crates/packet` is that of the parser.
 fn is_packet(parsed: &Parsed, packet: &Packet, is_longer: bool) -> bool {
     let arrival = &parsed.arrival;
     let words = packet.tuple.words();

@@ -69,7 +69,8 @@ fn a_line_of_ipv6_keys_gives_the_models_records() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
-    /// Any build, any part of it in use, any mix: flows from far fewer than there are slots to far more.
+    /// Any build, any part of it in use, any mix: far fewer flows than there are slots to far
+    /// more.
     #[test]
     fn a_line_of_any_size_gives_the_models_records(
         (kind, stage_bits, bucket_bits) in (0_usize..3, 0_u32..3, 0_u32..7),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! 400G in behaviour, clock by clock: four lines, each behind a queue, a switch that deals packets by
-//! two bits of the hash, and a combiner in front that merges packets of the flows that came last.
-//! `docs/fpga.md` has what it shows.
+//! 400G in behaviour, clock by clock: four lines, each behind a queue, a switch that deals packets
+//! by two bits of the hash, and a combiner in front that merges packets of the flows that came
+//! last. `docs/fpga.md` has what it shows.
 
 use std::collections::{BTreeMap, VecDeque};
 
