@@ -107,6 +107,7 @@ ecp5() {
          tee -o $out/$name.stat stat"
     echo "ECP5-85F -8, $stages stages of 2 x 64 buckets of 8, between pins"
     echo "LUT4: $(cells "$name" LUT4), flip-flops: $(cells "$name" TRELLIS_FF), EBR: $(cells "$name" 'DP16KD|PDPW16KD'), LUT RAM: $(cells "$name" TRELLIS_DPR16X4)"
+    "$tools/bin/python" engines/rtl/synth/ecp5_outreg.py "$out/$name.json" "$out/$name.json"
     # Each takes a processor for minutes.
     export -f route
     export tools out

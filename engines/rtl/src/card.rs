@@ -21,8 +21,9 @@ const HANDED: u32 = 0x140;
 /// Windows of the meters.
 const METERS: [u32; 2] = [0x1000, 0x2000];
 
-/// Clocks in which what a card has on its way comes to the host, if that takes it at once.
-const DRAIN: u64 = 6_000;
+/// Clocks in which something comes to the host that takes it at once, if a card has anything on its
+/// way.
+const PAUSE: u64 = 2_048;
 
 /// Bytes of an Ethernet header, behind which messages come from Corundum.
 const ETHERNET_BYTES: usize = 14;
@@ -230,19 +231,33 @@ impl VerilatedCard {
 
     /// Ends the last cell, and waits until everything has come to the host.
     pub fn end(&mut self, end_ns: u64) {
-        let wait = |card: &mut Self| {
-            // SAFETY: as in `arrive`; without a frame, nothing is read.
-            unsafe {
-                let nothing = (std::ptr::null(), std::ptr::null());
-                (card.functions.run)(card.card.as_ptr(), nothing.0, nothing.1, 0, 256, 256, DRAIN)
-            }
-        };
         // What is on its way belongs to the cell.
-        wait(self);
+        self.drain();
         self.write(END_NS, end_ns as u32);
         self.write(END_NS + 4, (end_ns >> 32) as u32);
         self.write(ENDS, 1);
-        wait(self);
+        self.drain();
+    }
+
+    /// Runs until nothing comes any more.
+    fn drain(&mut self) {
+        let sizes = |card: &Self| [0, 1, 2].map(|which| card.size(which));
+        let mut before = None;
+        while before != Some(sizes(self)) {
+            before = Some(sizes(self));
+            // SAFETY: as in `arrive`; without a frame, nothing is read.
+            unsafe {
+                (self.functions.run)(
+                    self.card.as_ptr(),
+                    std::ptr::null(),
+                    std::ptr::null(),
+                    0,
+                    256,
+                    256,
+                    PAUSE,
+                );
+            }
+        }
     }
 
     /// The counters of the card.
@@ -297,10 +312,14 @@ impl VerilatedCard {
             .collect()
     }
 
-    fn take(&mut self, which: u32) -> Vec<Vec<u8>> {
+    /// Bytes that were collected of a stream.
+    fn size(&self, which: u32) -> usize {
         // SAFETY: the card was made by `new`; without room, nothing is written.
-        let size =
-            unsafe { (self.functions.take)(self.card.as_ptr(), which, std::ptr::null_mut(), 0) };
+        unsafe { (self.functions.take)(self.card.as_ptr(), which, std::ptr::null_mut(), 0) }
+    }
+
+    fn take(&mut self, which: u32) -> Vec<Vec<u8>> {
+        let size = self.size(which);
         let mut bytes = vec![0; size];
         // SAFETY: as above; it writes `size` bytes.
         unsafe { (self.functions.take)(self.card.as_ptr(), which, bytes.as_mut_ptr(), size) };

@@ -226,13 +226,13 @@ fn captures_come_to_the_host_as_the_software_sees_them() {
         captures.extend(of_part.into_iter().take(6));
     }
     let pace = Pace {
-        given_of_256: 40,
+        given_of_256: 24,
         ready_of_256: 256,
     };
     let mut compared = 0;
     for capture in captures {
         let mut frames = captures::frames(&capture);
-        frames.truncate(500);
+        frames.truncate(200);
         // A sender does not go back in time by a cell, and the end comes behind all of them.
         frames.sort_by_key(|frame| frame.time_ns);
         if frames.is_empty() {
@@ -248,5 +248,5 @@ fn captures_come_to_the_host_as_the_software_sees_them() {
         }
         compared += frames.len();
     }
-    assert!(compared > 2_000, "{compared} frames");
+    assert!(compared > 1_000, "{compared} frames");
 }
