@@ -222,7 +222,7 @@ fn thread_cpu_ns(name: &str) -> io::Result<u64> {
     Err(io::Error::other(format!("there is no thread {name}")))
 }
 
-/// The packets of a flow are the further apart the more flows there are, because one processor sends
+/// The more flows there are, the further apart are the packets of one, because one processor sends
 /// them all. On the paper's link they are 0.2 s apart, and no flow is idle.
 fn idle_ns(flows: u32) -> u64 {
     IDLE_NS * u64::from(flows / 1_000_000).max(1)
