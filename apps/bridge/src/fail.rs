@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 pub use linux_bridge::{LinuxBridge, firewalls};
-pub use pins::{BPF_FOLDER, PinFolder, pin_folder};
+pub use pins::{BPF_FOLDER, left_pins, pin_folder};
 
 /// Why what forwards in a failure cannot be made.
 #[derive(Debug, Error)]
@@ -51,13 +51,18 @@ pub enum FailError {
         /// Where it is looked for.
         folder: PathBuf,
     },
-    /// Another process has the folder.
+    /// A bridge that died left its program there.
     #[error(
-        "fail = \"frozen\": a bridge between these ports is running (it holds {folder}): stop it \
-         first"
+        "interfaces {first} and {second} still have the program of a frozen bridge whose process \
+         died ({folder}): `rm -r {folder}` takes it off, and nothing forwards until this one \
+         starts; or write fail = \"frozen\" to take it over"
     )]
-    Runs {
-        /// The folder.
+    LeftFrozen {
+        /// One port.
+        first: String,
+        /// The other port.
+        second: String,
+        /// The folder of its pins.
         folder: PathBuf,
     },
     /// The folder cannot be made.

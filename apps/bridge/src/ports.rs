@@ -4,12 +4,17 @@
 //! [`Port::look`] asks the kernel, and [`check`] decides from what it said, so that every refusal
 //! is tested without such a card.
 
+mod held;
+mod trouble;
+
 use std::io;
 
 use thiserror::Error;
 use turboflow_netlink::{Features, Link, Netlink};
 
 use crate::FailMode;
+pub use held::HeldPorts;
+pub use trouble::trouble;
 
 /// `ARPHRD_ETHER`.
 const ETHERNET: u16 = 1;
@@ -107,8 +112,8 @@ pub enum PortError {
     },
     /// A port of another interface.
     #[error(
-        "interface {name} is a port of {master} ({kind}), which takes its frames: name {master}, \
-         or take {name} out with `ip link set dev {name} nomaster`"
+        "interface {name} is a port of {master} ({kind}), which takes its frames: {or}take {name} \
+         out with `ip link set dev {name} nomaster`"
     )]
     Taken {
         /// The port.
@@ -117,12 +122,20 @@ pub enum PortError {
         master: String,
         /// Its kind.
         kind: String,
+        /// What else helps, with a comma behind it.
+        or: String,
+    },
+    /// A bridge that is running has it.
+    #[error("interface {name} is a port of a bridge of turboflow that is running: stop it first")]
+    Bridged {
+        /// The port.
+        name: String,
     },
     /// Both are in a Linux bridge, which is not to forward.
     #[error(
         "interfaces {name} and {other} are in the Linux bridge {bridge}, which forwards when the \
-         process is gone, and fail = \"{fail}\" in the rules says otherwise: take it down with `ip \
-         link del dev {bridge}`, or write fail = \"open\""
+         process is gone, and fail = \"{fail}\" in the rules says otherwise: {mend}, or write fail \
+         = \"open\""
     )]
     BridgeBelow {
         /// One port.
@@ -133,6 +146,8 @@ pub enum PortError {
         bridge: String,
         /// What the rules say.
         fail: FailMode,
+        /// How to take it down.
+        mend: String,
     },
     /// The Linux bridge of both has further ports.
     #[error(
@@ -315,10 +330,16 @@ fn check_masters(ports: &[Port; 2], fail: FailMode, all: &[Link]) -> Result<(), 
         [first, _] => {
             let place = usize::from(first.is_none());
             let master = master_of(&ports[place]).unwrap_or_default();
+            // Of a bond the whole can be a port; of a bridge or a VRF it cannot.
+            let or = match master.kind.as_str() {
+                "bond" | "team" => format!("name {}, or ", master.name),
+                _ => String::new(),
+            };
             return Err(PortError::Taken {
                 name: ports[place].name(),
                 master: master.name,
                 kind: master.kind,
+                or,
             });
         }
     };
@@ -344,6 +365,13 @@ fn check_masters(ports: &[Port; 2], fail: FailMode, all: &[Link]) -> Result<(), 
             others: others.join(", "),
         }),
         FailMode::Frozen | FailMode::Closed => Err(PortError::BridgeBelow {
+            mend: match shared.alias.as_deref().unwrap_or("").starts_with(OUR_ALIAS) {
+                true => format!("take it down with `ip link del dev {}`", shared.name),
+                false => format!(
+                    "take both out of it with `ip link set dev {name} nomaster` and `ip link set dev \
+                     {other} nomaster`"
+                ),
+            },
             name,
             other,
             bridge: shared.name,
@@ -382,6 +410,9 @@ fn check_port(port: &Port) -> Result<(), PortError> {
         false => Err(PortError::Down { name }),
     }
 }
+
+/// How the alias of a Linux bridge begins that a bridge of ours stands on.
+pub(crate) const OUR_ALIAS: &str = "turboflow: ";
 
 #[cfg(test)]
 mod tests;

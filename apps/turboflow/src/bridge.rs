@@ -144,7 +144,10 @@ pub(crate) fn run(args: BridgeArgs) -> anyhow::Result<Outcome> {
     }
     let log_format = args.record.log_format;
     let is_printed = args.record.print_config;
-    let mut run = args.record.into_run()?;
+    // A run over interfaces, which may rotate its files.
+    let mut record = args.record;
+    record.interface = args.first.iter().chain(&args.second).cloned().collect();
+    let mut run = record.into_run()?;
     run.bridge = BridgeConfig {
         first: args.first,
         second: args.second,

@@ -94,6 +94,8 @@ events! {
     MemoryRefused "memory_refused"
     #[cfg(feature = "kernel")]
     FramesComeBack "frames_come_back"
+    #[cfg(feature = "kernel")]
+    FramesLost "frames_lost"
     NeedsRestart "needs_restart"
     NoReader "no_reader"
     NotServing "not_serving"
@@ -123,6 +125,8 @@ events! {
     TagsUnseen "tags_unseen"
     TimesClamped "times_clamped"
     UnknownLinkType "unknown_link_type"
+    #[cfg(feature = "kernel")]
+    VethPorts "veth_ports"
 }
 
 /// Format of the lines of this process.

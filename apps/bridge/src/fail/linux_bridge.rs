@@ -7,6 +7,7 @@ use std::io;
 use turboflow_netlink::{Link, LinkRequest, Netlink, Request};
 
 use super::FailError;
+use crate::ports::OUR_ALIAS;
 
 // From include/uapi/linux/rtnetlink.h, if_link.h and netlink.h.
 const NEW_LINK: u16 = 16;
@@ -73,7 +74,7 @@ impl LinuxBridge {
             true => [first, second],
             false => [second, first],
         };
-        let alias = format!("turboflow: {} and {}", first.name, second.name);
+        let alias = format!("{OUR_ALIAS}{} and {}", first.name, second.name);
         if let Some(index) = first.master
             && second.master == Some(index)
         {
@@ -216,7 +217,7 @@ impl LinuxBridge {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn take_down(self) -> Result<(), FailError> {
+    pub fn take_down(&self) -> Result<(), FailError> {
         if !self.is_own {
             return Ok(());
         }

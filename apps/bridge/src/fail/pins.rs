@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where `fail = "frozen"` pins the program's link and its tables.
 
-use std::fs::{DirBuilder, File};
+use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock, statfs};
-use rustix::io::Errno;
+use rustix::fs::statfs;
 use rustix::process::geteuid;
 use turboflow_netlink::Link;
 
@@ -20,45 +19,12 @@ const BPF_FILES: u64 = 0xcafe_4a11;
 /// Only the owner looks inside and takes over.
 const MODE: u32 = 0o700;
 
-/// The folder of the pins of a bridge. As long as this lives, no other process gets it: it would
-/// take over the links of this one.
-#[derive(Debug)]
-pub struct PinFolder {
-    path: PathBuf,
-    /// The kernel unlocks it when the process is gone, however it goes.
-    _locked: File,
-}
-
-impl PinFolder {
-    /// Where it is.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn lock(path: PathBuf) -> Result<Self, FailError> {
-        let failed = |source| FailError::Folder {
-            folder: path.clone(),
-            source,
-        };
-        let folder = File::open(&path).map_err(failed)?;
-        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self {
-                path,
-                _locked: folder,
-            }),
-            Err(Errno::WOULDBLOCK) => Err(FailError::Runs { folder: path }),
-            Err(error) => Err(failed(error.into())),
-        }
-    }
-}
-
 /// The folder of the pins of a bridge between these two ports, below a BPF file system; it is made
 /// if it is not there. A process that starts anew finds what one before left.
 ///
 /// # Errors
-/// If there is no BPF file system, the folder cannot be made, or another process has it.
-pub fn pin_folder(below: &Path, first: &Link, second: &Link) -> Result<PinFolder, FailError> {
+/// If there is no BPF file system, or the folder cannot be made.
+pub fn pin_folder(below: &Path, first: &Link, second: &Link) -> Result<PathBuf, FailError> {
     let is_bpf = statfs(below).is_ok_and(|found| found.f_type as u64 == BPF_FILES);
     if !is_bpf {
         return Err(FailError::NoBpfFiles {
@@ -82,9 +48,23 @@ pub fn pin_folder(below: &Path, first: &Link, second: &Link) -> Result<PinFolder
         _ => check_owner(&own).and_then(|()| check_owner(&folder)),
     };
     match made {
-        Ok(()) => PinFolder::lock(folder),
+        Ok(()) => Ok(folder),
         Err(source) => Err(FailError::Folder { folder, source }),
     }
+}
+
+/// The folder in which a bridge that died left its program at these ports, if there is one.
+#[must_use]
+pub fn left_pins(below: &Path, first: &Link, second: &Link) -> Option<PathBuf> {
+    let name = folder_name(first, second, network().ok()?);
+    let folder = below.join("turboflow").join(name);
+    let mut files = std::fs::read_dir(&folder).ok()?;
+    files.next().is_some().then_some(folder)
+}
+
+/// The number of this process's network namespace.
+fn network() -> io::Result<u64> {
+    Ok(std::fs::metadata("/proc/self/ns/net")?.ino())
 }
 
 /// The BPF file system may let anyone make folders: one of another user could take pins away.
@@ -101,11 +81,14 @@ fn check_owner(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Other network namespaces have interfaces of the same name, and may have the same BPF file
-/// system. No name of an interface has a colon. The BPF file system keeps points for itself.
+/// Which port is which makes no difference. Other network namespaces have interfaces of the same
+/// name, and may have the same BPF file system. No name of an interface has a colon. The BPF file
+/// system keeps points for itself.
 fn folder_name(first: &Link, second: &Link, network: u64) -> String {
     let plain = |link: &Link| link.name.replace('%', "%25").replace('.', "%2e");
-    format!("{}:{}:{network}", plain(first), plain(second))
+    let mut names = [plain(first), plain(second)];
+    names.sort();
+    format!("{}:{network}", names.join(":"))
 }
 
 #[cfg(test)]
@@ -123,7 +106,8 @@ mod tests {
     fn every_pair_has_a_folder_of_its_own() {
         let name = |first, second| folder_name(&link(first), &link(second), 7);
         assert_eq!(name("eth0", "eth1"), "eth0:eth1:7");
-        assert_eq!(name("eth0.10", "eth0%2e10"), "eth0%2e10:eth0%252e10:7");
+        assert_eq!(name("eth1", "eth0"), "eth0:eth1:7");
+        assert_eq!(name("eth0.10", "eth0%2e10"), "eth0%252e10:eth0%2e10:7");
         assert_ne!(name("a-b", "c"), name("a", "b-c"));
     }
 
@@ -139,16 +123,6 @@ mod tests {
         assert!(check_owner(&own).is_ok());
         std::os::unix::fs::symlink(&own, folder.path().join("link")).unwrap();
         assert!(check_owner(&folder.path().join("link")).is_err());
-    }
-
-    #[test]
-    fn one_process_has_a_folder_at_a_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = PinFolder::lock(folder.path().to_owned()).unwrap();
-        let second = PinFolder::lock(folder.path().to_owned()).unwrap_err();
-        assert!(second.to_string().contains("is running"), "{second}");
-        drop(first);
-        PinFolder::lock(folder.path().to_owned()).unwrap();
     }
 
     #[test]

@@ -106,7 +106,10 @@ fn a_linux_bridge_below_is_for_fail_open_alone() {
     for fail in [FailMode::Frozen, FailMode::Closed] {
         let said = refusal(fail, &[master("bridge")], below);
         let as_written = format!("fail = \"{fail}\"");
-        says(&said, &["bridge up0", &as_written, "ip link del dev up0"]);
+        says(
+            &said,
+            &["bridge up0", &as_written, "ip link set dev eth0 nomaster"],
+        );
     }
     let third = Link {
         master: Some(9),

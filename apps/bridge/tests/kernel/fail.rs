@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use turboflow_bridge::fail::{LinuxBridge, firewalls, pin_folder};
+use turboflow_bridge::fail::{LinuxBridge, firewalls, left_pins, pin_folder};
 use turboflow_bridge::ports::Port;
 use turboflow_netlink::{Link, Netlink};
 use turboflow_testing::{Need, is_missing};
@@ -201,16 +201,14 @@ fn pins_have_a_folder_that_only_their_owner_enters() {
     };
     let (first, second) = (link("eth0.10"), link("eth1"));
     let folder = pin_folder(&files.0, &first, &second).unwrap();
-    let path = folder.path().to_owned();
-    let name = path.file_name().unwrap().to_str().unwrap();
+    let name = folder.file_name().unwrap().to_str().unwrap();
     assert!(name.starts_with("eth0%2e10:eth1:"), "{name}");
-    assert!(path.starts_with(files.0.join("turboflow")));
-    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert!(folder.starts_with(files.0.join("turboflow")));
+    let mode = std::fs::metadata(&folder).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
-    let taken = pin_folder(&files.0, &first, &second).unwrap_err();
-    assert!(taken.to_string().contains("is running"), "{taken}");
-    drop(folder);
-    // A process that starts again finds it.
-    let again = pin_folder(&files.0, &first, &second).unwrap();
-    assert_eq!(again.path(), path);
+    // A process that starts again finds it, whichever port is the first.
+    assert_eq!(pin_folder(&files.0, &second, &first).unwrap(), folder);
+    assert_eq!(left_pins(&files.0, &first, &second), None);
+    std::fs::create_dir(folder.join("2")).unwrap();
+    assert_eq!(left_pins(&files.0, &second, &first), Some(folder));
 }

@@ -12,6 +12,8 @@ mod decider;
 mod open;
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 mod reload;
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+mod watch;
 
 use std::path::Path;
 #[cfg(all(target_os = "linux", feature = "kernel"))]
@@ -159,6 +161,7 @@ impl RemoteSetup for BridgeSetup {
     fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
         let mut unknown = self.below.unknown_options(run);
         unknown.extend(self.below.xdp.drops().map(|key| key.to_string()));
+        unknown.extend(self.below.xdp.chooses_mode().map(|key| key.to_string()));
         unknown
     }
 

@@ -141,6 +141,13 @@ impl XdpOptions {
     }
 }
 
+impl XdpOptions {
+    /// The option that chooses a mode, if it is given.
+    pub(super) fn chooses_mode(&self) -> Option<Key> {
+        (self.mode != Self::default().mode).then_some(Key::Of(MODE))
+    }
+}
+
 /// The engine of the crate `turboflow-engine-xdp`.
 pub(super) struct Xdp;
 

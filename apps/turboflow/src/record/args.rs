@@ -81,7 +81,7 @@ pub(crate) struct RecordArgs {
     /// Capturing ends with SIGTERM or a limit too. It needs the right to capture (CAP_NET_RAW).
     #[arg(short, long, value_name = "IFACE", conflicts_with = "read")]
     #[arg(help_heading = "Input and output")]
-    interface: Vec<String>,
+    pub(crate) interface: Vec<String>,
 
     /// Interface to the CPU port of a pipeline (engine p4); repeat for more
     ///

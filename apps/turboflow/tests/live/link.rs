@@ -79,6 +79,12 @@ impl Link {
         succeed(self.inside("bash").args(["-c", script]));
     }
 
+    /// What a script prints.
+    #[track_caller]
+    pub(crate) fn shell_says(&self, script: &str) -> String {
+        succeed(self.inside("bash").args(["-c", script]))
+    }
+
     #[track_caller]
     pub(crate) fn ip(&self, words: &[&str]) {
         succeed(Command::new("ip").args(["-n", &self.namespace]).args(words));

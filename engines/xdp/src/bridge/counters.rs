@@ -88,7 +88,7 @@ pub(super) fn read_ports(object: &Object) -> Result<[BridgePortCounters; 2], Ker
     Ok(ports)
 }
 
-/// Counts packets by rule, and frames that come back, from any thread, as long as it lives.
+/// Reads what rules and ports counted, from any thread, as long as it lives.
 #[derive(Clone)]
 pub struct RuleCounter {
     object: Arc<Object>,
@@ -122,13 +122,12 @@ impl RuleCounter {
 }
 
 impl RuleCounter {
-    /// [`BridgePortCounters::came_back`] of both ports.
+    /// The counters of both ports, without [`BridgePortCounters::received`].
     ///
     /// # Errors
     /// As [`count`](Self::count).
-    pub fn came_back(&self) -> Result<u64, KernelError> {
-        let ports = read_ports(&self.object)?;
-        Ok(ports.iter().map(|port| port.came_back).sum())
+    pub fn ports(&self) -> Result<[BridgePortCounters; 2], KernelError> {
+        read_ports(&self.object)
     }
 }
 

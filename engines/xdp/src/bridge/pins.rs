@@ -14,9 +14,6 @@ use libbpf_rs::libbpf_sys::{bpf_link_update, bpf_obj_get, bpf_obj_pin, bpf_prog_
 use crate::link::Link;
 use crate::{KernelEngine, KernelError, XdpMode};
 
-/// The files in the folder of the pins, by the place of the port.
-const NAMES: [&str; 2] = ["first", "second"];
-
 impl KernelEngine {
     /// As [`attach`](Self::attach) in native mode, with links that are pinned in a folder of the
     /// BPF file system. Links that another process left there get this program, and no frame passes
@@ -26,7 +23,11 @@ impl KernelEngine {
     /// # Errors
     /// As `attach`, or where the links cannot be pinned.
     pub fn attach_pinned(&mut self, folder: &Path, replaces: bool) -> Result<(), KernelError> {
-        let paths = NAMES.map(|name| folder.join(name));
+        // Which port is the first may be another in the next process.
+        let ports = self.interfaces.iter();
+        let paths: Vec<_> = ports
+            .map(|(_, index)| folder.join(index.to_string()))
+            .collect();
         let mut left = Vec::new();
         for (path, (_, index)) in paths.iter().zip(&self.interfaces) {
             left.extend(LeftLink::open(path, *index)?);

@@ -62,7 +62,12 @@ pub(super) fn closing(control: &Control, counts: &[OwnCount], received: u64) -> 
         ));
     }
     Closing {
-        summary: format!("{}\n{}", table.render(None), by_rule(control)),
+        summary: format!(
+            "{}\n{}\n{}\n",
+            table.render(None),
+            by_rule(control),
+            control.afterwards()
+        ),
         losses,
     }
 }

@@ -9,11 +9,8 @@ use turboflow_bridge::{Action, RuleId, Rules};
 use turboflow_engine_xdp::{BridgeAction, BridgeActions, RuleCounter};
 use turboflow_record::RuleNames;
 
+use super::watch::{Seen, Watch};
 use crate::bridge::RuleCount;
-
-const SECOND_NS: u64 = 1_000_000_000;
-/// Frames that come back in a second: fewer may be those of a station that moved.
-const FEW_ECHOES: u64 = 10;
 
 /// Shared by the thread that decides, the one that counts, and the one that reads rules again.
 #[derive(Default)]
@@ -35,16 +32,10 @@ struct State {
     packets: Option<RuleCounter>,
     /// What becomes of packets without a verdict.
     actions: Option<BridgeActions>,
-    echoes: Echoes,
-}
-
-/// Frames that came back by a path beside the bridge.
-#[derive(Default)]
-struct Echoes {
-    asked_ns: u64,
-    frames: u64,
-    /// Those of the last second.
-    a_second: u64,
+    watch: Watch,
+    ports: [String; 2],
+    /// What forwards when the bridge has ended, in words.
+    afterwards: String,
 }
 
 impl Control {
@@ -108,30 +99,35 @@ impl Control {
         }
     }
 
-    /// Frames that came back in the last second, if that is a number to warn of: several, and none
-    /// in the second before. Asks the kernel once a second; `None` in between.
-    pub(super) fn echoes_begin(&self, now_ns: u64) -> Option<u64> {
+    /// Looks at the ports' counters once a second. Gives what to warn of.
+    pub(super) fn look(&self, now_ns: u64) -> Option<Seen> {
         let mut state = self.lock();
-        if now_ns.abs_diff(state.echoes.asked_ns) < SECOND_NS {
+        if !state.watch.is_due(now_ns) {
             return None;
         }
-        let frames = state.packets.as_ref()?.came_back().ok()?;
-        let before = std::mem::replace(
-            &mut state.echoes,
-            Echoes {
-                asked_ns: now_ns,
-                frames,
-                a_second: 0,
-            },
-        );
-        let a_second = frames.saturating_sub(before.frames);
-        state.echoes.a_second = a_second;
-        (a_second >= FEW_ECHOES && before.a_second < FEW_ECHOES).then_some(a_second)
+        let ports = state.packets.as_ref()?.ports().ok()?;
+        state.watch.look(&ports)
     }
 
-    /// Whether frames come back by a path beside the bridge.
-    pub(super) fn has_echoes(&self) -> bool {
-        self.lock().echoes.a_second >= FEW_ECHOES
+    /// The names of the ports, and what forwards when the bridge has ended.
+    pub(super) fn ports_are(&self, ports: [String; 2], afterwards: String) {
+        let mut state = self.lock();
+        (state.ports, state.afterwards) = (ports, afterwards);
+    }
+
+    /// The names of the ports.
+    pub(super) fn port_names(&self) -> [String; 2] {
+        self.lock().ports.clone()
+    }
+
+    /// What forwards when the bridge has ended, in words.
+    pub(super) fn afterwards(&self) -> String {
+        self.lock().afterwards.clone()
+    }
+
+    /// What is wrong with the traffic just now, in words.
+    pub(super) fn troubles(&self) -> Vec<String> {
+        self.lock().watch.troubles()
     }
 
     /// Flows were decided by the rules of these numbers.

@@ -148,9 +148,17 @@ impl Polices {
             grouped(reloaded.changed as u64));
     }
 
-    /// Warns of a path beside the bridge when frames begin to come back by it.
-    fn watch_echoes(&self, now_ns: u64) {
-        if let Some(frames) = self.control.echoes_begin(now_ns) {
+    /// Warns of what goes wrong with the traffic when it begins.
+    fn look_at_ports(&self, now_ns: u64) {
+        let Some(seen) = self.control.look(now_ns) else {
+            return;
+        };
+        let ports = self.control.port_names();
+        for lost in seen.lost {
+            say!(Warning FramesLost, frames = lost.frames();
+                "{}; {}", lost.in_words(&ports), lost.mend(&ports));
+        }
+        if let Some(frames) = seen.echoes {
             say!(Warning FramesComeBack, frames = frames;
                 "{} came in at both ports within a second: there is a path beside the bridge, and \
                  such frames go round; look for the second link between its sides",
@@ -294,7 +302,7 @@ impl Decider for Polices {
         now_ns: u64,
         tell: &mut dyn FnMut(FlowKey, Decision),
     ) -> Result<(), DeciderGone> {
-        self.watch_echoes(now_ns);
+        self.look_at_ports(now_ns);
         self.take_rules();
         for (key, ruled) in std::mem::take(&mut self.changed) {
             self.count(ruled);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Starts a bridge: rules, ports, what forwards in a failure, and last the program.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use turboflow_bridge::fail::{BPF_FOLDER, LinuxBridge, PinFolder, firewalls, pin_folder};
-use turboflow_bridge::ports::{self, Port};
+use turboflow_bridge::fail::{
+    BPF_FOLDER, FailError, LinuxBridge, firewalls, left_pins, pin_folder,
+};
+use turboflow_bridge::ports::{self, HeldPorts, Port};
 use turboflow_bridge::{FailMode, Rules};
 use turboflow_engine_offload::OffloadEngine;
 use turboflow_engine_xdp::{BridgeConfig as KernelBridge, KernelConfig};
@@ -54,6 +57,8 @@ pub(super) fn open(
     };
     let ports = ports::checked(first, second, rules.fail())?;
     xdp::check_rights(NAME)?;
+    let held = HeldPorts::hold(&ports)?;
+    check_left(&ports, rules.fail())?;
     say_start(&setup.bridge, &rules, &file);
     let Some(texts) = pipeline.texts() else {
         bail!("records of a bridge need names: a bug in turboflow");
@@ -72,16 +77,16 @@ pub(super) fn open(
     )
     .context("cannot inspect payload")?;
     let fallback = fallback(&rules, &ports)?;
-    let pins = match rules.fail() {
-        FailMode::Frozen => Some(pin_folder(
-            BPF_FOLDER.as_ref(),
-            &ports[0].link,
-            &ports[1].link,
-        )?),
-        FailMode::Open | FailMode::Closed => None,
+    let pins = pins(&rules, &ports)?;
+    let attached = xdp::attach(&setup.below.xdp, run, config, layout, NAME, pins.as_deref());
+    let attached = match (attached, &fallback) {
+        (Err(error), Some(bridge)) if ports[0].link.master.is_none() => {
+            // It was made just now, and a start that fails changes nothing.
+            bridge.take_down()?;
+            return Err(error);
+        }
+        (attached, _) => attached?,
     };
-    let folder = pins.as_ref().map(PinFolder::path);
-    let attached = xdp::attach(&setup.below.xdp, run, config, layout, NAME, folder)?;
     let Some(actions) = attached.engine.bridge_actions() else {
         bail!("the engine of a bridge connects no ports: a bug in turboflow");
     };
@@ -92,13 +97,64 @@ pub(super) fn open(
     let times = offload::times_of(&setup.below, pipeline);
     let engine = OffloadEngine::new(attached.engine, rows, Box::new(decider), times)?;
     say_ports(&ports, &rules, fallback.as_ref());
+    let names = ports.each_ref().map(|port| port.link.name.clone());
+    let afterwards = afterwards(&rules, fallback.as_ref(), &names);
+    setup.control.ports_are(names, afterwards);
     tell_state(setup, ports, &rules, fallback);
     setup.reload.begin(file, Arc::clone(texts.rules()));
     Ok(OpenEngines {
         name: format!("{first} and {second}"),
         engines: vec![Box::new(engine)],
-        held: vec![attached.held, Box::new(pins)],
+        held: vec![attached.held, Box::new(held)],
     })
+}
+
+/// Where the program's links are pinned, if they are to stay.
+fn pins(rules: &Rules, [first, second]: &[Port; 2]) -> anyhow::Result<Option<PathBuf>> {
+    Ok(match rules.fail() {
+        FailMode::Frozen => {
+            let folder = pin_folder(BPF_FOLDER.as_ref(), &first.link, &second.link)?;
+            Some(folder)
+        }
+        FailMode::Open | FailMode::Closed => None,
+    })
+}
+
+/// A frozen bridge that died has left its program, which only another frozen one takes over.
+fn check_left([first, second]: &[Port; 2], fail: FailMode) -> anyhow::Result<()> {
+    let left = left_pins(BPF_FOLDER.as_ref(), &first.link, &second.link);
+    match (left, fail) {
+        (Some(folder), FailMode::Open | FailMode::Closed) => Err(FailError::LeftFrozen {
+            first: first.link.name.clone(),
+            second: second.link.name.clone(),
+            folder,
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+/// What forwards when the bridge has ended by itself.
+fn afterwards(
+    rules: &Rules,
+    fallback: Option<&LinuxBridge>,
+    [first, second]: &[String; 2],
+) -> String {
+    match (rules.fail(), fallback) {
+        (FailMode::Open, Some(bridge)) if bridge.is_own() => format!(
+            "{} goes on forwarding between {first} and {second}, without rules: `ip link del dev \
+             {}` takes it down",
+            bridge.name(),
+            bridge.name()
+        ),
+        (FailMode::Open, Some(bridge)) => {
+            format!(
+                "{} goes on forwarding between {first} and {second}",
+                bridge.name()
+            )
+        }
+        _ => format!("nothing forwards between {first} and {second} any more"),
+    }
 }
 
 /// The engine's configuration, with both ports connected.
@@ -139,11 +195,15 @@ fn fallback(rules: &Rules, [first, second]: &[Port; 2]) -> anyhow::Result<Option
     match rules.fail() {
         FailMode::Open => {
             let bridge = LinuxBridge::over(&first.link, &second.link)?;
-            for setting in firewalls() {
-                say!(Warning BridgeFails, setting = setting;
+            let settings: Vec<_> = firewalls()
+                .into_iter()
+                .map(|setting| format!("net.bridge.{setting}=0"))
+                .collect();
+            if !settings.is_empty() {
+                say!(Warning BridgeFails;
                     "firewalls of this host may drop what {} forwards when the process is gone: \
-                     `sysctl net.bridge.{setting}=0` keeps them out",
-                    bridge.name());
+                     `sysctl {}` keeps them out",
+                    bridge.name(), settings.join(" "));
             }
             Ok(Some(bridge))
         }
@@ -152,6 +212,16 @@ fn fallback(rules: &Rules, [first, second]: &[Port; 2]) -> anyhow::Result<Option
 }
 
 fn say_ports([first, second]: &[Port; 2], rules: &Rules, fallback: Option<&LinuxBridge>) {
+    let veths = [first, second]
+        .into_iter()
+        .filter(|port| port.link.kind == "veth");
+    let veths: Vec<_> = veths.map(|port| port.link.name.as_str()).collect();
+    if !veths.is_empty() {
+        say!(Info VethPorts;
+            "{}: one end of a veth pair; the other end has to take redirected frames and to finish \
+             checksums: `ethtool -K PEER gro on tx off` there",
+            veths.join(", "));
+    }
     let fails = match (rules.fail(), fallback) {
         (FailMode::Open, Some(bridge)) => {
             format!(
@@ -200,12 +270,8 @@ fn tell_state(setup: &BridgeSetup, ports: [Port; 2], rules: &Rules, fallback: Op
                 )),
             },
         }
-        if control.has_echoes() {
-            told.problems.push(
-                "broadcast frames come in at both ports: there is a path beside the bridge"
-                    .to_owned(),
-            );
-        }
+        told.problems.extend(control.troubles());
+        told.problems.extend(ports::trouble(&ports));
         match control.is_inspector_gone() {
             true => told.problems.push(
                 "the inspector is gone, and will be started again: flows stay undecided".to_owned(),

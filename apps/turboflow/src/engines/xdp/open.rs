@@ -117,13 +117,20 @@ pub(in crate::engines) fn check_rights(name: &str) -> anyhow::Result<()> {
         .filter(|(right, _)| !held.contains(*right));
     let missing: Vec<_> = missing.map(|(_, name)| name).collect();
     if !missing.is_empty() {
+        let (who, or) = match name == crate::engines::bridge::NAME {
+            true => ("a bridge".to_owned(), String::new()),
+            false => (
+                Key::Engine.with(name),
+                format!(
+                    "; {} needs CAP_NET_RAW alone",
+                    Key::Engine.with(EngineConfig::SOFTWARE)
+                ),
+            ),
+        };
         bail!(
-            "{} lacks the right to do its work ({}): run as root, or give the program its rights once, with \
-             `sudo setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw=ep $(command -v turboflow)`; \
-             {} needs CAP_NET_RAW alone",
-            Key::Engine.with(name),
-            missing.join(", "),
-            Key::Engine.with(EngineConfig::SOFTWARE)
+            "{who} lacks the right to do its work ({}): run as root, or give the program its rights once, with \
+             `sudo setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw=ep $(command -v turboflow)`{or}",
+            missing.join(", ")
         );
     }
     Ok(())

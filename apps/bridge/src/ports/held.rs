@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A port belongs to one bridge at a time.
+
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use super::{Port, PortError};
+
+/// Ports that no other bridge gets as long as this lives.
+///
+/// A socket with a name outside of all file systems: it is of the network namespace, as the ports
+/// are, and the kernel removes it when the process is gone, however it goes.
+#[derive(Debug)]
+pub struct HeldPorts {
+    _sockets: [UnixDatagram; 2],
+}
+
+impl HeldPorts {
+    /// Holds both ports.
+    ///
+    /// # Errors
+    /// If a bridge that is running has one of them.
+    pub fn hold(ports: &[Port; 2]) -> Result<Self, PortError> {
+        let [first, second] = ports;
+        Ok(Self {
+            _sockets: [hold(first)?, hold(second)?],
+        })
+    }
+}
+
+fn hold(port: &Port) -> Result<UnixDatagram, PortError> {
+    let name = format!("turboflow-bridge-{}", port.link.index);
+    let bound =
+        SocketAddr::from_abstract_name(name).and_then(|name| UnixDatagram::bind_addr(&name));
+    bound.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => PortError::Bridged { name: port.name() },
+        _ => PortError::Io {
+            name: port.name(),
+            source,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turboflow_netlink::Link;
+
+    #[test]
+    fn a_port_has_one_bridge_at_a_time() {
+        // Indices that no interface has.
+        let port = |index| Port {
+            link: Link {
+                index,
+                name: format!("port {index}"),
+                ..Link::default()
+            },
+            ..Port::default()
+        };
+        let base = 0x7000_0000 + std::process::id() % 0x10_0000;
+        let ports = [base, base + 1, base + 2].map(port);
+        let [first, second, third] = ports;
+        let held = HeldPorts::hold(&[first.clone(), second.clone()]).unwrap();
+        for taken in [[third.clone(), first.clone()], [second, third]] {
+            let said = HeldPorts::hold(&taken).unwrap_err().to_string();
+            assert!(said.contains("stop it first"), "{said}");
+        }
+        drop(held);
+        HeldPorts::hold(&[first, port(base + 2)]).unwrap();
+    }
+}
