@@ -84,12 +84,16 @@ sample: ## Record samples/ anew (root; Linux network namespaces); docs/samples.m
 	scripts/record-sample.sh
 	python3 scripts/make_cases.py
 
-.PHONY: rtl-synth rtl-fmax rtl-prove
+.PHONY: rtl-synth rtl-fmax rtl-prove rtl-cocotb
 # What the parts of the FPGA engine promise, proven by Yosys (from PyPI; a minute).
 rtl-prove:
 	scripts/rtl-prove.sh
 
-# What a stage of the FPGA engine takes in an UltraScale+, counted by Yosys (from PyPI; minutes).
+# Modules of the FPGA engine alone, in Python with cocotb (from PyPI) and Verilator; a minute.
+rtl-cocotb:
+	scripts/rtl-cocotb.sh
+
+# What a stage of the FPGA engine, and its parser, take in an UltraScale+, counted by Yosys (from PyPI; minutes).
 rtl-synth:
 	scripts/rtl-synth.sh xcup
 
