@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages of exporters, made by hand for tests and measurements.
+
+#![allow(dead_code, reason = "tests and benchmarks use different parts")]
+
+/// Fields of a usual template, with their lengths: addresses, ports, protocol, flags, packets,
+/// octets, start and end in milliseconds.
+pub(crate) const USUAL: &[(u16, u16)] = &[
+    (8, 4),
+    (12, 4),
+    (7, 2),
+    (11, 2),
+    (4, 1),
+    (6, 1),
+    (2, 8),
+    (1, 8),
+    (152, 8),
+    (153, 8),
+];
+
+/// A flow record for [`USUAL`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Usual {
+    pub(crate) source: u32,
+    pub(crate) port: u16,
+    pub(crate) flags: u8,
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) start_ms: u64,
+    pub(crate) end_ms: u64,
+}
+
+impl Usual {
+    pub(crate) fn octets(&self) -> Vec<u8> {
+        let mut octets = self.source.to_be_bytes().to_vec();
+        octets.extend([10, 0, 0, 9]);
+        octets.extend(self.port.to_be_bytes());
+        octets.extend(80u16.to_be_bytes());
+        octets.extend([6, self.flags]);
+        for number in [self.packets, self.bytes, self.start_ms, self.end_ms] {
+            octets.extend(number.to_be_bytes());
+        }
+        octets
+    }
+}
+
+/// A set with its header.
+pub(crate) fn set(id: u16, content: &[u8]) -> Vec<u8> {
+    let mut set = id.to_be_bytes().to_vec();
+    set.extend((content.len() as u16 + 4).to_be_bytes());
+    set.extend(content);
+    set
+}
+
+/// A template record.
+pub(crate) fn template(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
+    let mut record = id.to_be_bytes().to_vec();
+    record.extend((fields.len() as u16).to_be_bytes());
+    record.extend(specifiers(fields));
+    record
+}
+
+/// An options template record of IPFIX with one scope field, the first.
+pub(crate) fn options_template(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
+    let mut record = id.to_be_bytes().to_vec();
+    record.extend((fields.len() as u16).to_be_bytes());
+    record.extend([0, 1]);
+    record.extend(specifiers(fields));
+    record
+}
+
+/// Field specifiers; numbers from 0x8000 on are of the enterprise of reverse elements.
+fn specifiers(fields: &[(u16, u16)]) -> Vec<u8> {
+    let mut octets = Vec::new();
+    for (id, length) in fields {
+        octets.extend(id.to_be_bytes());
+        octets.extend(length.to_be_bytes());
+        if id & 0x8000 != 0 {
+            octets.extend(29_305u32.to_be_bytes());
+        }
+    }
+    octets
+}
+
+/// An IPFIX message.
+pub(crate) fn ipfix(domain: u32, sequence: u32, export_s: u32, sets: &[Vec<u8>]) -> Vec<u8> {
+    let sets = sets.concat();
+    let mut message = 10u16.to_be_bytes().to_vec();
+    message.extend((sets.len() as u16 + 16).to_be_bytes());
+    for word in [export_s, sequence, domain] {
+        message.extend(word.to_be_bytes());
+    }
+    message.extend(sets);
+    message
+}
+
+/// A NetFlow v9 message.
+pub(crate) fn netflow9(
+    source: u32,
+    sequence: u32,
+    export_s: u32,
+    uptime_ms: u32,
+    sets: &[Vec<u8>],
+) -> Vec<u8> {
+    let mut message = vec![0, 9, 0, 1];
+    for word in [uptime_ms, export_s, sequence, source] {
+        message.extend(word.to_be_bytes());
+    }
+    message.extend(sets.concat());
+    message
+}
+
+/// A NetFlow v5 message with records of one flow each: packets, octets, first and last uptime.
+pub(crate) fn netflow5(
+    sequence: u32,
+    export_s: u32,
+    uptime_ms: u32,
+    sampling: u16,
+    flows: &[[u32; 4]],
+) -> Vec<u8> {
+    let mut message = vec![0, 5];
+    message.extend((flows.len() as u16).to_be_bytes());
+    for word in [uptime_ms, export_s, 0, sequence] {
+        message.extend(word.to_be_bytes());
+    }
+    message.extend([0, 0]);
+    message.extend(sampling.to_be_bytes());
+    for (at, flow) in flows.iter().enumerate() {
+        let mut record = [0; 48];
+        record[..4].copy_from_slice(&(0x0a00_0001 + at as u32).to_be_bytes());
+        record[4..8].copy_from_slice(&[10, 0, 0, 9]);
+        for (place, number) in record[16..32].chunks_exact_mut(4).zip(flow) {
+            place.copy_from_slice(&number.to_be_bytes());
+        }
+        record[33] = 99;
+        record[35] = 53;
+        record[38] = 17;
+        message.extend(record);
+    }
+    message
+}

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages to flow records of one direction, with the state of all exporters.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use turboflow_record::InputSet;
+
+use crate::bytes::{split, two};
+use crate::counts::Counts;
+use crate::domain::{Domain, WaitingSet};
+use crate::exporters::{Exporters, MOST_TEMPLATE_FIELDS, MOST_WAITING_BYTES, Sender};
+use crate::flow::{Flow, Side};
+use crate::header::{Header, V5_RECORD_BYTES, Version};
+use crate::sequence::Place;
+use crate::slot::{Slot, TimeForm, Way};
+use crate::template::{FIRST_ID, Template, Unreadable};
+use crate::times::{MessageClock, Stamp};
+
+/// Octets in front of a set's content.
+const SET_HEADER_BYTES: usize = 4;
+/// How far an exporter's clock may be ahead of the receiver's before its times are shifted.
+const CLOCK_TOLERANCE_NS: u64 = 60_000_000_000;
+/// How far a record may end after its export time: clocks of whole seconds, and lines between the
+/// cards of a router.
+const FUTURE_TOLERANCE_NS: u64 = 60_000_000_000;
+/// A record that began this long before it ended has no true start.
+const LONGEST_NS: u64 = 50 * 86_400 * 1_000_000_000;
+
+/// A message of an exporter.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// Who sent it.
+    pub from: Sender,
+    /// Whether it came as a datagram, which may be lost, late or doubled.
+    pub is_datagram: bool,
+    /// When it came, in nanoseconds since 1970; `None` for files.
+    pub received_ns: Option<u64>,
+    /// The message.
+    pub bytes: &'a [u8],
+}
+
+/// One direction of a flow record, with its times.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Directed<'a> {
+    /// Key, inputs and protocol.
+    pub(crate) flow: &'a Flow,
+    pub(crate) side: &'a Side,
+    pub(crate) is_reverse: bool,
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
+    /// One packet of so many was sampled; 1 if all were seen.
+    pub(crate) one_of: u32,
+}
+
+/// Takes the flow records of a message.
+pub(crate) trait TakeFlow {
+    fn flow(&mut self, flow: &Directed<'_>, counts: &mut Counts);
+}
+
+/// Decodes the messages of many exporters.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    exporters: Exporters,
+    wanted: InputSet,
+    flow: Flow,
+    pub(crate) counts: Counts,
+}
+
+/// What a message needs while it is read.
+struct Reading<'a, T> {
+    domain: &'a mut Domain,
+    fields: &'a mut usize,
+    waiting_bytes: &'a mut usize,
+    flow: &'a mut Flow,
+    counts: &'a mut Counts,
+    taker: &'a mut T,
+    wanted: InputSet,
+    clock: MessageClock,
+    version: Version,
+    sampling: u32,
+    /// Records read, options included.
+    records: u32,
+    /// Of earlier messages, whose template came with this one.
+    waited: u64,
+}
+
+impl Decoder {
+    /// A decoder that reads these inputs besides what every record has.
+    pub(crate) fn new(wanted: InputSet) -> Self {
+        Self {
+            wanted,
+            ..Self::default()
+        }
+    }
+
+    /// Decodes a message. Gives its export time, by which the collector's clock goes on; `None` for
+    /// a message that is none, or that came before.
+    pub(crate) fn decode(
+        &mut self,
+        message: &Message<'_>,
+        taker: &mut impl TakeFlow,
+    ) -> Option<u64> {
+        self.counts.messages += 1;
+        let Some(header) = Header::of(message.bytes) else {
+            self.counts.messages_malformed += 1;
+            return None;
+        };
+        let id = (header.version, header.domain);
+        let (fields, waiting_bytes, domain) =
+            self.exporters.find(message.from, id, &mut self.counts);
+        if message.is_datagram && domain.sequence.is_repeated(print(message.bytes)) {
+            self.counts.messages_repeated += 1;
+            return None;
+        }
+        let clock = clock_of(domain, &header, message.received_ns, &mut self.counts);
+        let mut reading = Reading {
+            domain,
+            fields,
+            waiting_bytes,
+            flow: &mut self.flow,
+            counts: &mut self.counts,
+            taker,
+            wanted: self.wanted,
+            clock,
+            version: header.version,
+            sampling: header.sampling,
+            records: 0,
+            waited: 0,
+        };
+        let body = &message.bytes[header.start..header.end];
+        let is_whole = match header.version {
+            Version::Netflow5 => {
+                reading.netflow5(body);
+                true
+            }
+            _ => reading.sets(body),
+        };
+        let (records, waited) = (reading.records, reading.waited);
+        if !is_whole {
+            self.counts.messages_malformed += 1;
+        }
+        // IPFIX and v5 count records, whose number is known now that they have been read.
+        let steps = match header.version {
+            Version::Netflow9 => 1,
+            _ => records,
+        };
+        place(domain, &header, steps, &mut self.counts);
+        if header.version == Version::Ipfix {
+            let found = domain.sequence.found(waited);
+            self.counts.records_lost = self.counts.records_lost.saturating_sub(found);
+        }
+        Some(header.export_ns.saturating_sub(clock.shift_ns))
+    }
+
+    /// Forgets what a sender told, because its connection has ended.
+    pub(crate) fn forget(&mut self, sender: Sender) {
+        self.exporters.forget(sender, &mut self.counts);
+    }
+
+    /// The counters, with the sets that still wait as lost.
+    pub(crate) fn final_counts(&self) -> Counts {
+        Counts {
+            sets_waiting_lost: self.counts.sets_waiting_lost + self.exporters.waiting_sets(),
+            ..self.counts
+        }
+    }
+
+    /// Exporters and domains that are known.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        self.exporters.sizes()
+    }
+}
+
+/// Tells a datagram from others of its exporter, never 0.
+fn print(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    // Header, first and last records: a hash of all would cost as much as reading them.
+    let ends = bytes.len().min(64);
+    (bytes.len(), &bytes[..ends], &bytes[bytes.len() - ends..]).hash(&mut hasher);
+    hasher.finish() | 1
+}
+
+/// Counts what the sequence number of a message with `steps` numbers says.
+fn place(domain: &mut Domain, header: &Header, steps: u32, counts: &mut Counts) {
+    let lost = match header.version {
+        Version::Netflow9 => &mut counts.messages_lost,
+        _ => &mut counts.records_lost,
+    };
+    match domain.sequence.place(header.sequence, steps) {
+        Place::Next => {}
+        Place::Gap(missing) => *lost += u64::from(missing),
+        Place::Late(found) => {
+            *lost = lost.saturating_sub(u64::from(found));
+            counts.messages_late += 1;
+        }
+        Place::Restart => counts.sequence_restarts += 1,
+    }
+}
+
+/// The clock of a message.
+fn clock_of(
+    domain: &mut Domain,
+    header: &Header,
+    received_ns: Option<u64>,
+    counts: &mut Counts,
+) -> MessageClock {
+    let uptime = match header.version {
+        Version::Netflow5 => Some((header.export_ns, header.uptime_ms)),
+        Version::Netflow9 => {
+            let moment_ns = domain.boot.moment_ns(header.export_ns, header.uptime_ms);
+            Some((moment_ns, header.uptime_ms))
+        }
+        Version::Ipfix => domain.told_boot_ns().map(|boot_ns| {
+            let uptime_ms = header.export_ns.saturating_sub(boot_ns) / 1_000_000;
+            (boot_ns + uptime_ms * 1_000_000, uptime_ms as u32)
+        }),
+    };
+    let ahead_ns = received_ns.map_or(0, |now_ns| header.export_ns.saturating_sub(now_ns));
+    let is_ahead = ahead_ns > CLOCK_TOLERANCE_NS;
+    counts.clocks_ahead += u64::from(is_ahead);
+    MessageClock {
+        export_ns: header.export_ns,
+        uptime,
+        shift_ns: if is_ahead { ahead_ns } else { 0 },
+    }
+}
+
+impl<T: TakeFlow> Reading<'_, T> {
+    /// Reads the sets of a message. False if one does not fit.
+    fn sets(&mut self, mut rest: &[u8]) -> bool {
+        // What is shorter than a set is padding.
+        while rest.len() >= SET_HEADER_BYTES {
+            let (Some(id), Some(length)) = (two(rest, 0), two(rest, 2)) else {
+                return false;
+            };
+            let length = usize::from(length);
+            if length < SET_HEADER_BYTES {
+                return false;
+            }
+            let Some(set) = split(&mut rest, length) else {
+                return false;
+            };
+            let content = &set[SET_HEADER_BYTES..];
+            let is_well = match (self.version, id) {
+                (Version::Ipfix, 2) | (Version::Netflow9, 0) => self.templates(content, false),
+                (Version::Ipfix, 3) | (Version::Netflow9, 1) => self.templates(content, true),
+                (_, FIRST_ID..) => self.data_set(id, content),
+                _ => true,
+            };
+            if !is_well {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Learns the templates of a set. False if one does not fit.
+    fn templates(&mut self, mut rest: &[u8], is_options: bool) -> bool {
+        while let Some(next) = Template::next(&mut rest, self.version, is_options, self.wanted) {
+            match next {
+                Ok(learned) => match learned.template {
+                    Some(template) => self.learn(learned.id, template),
+                    None => self.withdraw(learned.id, is_options),
+                },
+                Err(Unreadable::Short) => return false,
+                Err(Unreadable::Refused) => self.counts.templates_refused += 1,
+            }
+        }
+        true
+    }
+
+    fn learn(&mut self, id: u16, template: Template) {
+        self.withdraw(id, template.is_options);
+        if *self.fields + template.fields() > MOST_TEMPLATE_FIELDS {
+            self.counts.templates_refused += 1;
+            return;
+        }
+        *self.fields += template.fields();
+        self.domain.learn(id, template);
+        let before = self.domain.size().1;
+        let waiting = self.domain.waited_for(id);
+        *self.waiting_bytes -= before - self.domain.size().1;
+        let (clock, records) = (self.clock, self.records);
+        for set in waiting {
+            self.clock = set.clock;
+            self.data_set(id, &set.octets);
+        }
+        // They have numbers before those of this message, which count as missing.
+        self.waited += u64::from(self.records - records);
+        (self.clock, self.records) = (clock, records);
+    }
+
+    fn withdraw(&mut self, id: u16, is_options: bool) {
+        let before = self.domain.size().0;
+        self.domain.withdraw(id, is_options);
+        *self.fields -= before - self.domain.size().0;
+    }
+
+    /// Reads the records of a set, or keeps it until its template comes.
+    fn data_set(&mut self, id: u16, mut rest: &[u8]) -> bool {
+        let Some(template) = self.domain.template(id) else {
+            self.wait(id, rest);
+            return true;
+        };
+        while template.read_record(&mut rest, self.flow) {
+            self.records = self.records.saturating_add(1);
+            if template.is_options {
+                self.domain.learn_options(self.flow);
+            } else {
+                self.record();
+            }
+        }
+        true
+    }
+
+    fn wait(&mut self, id: u16, octets: &[u8]) {
+        let set = WaitingSet {
+            id,
+            clock: self.clock,
+            octets: octets.into(),
+        };
+        let has_room = *self.waiting_bytes + octets.len() <= MOST_WAITING_BYTES;
+        if has_room && self.domain.wait(set) {
+            *self.waiting_bytes += octets.len();
+        } else {
+            self.counts.sets_waiting_lost += 1;
+        }
+    }
+
+    /// The records of NetFlow v5.
+    fn netflow5(&mut self, mut rest: &[u8]) {
+        const FIELDS: [(Slot, usize, usize); 13] = [
+            (Slot::SourceV4, 0, 4),
+            (Slot::DestinationV4, 4, 4),
+            (
+                Slot::Input(turboflow_record::Input::IngressInterface),
+                12,
+                2,
+            ),
+            (Slot::Input(turboflow_record::Input::EgressInterface), 14, 2),
+            (Slot::Packets(Way::Forward), 16, 4),
+            (Slot::Bytes(Way::Forward), 20, 4),
+            (Slot::Start(Way::Forward, TimeForm::Uptime), 24, 4),
+            (Slot::End(Way::Forward, TimeForm::Uptime), 28, 4),
+            (Slot::SourcePort, 32, 2),
+            (Slot::DestinationPort, 34, 2),
+            (Slot::TcpFlags(Way::Forward), 37, 1),
+            (Slot::Protocol, 38, 1),
+            (Slot::Tos(Way::Forward), 39, 1),
+        ];
+        while let Some(record) = split(&mut rest, V5_RECORD_BYTES) {
+            self.flow.clear();
+            for (slot, at, length) in FIELDS {
+                self.flow.take(slot, &record[at..at + length]);
+            }
+            self.records += 1;
+            self.record();
+        }
+    }
+
+    /// Hands over the directions of the record that was read.
+    #[inline(always)]
+    fn record(&mut self) {
+        let flow = &*self.flow;
+        let has_any = flow.sides[0].packets > 0 || flow.sides[1].packets > 0;
+        if flow.family == 0 || !has_any {
+            self.counts.records_not_flows += 1;
+            return;
+        }
+        let one_of = self.domain.sampling(flow, self.sampling);
+        for way in 0..2 {
+            let side = &flow.sides[way];
+            if side.packets == 0 {
+                continue;
+            }
+            let [first_ns, last_ns] = times(flow, way, &self.clock, self.counts);
+            let directed = Directed {
+                flow,
+                side,
+                is_reverse: way == 1,
+                first_ns,
+                last_ns,
+                one_of,
+            };
+            self.taker.flow(&directed, self.counts);
+        }
+    }
+}
+
+/// First and last time of a direction. Where the exporter gives none, or impossible ones, they are
+/// made consistent, and counted.
+#[inline(always)]
+fn times(flow: &Flow, way: usize, clock: &MessageClock, counts: &mut Counts) -> [u64; 2] {
+    let own = &flow.sides[way];
+    let both = &flow.sides[0];
+    let or_both = |own: Stamp, both: Stamp| match own {
+        Stamp::None => both,
+        own => own,
+    };
+    let mut clock = *clock;
+    if let (Some(boot_ms), None) = (flow.boot_ms, clock.uptime) {
+        let boot_ns = boot_ms.saturating_mul(1_000_000);
+        let uptime_ms = clock.export_ns.saturating_sub(boot_ns) / 1_000_000;
+        let moment_ns = boot_ns.saturating_add(uptime_ms.saturating_mul(1_000_000));
+        clock.uptime = Some((moment_ns, uptime_ms as u32));
+    }
+    let mut first = clock.resolve(or_both(own.start, both.start));
+    let mut last = clock.resolve(or_both(own.end, both.end));
+    if let Some(duration_ns) = flow.duration_ns {
+        first = first.or(last.map(|last_ns| last_ns.saturating_sub(duration_ns)));
+        last = last.or(first.map(|first_ns| first_ns.saturating_add(duration_ns)));
+    }
+    let export_ns = clock.export_ns.saturating_sub(clock.shift_ns);
+    let is_told = first.is_some() && last.is_some();
+    let mut last_ns = last.or(first).unwrap_or(export_ns);
+    let mut first_ns = first.unwrap_or(last_ns);
+    // Whole seconds of the header end before the next one.
+    if last_ns > export_ns.saturating_add(FUTURE_TOLERANCE_NS) {
+        counts.times_in_future += 1;
+        last_ns = export_ns;
+        first_ns = first_ns.min(last_ns);
+    }
+    let is_wrong = first_ns > last_ns || last_ns - first_ns > LONGEST_NS;
+    if is_wrong {
+        first_ns = last_ns;
+    }
+    counts.times_wrong += u64::from(is_wrong || !is_told);
+    [first_ns, last_ns]
+}

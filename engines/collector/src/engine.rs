@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The engine: messages in, batches of microflow records in the order of time out.
+
+use std::time::Duration;
+
+use turboflow_engine::{
+    Abilities, Collected, EngineCounters, EngineError, Evicted, KeyAbility, MicroflowBatch,
+    OwnCount, Port, PortCounters, PortState, RemoteEngine,
+};
+use turboflow_merge::{Layout, MOST_STATE_WORDS};
+
+use crate::counts::Counts;
+use crate::decoder::{Decoder, Message};
+use crate::exporters::Sender;
+use crate::order::{Bucket, Next, Order};
+use crate::rows::{self, Rows};
+use crate::stream::StreamError;
+
+/// How long a source that has nothing at the moment is left alone.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What a collector can do. Exporters cut their flows by rules of their own, and one direction at a
+/// time.
+#[must_use]
+pub fn abilities() -> Abilities {
+    Abilities {
+        inputs: rows::inputs(),
+        keys: KeyAbility::Any,
+        state_words: MOST_STATE_WORDS,
+        cuts_on_gap: false,
+        evicts_on_end: false,
+        ordered: false,
+        icmp_ports: true,
+        instances: usize::MAX,
+        ..Abilities::none("collector")
+    }
+}
+
+/// What a source says after it was asked for messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Polled {
+    /// Whether it had any, so that it may have more.
+    pub had_any: bool,
+    /// Whether nothing will come any more.
+    pub is_over: bool,
+    /// The time now, in nanoseconds since 1970; `None` for files.
+    pub now_ns: Option<u64>,
+}
+
+/// Where messages come from: sockets or files. Never blocks.
+pub trait MessageSource: Send {
+    /// Its name, for people.
+    fn name(&self) -> String;
+
+    /// Takes messages that are there, some at a time. `ended` is told of connections that closed.
+    ///
+    /// # Errors
+    /// Nothing can be read any more.
+    fn poll(
+        &mut self,
+        take: &mut dyn FnMut(&Message<'_>),
+        ended: &mut Vec<Sender>,
+    ) -> Result<Polled, StreamError>;
+}
+
+/// How a collector works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectorConfig {
+    /// How long after its first packet a record is expected at the latest, in nanoseconds. `None`:
+    /// as long as there is room, for files.
+    pub lag_ns: Option<u64>,
+    /// Records that wait for older ones at most.
+    pub most_records: usize,
+    /// The cell of the run's clock, in nanoseconds.
+    pub cell_ns: u64,
+    /// Whether type and code of ICMP are the destination port.
+    pub icmp_ports: bool,
+    /// Whether packets and bytes of sampled records are multiplied.
+    pub scales_sampled: bool,
+}
+
+/// Flow records of other exporters.
+pub struct CollectorEngine {
+    abilities: Abilities,
+    config: CollectorConfig,
+    source: Box<dyn MessageSource>,
+    decoder: Decoder,
+    rows: Rows,
+    /// The latest export time so far, or later as time passes.
+    clock_ns: u64,
+    now_ns: Option<u64>,
+    is_idle: bool,
+    is_over: bool,
+    failure: Option<StreamError>,
+    sums: Sums,
+}
+
+/// What was handed over.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    records: u64,
+    packets: u64,
+    bytes: u64,
+}
+
+impl CollectorEngine {
+    /// An engine over a source, with records of `layout`.
+    #[must_use]
+    pub fn new(source: Box<dyn MessageSource>, layout: &Layout, config: CollectorConfig) -> Self {
+        let order = Order::new(config.cell_ns, config.most_records);
+        Self {
+            abilities: abilities(),
+            config,
+            source,
+            decoder: Decoder::new(rows::inputs()),
+            rows: Rows::new(layout, config.icmp_ports, config.scales_sampled, order),
+            clock_ns: 0,
+            now_ns: None,
+            is_idle: false,
+            is_over: false,
+            failure: None,
+            sums: Sums::default(),
+        }
+    }
+
+    /// What it counts beside the ledger.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        match self.is_over {
+            true => self.decoder.final_counts(),
+            false => self.decoder.counts,
+        }
+    }
+
+    /// Exporters and observation domains that it knows.
+    #[must_use]
+    pub fn known(&self) -> (usize, usize) {
+        self.decoder.sizes()
+    }
+
+    /// Reads what the source has.
+    fn read(&mut self) {
+        if self.is_over || self.rows.order.is_full() {
+            return;
+        }
+        let Self {
+            source,
+            decoder,
+            rows,
+            clock_ns,
+            ..
+        } = self;
+        let mut ended = Vec::new();
+        let polled = source.poll(
+            &mut |message| {
+                if let Some(export_ns) = decoder.decode(message, rows) {
+                    *clock_ns = (*clock_ns).max(export_ns);
+                }
+            },
+            &mut ended,
+        );
+        ended
+            .into_iter()
+            .for_each(|sender| self.decoder.forget(sender));
+        match polled {
+            Ok(polled) => {
+                self.pass(polled.now_ns);
+                self.is_idle = !polled.had_any;
+                self.is_over = polled.is_over;
+            }
+            Err(error) => {
+                self.failure = Some(error);
+                self.is_over = true;
+            }
+        }
+    }
+
+    /// Time passes while exporters are silent, too.
+    fn pass(&mut self, now_ns: Option<u64>) {
+        if let (Some(before_ns), Some(now_ns)) = (self.now_ns, now_ns)
+            && self.clock_ns > 0
+        {
+            self.clock_ns += now_ns.saturating_sub(before_ns);
+        }
+        self.now_ns = now_ns;
+    }
+
+    /// The time before which no record is expected any more.
+    fn watermark_ns(&self) -> u64 {
+        let order = &self.rows.order;
+        match self.config.lag_ns {
+            _ if self.is_over => u64::MAX,
+            Some(lag_ns) => order.floor(self.clock_ns.saturating_sub(lag_ns)),
+            None => 0,
+        }
+    }
+
+    /// Hands over the next cell, if its time has come.
+    fn hand_over(&mut self, to: &mut Bucket) -> Collected {
+        let (watermark_ns, last_ns) = (self.watermark_ns(), self.rows.last_ns());
+        let order = &mut self.rows.order;
+        match order.next() {
+            Next::Bucket(start_ns, end_ns) if end_ns <= watermark_ns || order.is_full() => {
+                if start_ns > order.complete_ns() {
+                    // Nothing came until then: the clock goes there first.
+                    order.complete(start_ns);
+                    return Collected::all_before(start_ns);
+                }
+                if end_ns > watermark_ns && self.config.lag_ns.is_some() {
+                    order.count_early(&mut self.decoder.counts);
+                }
+                order.hand_over(to);
+                // The clock of a file ends with its last packet, as that of a capture does.
+                let is_last = self.is_over && order.next() == Next::Empty;
+                let complete_ns = match is_last {
+                    true => order.floor(last_ns).max(start_ns),
+                    false => end_ns,
+                };
+                order.complete(complete_ns);
+                Collected::all_before(complete_ns)
+            }
+            Next::Empty if !self.is_over && watermark_ns > order.complete_ns() => {
+                order.complete(watermark_ns);
+                Collected::all_before(watermark_ns)
+            }
+            Next::Bucket(start_ns, _)
+                if start_ns.min(watermark_ns) > order.complete_ns() && !self.is_over =>
+            {
+                let complete_ns = start_ns.min(watermark_ns);
+                order.complete(complete_ns);
+                Collected::all_before(complete_ns)
+            }
+            _ => Collected {
+                complete_ns: None,
+                has_more: !self.is_over && !self.is_idle,
+            },
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        self.is_over && self.failure.is_none() && self.rows.order.len() == 0
+    }
+}
+
+impl RemoteEngine for CollectorEngine {
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    fn started_ns(&self) -> u64 {
+        0
+    }
+
+    fn collect(&mut self, batch: &mut MicroflowBatch) -> Result<Collected, EngineError> {
+        self.read();
+        let mut bucket = Bucket::default();
+        self.rows.order.hand_over_late(&mut bucket);
+        let collected = self.hand_over(&mut bucket);
+        self.sums.records += bucket.batch.len() as u64;
+        self.sums.packets += bucket.packets;
+        self.sums.bytes += bucket.bytes;
+        batch.append(&mut bucket.batch);
+        if collected.complete_ns.is_none()
+            && let Some(error) = self.failure.take()
+        {
+            return Err(EngineError::new(error));
+        }
+        Ok(collected)
+    }
+
+    fn longest_pause(&self) -> Duration {
+        match self.is_idle {
+            true => PAUSE,
+            false => Duration::ZERO,
+        }
+    }
+
+    fn counters(&mut self) -> Result<EngineCounters, EngineError> {
+        let lost = self.counts().records_lost;
+        let Sums {
+            records,
+            packets,
+            bytes,
+        } = self.sums;
+        Ok(EngineCounters {
+            packets_received: packets,
+            bytes_received: bytes,
+            packets_metered: packets,
+            bytes_metered: bytes,
+            evicted: Evicted {
+                age: records + lost,
+                ..Evicted::default()
+            },
+            microflows_dropped: lost,
+            microflows_unnamed: lost,
+            ..EngineCounters::default()
+        })
+    }
+
+    fn own_counts(&mut self) -> Result<Vec<OwnCount>, EngineError> {
+        let mut counts = self.counts().own_counts();
+        let (exporters, domains) = self.known();
+        let gauge = |name, about, count: usize| OwnCount {
+            name,
+            about,
+            is_gauge: true,
+            count: count as u64,
+        };
+        counts.extend([
+            gauge("collector_exporters", "exporters that are known", exporters),
+            gauge(
+                "collector_domains",
+                "observation domains that are known",
+                domains,
+            ),
+            gauge(
+                "collector_records_waiting",
+                "records that wait for older ones",
+                self.rows.order.len(),
+            ),
+        ]);
+        Ok(counts)
+    }
+
+    fn ports(&mut self) -> Result<Vec<Port>, EngineError> {
+        let Sums { packets, bytes, .. } = self.sums;
+        Ok(vec![Port {
+            name: self.source.name(),
+            state: PortState::Up,
+            interface_index: None,
+            counters: PortCounters {
+                seen: packets,
+                delivered: packets,
+                delivered_bytes: bytes,
+                ..PortCounters::default()
+            },
+        }])
+    }
+
+    fn has_ended(&self) -> bool {
+        self.is_drained()
+    }
+
+    fn ends_by_itself(&self) -> bool {
+        self.config.lag_ns.is_none()
+    }
+
+    fn finish(&mut self) -> Result<(), EngineError> {
+        self.is_over = true;
+        Ok(())
+    }
+}

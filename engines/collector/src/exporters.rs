@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The exporters and their domains, with limits on all that they can make this process keep.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use crate::counts::Counts;
+use crate::domain::Domain;
+use crate::header::Version;
+
+/// Exporters that are known at a time. The one that was silent for longest is forgotten for another.
+pub const MOST_EXPORTERS: usize = 1_024;
+/// Observation domains of an exporter that are known at a time.
+pub const MOST_DOMAINS: usize = 256;
+/// Fields of all templates of an exporter.
+pub const MOST_TEMPLATE_FIELDS: usize = 1 << 14;
+/// Octets of sets that wait for their templates, of all exporters.
+pub const MOST_WAITING_BYTES: usize = 16 << 20;
+
+/// Who sent a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sender {
+    /// Its address; `None` for a file.
+    pub address: Option<SocketAddr>,
+    /// The connection or file; 0 for datagrams.
+    pub session: u64,
+}
+
+/// Names a domain of an exporter.
+pub(crate) type DomainId = (Version, u32);
+
+#[derive(Debug, Default)]
+pub(crate) struct Exporter {
+    domains: HashMap<DomainId, Domain>,
+    /// Fields of all templates.
+    pub(crate) fields: usize,
+    heard: u64,
+}
+
+/// All exporters.
+#[derive(Debug, Default)]
+pub(crate) struct Exporters {
+    known: HashMap<Sender, Exporter>,
+    /// Octets that wait for their templates.
+    pub(crate) waiting_bytes: usize,
+    /// Messages so far: the clock of silence.
+    now: u64,
+}
+
+impl Exporters {
+    /// The exporter and the domain of a message, known or new.
+    pub(crate) fn find(
+        &mut self,
+        sender: Sender,
+        id: DomainId,
+        counts: &mut Counts,
+    ) -> (&mut usize, &mut usize, &mut Domain) {
+        self.now += 1;
+        if self.known.len() >= MOST_EXPORTERS && !self.known.contains_key(&sender) {
+            let silent = self.known.iter().min_by_key(|(_, exporter)| exporter.heard);
+            if let Some((&silent, _)) = silent {
+                self.forget(silent, counts);
+                counts.exporters_forgotten += 1;
+            }
+        }
+        let now = self.now;
+        let exporter = self.known.entry(sender).or_default();
+        exporter.heard = now;
+        if exporter.domains.len() >= MOST_DOMAINS && !exporter.domains.contains_key(&id) {
+            let silent = exporter
+                .domains
+                .iter()
+                .min_by_key(|(_, domain)| domain.heard);
+            if let Some((&silent, _)) = silent
+                && let Some(domain) = exporter.domains.remove(&silent)
+            {
+                let (fields, waiting_bytes) = domain.size();
+                exporter.fields -= fields;
+                self.waiting_bytes -= waiting_bytes;
+                counts.sets_waiting_lost += domain.waiting_sets();
+                counts.domains_forgotten += 1;
+            }
+        }
+        let domain = exporter.domains.entry(id).or_default();
+        domain.heard = now;
+        (&mut exporter.fields, &mut self.waiting_bytes, domain)
+    }
+
+    /// Forgets an exporter with all that it sent; for one whose connection has ended, too.
+    pub(crate) fn forget(&mut self, sender: Sender, counts: &mut Counts) {
+        let Some(exporter) = self.known.remove(&sender) else {
+            return;
+        };
+        for domain in exporter.domains.values() {
+            self.waiting_bytes -= domain.size().1;
+            counts.sets_waiting_lost += domain.waiting_sets();
+        }
+    }
+
+    /// Sets that wait for their templates.
+    pub(crate) fn waiting_sets(&self) -> u64 {
+        let domains = self.known.values().flat_map(|its| its.domains.values());
+        domains.map(Domain::waiting_sets).sum()
+    }
+
+    /// Exporters and domains that are known.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        let domains = self.known.values().map(|exporter| exporter.domains.len());
+        (self.known.len(), domains.sum())
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flow records of routers and other probes as an engine: IPFIX (RFC 7011), NetFlow v9 (RFC 3954)
+//! and NetFlow v5.
+//!
+//! A flow record is a microflow record of an engine that others wrote. Messages come from a
+//! [`MessageSource`], which the program opens; this crate has no sockets and no clock. What an
+//! exporter can make it keep is bounded, and each lie has a counter ([`Counts`]).
+//!
+//! ```text
+//! message ─▶ header ─▶ domain: sequence, templates, start ─▶ flow ─▶ row ─▶ order of time ─▶ batch
+//! ```
+
+#[cfg(test)]
+mod builder;
+mod bytes;
+mod counts;
+mod decoder;
+mod domain;
+mod engine;
+mod exporters;
+mod flow;
+mod header;
+mod order;
+mod rows;
+mod sequence;
+mod slot;
+mod stream;
+mod template;
+#[cfg(test)]
+mod tests;
+mod times;
+
+pub use counts::Counts;
+pub use decoder::Message;
+pub use engine::{CollectorConfig, CollectorEngine, MessageSource, Polled, abilities};
+pub use exporters::{
+    MOST_DOMAINS, MOST_EXPORTERS, MOST_TEMPLATE_FIELDS, MOST_WAITING_BYTES, Sender,
+};
+pub use rows::refused;
+pub use stream::{FileSource, MAX_MESSAGE_BYTES, MessageStream, NextMessage, StreamError};

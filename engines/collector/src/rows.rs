@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flow records as microflow records of a run's layout.
+//!
+//! A flow record has packets, bytes, times, flags and, from some exporters, smallest and largest
+//! lengths and TTL. What a definition has beyond is one value for the whole record (an interface, a
+//! VLAN), or cannot be told: [`refused`] names it.
+
+use turboflow_engine::RecordShape;
+use turboflow_merge::{Base, Complement, KeyWidths, Layout, Marks, StateContent, StateStep};
+use turboflow_merge::{MicroflowRecord, WORDS_WIDE};
+use turboflow_record::{
+    FiveTuple, Input, InputSet, InputValues, Packet, TCP_FIN, TCP_RST, TCP_SYN, WORDS_V4,
+};
+
+use crate::counts::Counts;
+use crate::decoder::{Directed, TakeFlow};
+use crate::order::Order;
+
+/// Inputs that exporters tell per record, not per packet.
+const OF_RECORDS: [Input; 13] = [
+    Input::FlowLabel,
+    Input::IcmpType,
+    Input::IcmpCode,
+    Input::Vlan,
+    Input::InnerVlan,
+    Input::VlanPriority,
+    Input::SourceMac,
+    Input::DestinationMac,
+    Input::EtherType,
+    Input::GreKey,
+    Input::IngressInterface,
+    Input::EgressInterface,
+    Input::Tos,
+];
+
+/// More packets are no truth: 400 Gb/s of the smallest packets for three days.
+const MOST_PACKETS: u64 = 1 << 47;
+/// More bytes are no truth, either.
+const MOST_BYTES: u64 = 1 << 57;
+/// Sums of a run stay below this, so that none overflows.
+const MOST_IN_ALL: u64 = 1 << 62;
+
+/// The inputs that some exporter supplies.
+pub(crate) fn inputs() -> InputSet {
+    let of_base = [
+        Input::IpLength,
+        Input::Timestamp,
+        Input::TcpFlags,
+        Input::Ttl,
+    ];
+    OF_RECORDS.into_iter().chain(of_base).collect()
+}
+
+/// The first feature of a layout that no flow record tells; `None` if there is none.
+#[must_use]
+pub fn refused(layout: &Layout) -> Option<String> {
+    let steps = layout.steps();
+    let step = steps.state.iter().find(|step| value_of(step).is_none())?;
+    let of = step.of.map_or("packet", Input::name);
+    let what = match step.what {
+        StateContent::Count => "a count",
+        StateContent::Sum | StateContent::WideSum => "a sum",
+        StateContent::Bins(_) => "a histogram",
+        StateContent::Min => "the smallest",
+        StateContent::Max => "the largest",
+        StateContent::BitOr => "the OR",
+        StateContent::First => "the first",
+        StateContent::Last => "the last",
+        StateContent::WideSquares => "the variance",
+        StateContent::List(_) => "a list",
+    };
+    Some(format!("{what} of `{of}`"))
+}
+
+/// What a state word holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Packets,
+    /// Packets, if the record has the input.
+    PacketsWith(Input),
+    Bytes,
+    /// The input, which merges as the smallest.
+    Min(Input),
+    Max(Input),
+    /// The input.
+    Plain(Input),
+    /// The input plus one.
+    PlusOne(Input),
+}
+
+fn value_of(step: &StateStep) -> Option<Held> {
+    match (&step.what, step.of) {
+        (StateContent::Count, None | Some(Input::IpLength | Input::Timestamp | Input::Ttl)) => {
+            Some(Held::Packets)
+        }
+        (StateContent::Sum, Some(Input::IpLength)) => Some(Held::Bytes),
+        (what, Some(input)) if OF_RECORDS.contains(&input) => match what {
+            StateContent::Count => Some(Held::PacketsWith(input)),
+            StateContent::Min => Some(Held::Min(input)),
+            StateContent::Max => Some(Held::Max(input)),
+            StateContent::BitOr => Some(Held::Plain(input)),
+            StateContent::First | StateContent::Last => Some(Held::PlusOne(input)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Turns flow records into microflow records.
+pub(crate) struct Rows {
+    layout: Layout,
+    shape: RecordShape,
+    is_wide: bool,
+    held: Vec<(usize, Held)>,
+    ones: std::ops::Range<usize>,
+    icmp_ports: bool,
+    scales: bool,
+    row: Vec<u64>,
+    inputs: InputValues,
+    packets_in_all: u64,
+    bytes_in_all: u64,
+    last_ns: u64,
+    /// Where the records wait for their time.
+    pub(crate) order: Order,
+}
+
+impl Rows {
+    pub(crate) fn new(layout: &Layout, icmp_ports: bool, scales: bool, order: Order) -> Self {
+        let steps = layout.steps();
+        let is_wide = layout.key_widths() == KeyWidths::Wide;
+        let held = steps.state.iter();
+        Self {
+            shape: RecordShape::of(layout),
+            is_wide,
+            held: held
+                .filter_map(|step| Some((step.word, value_of(step)?)))
+                .collect(),
+            ones: steps.ones,
+            layout: layout.clone(),
+            icmp_ports,
+            scales,
+            row: Vec::new(),
+            inputs: InputValues::default(),
+            packets_in_all: 0,
+            bytes_in_all: 0,
+            last_ns: 0,
+            order,
+        }
+    }
+
+    /// The end of the latest record.
+    pub(crate) const fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    /// Puts a record into its place in time.
+    fn push(&mut self, directed: &Directed<'_>, tuple: FiveTuple, base: &Base) {
+        let batch = self.order.batch_of(base);
+        if self.shape.is_plain() {
+            let words = tuple.raw_words();
+            match tuple.words().len() {
+                WORDS_V4 => batch.plain_v4.push_record(MicroflowRecord {
+                    key: [words[0], words[1]],
+                    base: *base,
+                    state: [],
+                }),
+                _ => batch.plain_v6.push_record(MicroflowRecord {
+                    key: *words,
+                    base: *base,
+                    state: [],
+                }),
+            }
+            return;
+        }
+        self.inputs.clone_from(&directed.flow.inputs);
+        self.inputs.set(Input::Tos, u64::from(base.tos));
+        directed.flow.set_icmp(&mut self.inputs);
+        self.row.clear();
+        self.row.extend(base.words());
+        let state = self.row.len();
+        self.row.resize(state + self.shape.state_words, 0);
+        for word in self.ones.clone() {
+            self.row[state + word] = u64::MAX;
+        }
+        for (word, held) in &self.held {
+            if let Some(value) = value(*held, base, &self.inputs) {
+                self.row[state + word] = value;
+            }
+        }
+        if self.is_wide {
+            let packet = packet(tuple, base);
+            let (key, _) = self.layout.key::<WORDS_WIDE>(&packet, &self.inputs);
+            let words = self.shape.wide_key_words.unwrap_or(WORDS_WIDE);
+            self.row.extend(&key[..words.min(WORDS_WIDE)]);
+        } else {
+            self.row.extend(tuple.words());
+        }
+        let is_taken = batch.push_row(self.row.iter().copied(), self.shape);
+        debug_assert!(is_taken, "the row has the words of its layout");
+    }
+}
+
+impl TakeFlow for Rows {
+    #[inline]
+    fn flow(&mut self, directed: &Directed<'_>, counts: &mut Counts) {
+        let Some(tuple) = directed.flow.tuple(self.icmp_ports) else {
+            counts.records_not_flows += 1;
+            return;
+        };
+        let tuple = if directed.is_reverse {
+            tuple.reversed()
+        } else {
+            tuple
+        };
+        let mut base = base(directed);
+        if directed.one_of > 1 {
+            counts.records_sampled += 1;
+            if self.scales {
+                counts.records_scaled += 1;
+                base.packets = base.packets.saturating_mul(u64::from(directed.one_of));
+                base.bytes = base.bytes.saturating_mul(u64::from(directed.one_of));
+            }
+        }
+        let packets = self.packets_in_all.saturating_add(base.packets);
+        let bytes = self.bytes_in_all.saturating_add(base.bytes);
+        let is_plausible = base.packets <= MOST_PACKETS
+            && base.bytes <= MOST_BYTES
+            && packets <= MOST_IN_ALL
+            && bytes <= MOST_IN_ALL;
+        if !is_plausible {
+            counts.records_implausible += 1;
+            return;
+        }
+        (self.packets_in_all, self.bytes_in_all) = (packets, bytes);
+        self.last_ns = self.last_ns.max(base.last_ns);
+        counts.flows += 1;
+        if self.order.is_late(base.first_ns) {
+            counts.records_late += 1;
+        }
+        self.push(directed, tuple, &base);
+    }
+}
+
+/// The fields that every record has. Lengths and TTL are 0 where the exporter does not tell.
+#[inline(always)]
+fn base(directed: &Directed<'_>) -> Base {
+    let side = directed.side;
+    let flags = side.tcp_flags;
+    // A record with a SYN begins with it, since no exporter sees a SYN in mid-flow.
+    let starts = if flags & TCP_SYN != 0 {
+        Marks::STARTS_WITH_SYN | Marks::SYN
+    } else {
+        0
+    };
+    let fin = if flags & TCP_FIN != 0 { Marks::FIN } else { 0 };
+    let rst = if flags & TCP_RST != 0 { Marks::RST } else { 0 };
+    Base {
+        packets: side.packets,
+        bytes: side.bytes,
+        first_ns: directed.first_ns,
+        last_ns: directed.last_ns,
+        min_length_bytes: Complement::of(side.length_bytes[0]),
+        max_length_bytes: side.length_bytes[1],
+        min_ttl: Complement::of(side.ttl[0]),
+        max_ttl: side.ttl[1],
+        end_reason: 0,
+        has_other: 0,
+        tcp_flags: flags,
+        tos: side.tos,
+        marks: Marks(starts | fin | rst),
+    }
+}
+
+/// A packet with the fields of a record, of which keys are made.
+fn packet(tuple: FiveTuple, base: &Base) -> Packet {
+    Packet {
+        tuple,
+        timestamp_ns: base.first_ns,
+        ip_length_bytes: base.max_length_bytes,
+        frame_length_bytes: base.max_length_bytes,
+        tcp_flags: base.tcp_flags,
+        ttl: base.max_ttl,
+        tos: base.tos,
+        is_echo_reply: false,
+    }
+}
+
+/// The state word of what it holds; `None` if the record does not have it.
+fn value(held: Held, base: &Base, inputs: &InputValues) -> Option<u64> {
+    Some(match held {
+        Held::Packets => base.packets,
+        Held::Bytes => base.bytes,
+        Held::PacketsWith(input) => inputs.get(input).map(|_| base.packets)?,
+        Held::Min(input) | Held::Plain(input) => inputs.get(input)?,
+        // As the largest value is stored: see `StateContent::Max`.
+        Held::Max(input) => (!inputs.get(input)?).wrapping_sub(1),
+        Held::PlusOne(input) => inputs.get(input)?.saturating_add(1),
+    })
+}
