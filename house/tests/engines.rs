@@ -33,7 +33,7 @@ const STANDS_ON: [(&str, &[&str]); 2] = [
 
 #[test]
 fn an_engine_is_named_in_few_files() {
-    for engine in ["xdp", "offload", "records"] {
+    for engine in ["xdp", "offload", "records", "collector"] {
         let folder = format!("engines/{engine}/");
         let crate_name = format!("turboflow_engine_{engine}");
         let stands_on_it = |path: &str| {
@@ -43,8 +43,9 @@ fn an_engine_is_named_in_few_files() {
         let is_own =
             |path: &str| path.starts_with(&folder) || path == REGISTRY || stands_on_it(path);
         let names = |line: &str| match engine {
-            // An English word: only what stands for the engine counts.
+            // English words: only what stands for the engine counts.
             "records" => line.contains(&crate_name) || line.contains("--engine records"),
+            "collector" => line.contains(&crate_name) || line.contains("--engine collector"),
             // Cards offload work, too.
             "offload" => line.contains(&crate_name) || line.contains("--engine offload"),
             engine => line.to_lowercase().contains(engine),

@@ -10,6 +10,7 @@ use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::application_list::ApplicationsArgs;
 use crate::bridge::{self, BridgeArgs};
+use crate::collect::{self, CollectArgs};
 use crate::definition::DefinitionArgs;
 use crate::engines;
 use crate::generate::GenerateArgs;
@@ -87,6 +88,7 @@ impl Args {
             .mut_subcommands(|command| command.mut_args(with_minus))
             .mut_subcommand("top", engines::hide_other_sources)
             .mut_subcommand("bridge", bridge::hide_other_flags)
+            .mut_subcommand("collect", collect::hide_other_flags)
     }
 
     /// Parses the command line. Prints errors and exits.
@@ -125,6 +127,8 @@ pub(crate) enum Command {
     Record(Box<RecordArgs>),
     /// Meter interfaces as a service, configured by a file
     Run(RunArgs),
+    /// Take flow records of routers and other probes: IPFIX, NetFlow v9 and v5
+    Collect(Box<CollectArgs>),
     /// Ask questions of files of flow records: who talks most, on which ports, when
     Show(Box<ShowArgs>),
     /// Send stored flow records to collectors, or write them into other files

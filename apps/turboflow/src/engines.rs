@@ -4,6 +4,7 @@
 //! [`EngineArgs::into_config`].
 
 pub(crate) mod bridge;
+pub(crate) mod collector;
 mod offload;
 mod options;
 mod p4;
@@ -30,13 +31,14 @@ pub(crate) use options::{EngineOption, WrittenOptions};
 pub(crate) use refuse::{refuse_demands, refuse_source};
 
 /// Every engine that a run may name. The first is the default.
-static ENGINES: [&dyn EngineKind; 6] = [
+static ENGINES: [&dyn EngineKind; 7] = [
     &software::Software,
     &xdp::Xdp,
     &offload::Offload,
     &p4::P4,
     &rtl::Rtl,
     &records::Records,
+    &collector::Collector,
 ];
 
 /// The engine and its options, as typed.
@@ -62,6 +64,9 @@ pub(crate) struct EngineArgs {
 
     #[command(flatten)]
     records: records::RecordsOptions,
+
+    #[command(flatten)]
+    collector: collector::CollectorOptions,
 }
 
 impl EngineArgs {
@@ -80,6 +85,7 @@ impl EngineArgs {
         options::put(&self.p4, &mut config)?;
         options::put(&self.rtl, &mut config)?;
         options::put(&self.records, &mut config)?;
+        options::put(&self.collector, &mut config)?;
         Ok(config)
     }
 }
@@ -399,6 +405,13 @@ pub(crate) fn hide_other_sources(command: clap::Command) -> clap::Command {
         Some(long) if flags.contains(&long) => arg.hide(true),
         _ => arg,
     })
+}
+
+/// The flags of all engines but one.
+pub(crate) fn flags_of_others(name: &str) -> Vec<&'static str> {
+    let others = all().filter(|engine| engine.abilities().name != name);
+    let options = others.flat_map(|engine| engine.options());
+    options.map(|option| option.flag).collect()
 }
 
 fn names() -> impl Iterator<Item = &'static str> {

@@ -8,6 +8,7 @@ mod application_list;
 mod applications;
 mod args;
 mod bridge;
+mod collect;
 mod config_error;
 mod definition;
 mod engines;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     }
     let outcome = match Args::understand().command {
         Command::Record(args) => record::run(*args),
+        Command::Collect(args) => collect::run(*args),
         Command::Run(args) => service::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Replay(args) => replay::run(&args),

@@ -19,6 +19,9 @@ use crate::stream::StreamError;
 /// How long a source that has nothing at the moment is left alone.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// Reads of what the sockets hold when a run ends.
+const MOST_LAST_READS: usize = 256;
+
 /// What a collector can do. Exporters cut their flows by rules of their own, and one direction at a
 /// time.
 #[must_use]
@@ -112,7 +115,7 @@ impl CollectorEngine {
             abilities: abilities(),
             config,
             source,
-            decoder: Decoder::new(rows::inputs()),
+            decoder: Decoder::new(layout.needs()),
             rows: Rows::new(layout, config.icmp_ports, config.scales_sampled, order),
             clock_ns: 0,
             now_ns: None,
@@ -138,11 +141,14 @@ impl CollectorEngine {
         self.decoder.sizes()
     }
 
-    /// Reads what the source has.
+    /// Reads what the source has, if there is room.
     fn read(&mut self) {
-        if self.is_over || self.rows.order.is_full() {
-            return;
+        if !self.is_over && !self.rows.order.is_full() {
+            self.take();
         }
+    }
+
+    fn take(&mut self) {
         let Self {
             source,
             decoder,
@@ -345,7 +351,17 @@ impl RemoteEngine for CollectorEngine {
         self.config.lag_ns.is_none()
     }
 
+    /// What has come until now is read, and no more.
     fn finish(&mut self) -> Result<(), EngineError> {
+        for _ in 0..MOST_LAST_READS {
+            if self.is_over || self.config.lag_ns.is_none() {
+                break;
+            }
+            self.take();
+            if self.is_idle {
+                break;
+            }
+        }
         self.is_over = true;
         Ok(())
     }

@@ -106,6 +106,12 @@ pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
     record(&run, None)
 }
 
+/// Takes the flow records of others to the end.
+pub(crate) fn collect(run: &RunConfig, log_format: LogFormat) -> anyhow::Result<Outcome> {
+    log::set_format(log_format);
+    record(run, None)
+}
+
 /// Runs a bridge to the end.
 pub(crate) fn bridge(run: &RunConfig, log_format: LogFormat) -> anyhow::Result<Outcome> {
     log::set_format(log_format);

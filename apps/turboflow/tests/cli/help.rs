@@ -3,8 +3,9 @@
 
 use crate::support::{Folder, office, turboflow};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "record",
+    "collect",
     "run",
     "show",
     "replay",

@@ -7,6 +7,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
+mod collect;
 mod daemon;
 mod faults;
 mod flow;

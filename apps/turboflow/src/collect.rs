@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow collect`: flow records of routers and other probes in, flow records out.
+
+use clap::{Args, Command};
+
+use crate::engines;
+use crate::exit::Outcome;
+use crate::record::{self, RecordArgs};
+
+/// Behind `-h`, which is one screen.
+const SHORT: &str = "--help has all options, examples and exit codes.";
+
+const EXAMPLES: &str = "\
+Examples:
+  Take what routers send, until Ctrl-C
+    turboflow collect --listen udp://:2055,udp://:4739,tcp://:4739 -w flows.parquet
+  Routers that cut their flows every 30 minutes, and sample one packet of 1,000
+    turboflow collect --listen udp://:2055 --collector-lag 31m --scale-sampled -w flows.parquet
+  Join the records of files
+    turboflow collect -r monday.ipfix tuesday.ipfix -w flows.csv
+  Pass on what comes
+    turboflow collect --listen udp://:2055 -w ipfix+tcp://collector.example:4739
+
+Exporters are joined as if they metered here: cut records are one flow again, and what is missing in
+their sequence numbers is in the ledger (docs/collector.md).
+
+Exit codes: 0 all well; 1 it ran, but records were lost, or a file was damaged; 2 it could not run;
+130 aborted by a second Ctrl-C.";
+
+/// Flags of `turboflow record` that have no use for flow records.
+const NO_USE: [&str; 16] = [
+    "interface",
+    "cpu-port",
+    "filter",
+    "engine",
+    "no-promiscuous",
+    "ring-size",
+    "readers",
+    "snap-length",
+    "microflow-slots",
+    "biflow",
+    "initiator",
+    "decapsulate",
+    "reassemble-flows",
+    "flows-from",
+    "records-from",
+    "dpi",
+];
+
+/// Flags of `-h`.
+const MOST_USED: [&str; 16] = [
+    "listen",
+    "read",
+    "collector-lag",
+    "collector-records",
+    "scale-sampled",
+    "write",
+    "format",
+    "ledger",
+    "rotate",
+    "quiet",
+    "duration",
+    "definition",
+    "metrics",
+    "idle-timeout",
+    "active-timeout",
+    "max-flows",
+];
+
+/// Take flow records of routers and other probes: IPFIX, NetFlow v9 and v5.
+#[derive(Debug, Args)]
+#[command(about = "Take flow records of routers and other probes: IPFIX, NetFlow v9 and v5")]
+#[command(long_about = "\
+Take flow records of routers and other probes: IPFIX, NetFlow v9 and v5.
+
+A flow record of another exporter is a microflow record of an engine that others wrote. Records are
+put into the order of time and merged by the same flow cache as packets, and written to the same
+outputs. It is `turboflow record --engine collector`, where -r names files of IPFIX messages.")]
+#[command(after_help = SHORT, after_long_help = EXAMPLES)]
+pub(crate) struct CollectArgs {
+    #[command(flatten)]
+    record: RecordArgs,
+}
+
+/// Hides flags that have no use for flow records; `-h` has those that are used most.
+pub(crate) fn hide_other_flags(command: Command) -> Command {
+    let others = engines::flags_of_others("collector");
+    let command = command.mut_arg("read", |arg| {
+        arg.help("Files of IPFIX messages; `-` is standard input")
+            .long_help("Files of IPFIX messages; `-` is standard input")
+            .conflicts_with("listen")
+    });
+    command.mut_args(|arg| {
+        let name = arg
+            .get_long()
+            .unwrap_or_else(|| arg.get_id().as_str())
+            .to_owned();
+        let is_hidden = NO_USE.contains(&name.as_str()) || others.contains(&name.as_str());
+        let is_short = MOST_USED.contains(&name.as_str()) && !is_hidden;
+        arg.hide(is_hidden).hide_short_help(!is_short)
+    })
+}
+
+pub(crate) fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
+    let log_format = args.record.log_format;
+    let mut run = args.record.into_run()?;
+    engines::collector::settle(&mut run)?;
+    record::collect(&run, log_format)
+}

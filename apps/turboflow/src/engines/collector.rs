@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--engine collector`: the program's side of the engine that takes flow records of others.
+
+mod listen;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use turboflow_engine::{Abilities, OwnCount, RemoteEngine};
+use turboflow_engine_collector::{CollectorConfig, CollectorEngine, FileSource, MessageSource};
+use turboflow_merge::Layout;
+use turboflow_run::{CountAboveZero, PipelineConfig, RunConfig, Time, list};
+
+use super::options::{self, EngineOption, Options, WrittenAs, WrittenOptions};
+use super::{Closing, EngineKind, OpenEngines, RemoteSetup};
+use crate::keys::Key;
+use crate::record::{is_stdin, open_stream};
+use crate::units::counted;
+use listen::Listeners;
+
+/// `[engine.collector]`.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Engine")]
+pub(super) struct CollectorOptions {
+    /// collector: where exporters send to: udp://[HOST]:PORT or tcp://[HOST]:PORT
+    ///
+    /// Several are separated by commas. Without a host, every address of this machine. Over UDP
+    /// come IPFIX, NetFlow v9 and NetFlow v5, whatever the port; over TCP comes IPFIX.
+    #[arg(long = "listen", value_name = "ADDRESS,...", value_delimiter = ',')]
+    #[arg(hide_short_help = true)]
+    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    listen: Vec<String>,
+
+    /// collector: files of IPFIX messages; `-` is standard input
+    #[arg(id = "flows-from", long = "flows-from", value_name = "FILE", num_args = 1..)]
+    #[arg(conflicts_with = "listen", hide_short_help = true)]
+    #[serde(
+        deserialize_with = "list::deserialize",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    from: Vec<PathBuf>,
+
+    /// collector: how long after its first packet a record is expected at the latest
+    ///
+    /// At least the active timeout of the exporters and a little more, so that records that they
+    /// cut are joined. Later records are merged too, but in flow records of their own.
+    #[arg(
+        id = "collector-lag",
+        long = "collector-lag",
+        value_name = "TIME",
+        default_value = "150s"
+    )]
+    #[arg(hide_short_help = true)]
+    #[arg(value_parser = str::parse::<Time>)]
+    lag: Time,
+
+    /// collector: records that wait for older ones at most
+    ///
+    /// Each takes 64 bytes, or 128 of IPv6. When the buffer is full, the oldest go on early.
+    #[arg(
+        id = "collector-records",
+        long = "collector-records",
+        value_name = "N",
+        default_value = "1M"
+    )]
+    #[arg(hide_short_help = true)]
+    #[arg(value_parser = str::parse::<CountAboveZero>)]
+    records: CountAboveZero,
+
+    /// collector: multiply packets and bytes of sampled records
+    ///
+    /// By the sampling that the exporter announces. Otherwise they are those of the sample.
+    #[arg(id = "scale-sampled", long = "scale-sampled", hide_short_help = true)]
+    scale_sampled: bool,
+}
+
+/// A list of texts, or one text.
+fn texts<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let paths: Vec<PathBuf> = list::deserialize(deserializer)?;
+    let texts = paths
+        .into_iter()
+        .map(|path| path.to_string_lossy().into_owned());
+    Ok(texts.collect())
+}
+
+impl Default for CollectorOptions {
+    fn default() -> Self {
+        Self {
+            listen: Vec::new(),
+            from: Vec::new(),
+            lag: Time(Duration::from_secs(150)),
+            records: CountAboveZero(1_000_000),
+            scale_sampled: false,
+        }
+    }
+}
+
+const LISTEN: &EngineOption =
+    &EngineOption::of("engine.collector", "listen", "listen", "\"udp://:4739\"");
+const FROM: &EngineOption =
+    &EngineOption::of("engine.collector", "flows-from", "from", "\"flows.ipfix\"");
+const LAG: &EngineOption = &EngineOption::of("engine.collector", "collector-lag", "lag", "\"35m\"");
+const RECORDS: &EngineOption = &EngineOption::of(
+    "engine.collector",
+    "collector-records",
+    "records",
+    "4000000",
+);
+const SCALE: &EngineOption =
+    &EngineOption::of("engine.collector", "scale-sampled", "scale-sampled", "true");
+
+/// The engine of the crate `turboflow-engine-collector`.
+pub(super) struct Collector;
+
+impl Options for CollectorOptions {
+    const ENGINE: &'static str = "collector";
+}
+
+/// Makes a run take flow records: the engine is this one, and files that are read are its own.
+pub(crate) fn settle(run: &mut RunConfig) -> anyhow::Result<()> {
+    CollectorOptions::ENGINE.clone_into(&mut run.engine.name);
+    let mut options = options::read::<CollectorOptions>(&run.engine)?;
+    options.from.append(&mut run.source.files);
+    options::put(&options, &mut run.engine)
+}
+
+impl EngineKind for Collector {
+    fn abilities(&self) -> Abilities {
+        turboflow_engine_collector::abilities()
+    }
+
+    fn about(&self) -> &'static str {
+        "flow records of routers and other probes: IPFIX, NetFlow v9 and v5 (turboflow collect)"
+    }
+
+    fn options(&self) -> &'static [&'static EngineOption] {
+        &[LISTEN, FROM, LAG, RECORDS, SCALE]
+    }
+
+    fn meters_interfaces(&self) -> bool {
+        false
+    }
+
+    fn written(&self) -> Option<&'static dyn WrittenOptions> {
+        Some(&WrittenAs::<CollectorOptions>::HERE)
+    }
+
+    fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
+        options::setup::<CollectorOptions>(run)
+    }
+}
+
+impl CollectorOptions {
+    fn config(&self, config: &PipelineConfig) -> CollectorConfig {
+        let lag_ns = u64::try_from(self.lag.0.as_nanos()).unwrap_or(u64::MAX);
+        CollectorConfig {
+            lag_ns: (!self.listen.is_empty()).then_some(lag_ns),
+            most_records: usize::try_from(self.records.0).unwrap_or(usize::MAX),
+            cell_ns: config.timeouts.cell_ns(config.max_age_ns),
+            icmp_ports: config.icmp_ports,
+            scales_sampled: self.scale_sampled,
+        }
+    }
+}
+
+impl RemoteSetup for CollectorOptions {
+    fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
+        options::given([
+            (run.is_live(), Key::Interfaces),
+            (run.source.snap_length.is_some(), Key::SnapLength),
+            (run.source.readers.0 > 1, Key::Readers),
+            (run.engine.microflow_slots.is_some(), Key::MicroflowSlots),
+        ])
+    }
+
+    fn has_room(&self, layout: &Layout) -> anyhow::Result<()> {
+        if let Some(what) = turboflow_engine_collector::refused(layout) {
+            bail!(
+                "no flow record of another exporter tells {what}: leave it out of the definition"
+            );
+        }
+        Ok(())
+    }
+
+    fn check(&self, _: &RunConfig, _: &PipelineConfig, layout: &Layout) -> anyhow::Result<()> {
+        self.has_room(layout)?;
+        if self.from.is_empty() && self.listen.is_empty() {
+            bail!(
+                "engine `collector` needs exporters: add {} or {}",
+                Key::Of(LISTEN).with("udp://:4739"),
+                Key::Of(FROM).with("FILE")
+            );
+        }
+        if !self.from.is_empty() && !self.listen.is_empty() {
+            bail!(
+                "{} and {} are two sources: leave one out",
+                Key::Of(LISTEN),
+                Key::Of(FROM)
+            );
+        }
+        if self.from.iter().filter(|path| is_stdin(path)).count() > 1 {
+            bail!("standard input ({} -) can be read only once", Key::Of(FROM));
+        }
+        Listeners::check(&self.listen)
+    }
+
+    fn open(
+        &self,
+        run: &RunConfig,
+        config: &PipelineConfig,
+        layout: &Layout,
+    ) -> anyhow::Result<OpenEngines> {
+        self.check(run, config, layout)?;
+        let mut sources: Vec<Box<dyn MessageSource>> = Vec::new();
+        for (session, path) in self.from.iter().enumerate() {
+            let file = FileSource::new(path, open_stream(path)?, session as u64);
+            sources.push(Box::new(file));
+        }
+        if !self.listen.is_empty() {
+            sources.push(Box::new(Listeners::open(&self.listen, run.service.quiet)?));
+        }
+        let name = match &sources[..] {
+            [source] => source.name(),
+            sources => format!("{} files", sources.len()),
+        };
+        let own = self.config(config);
+        let engines = sources.into_iter().map(|source| {
+            Box::new(CollectorEngine::new(source, layout, own)) as Box<dyn RemoteEngine>
+        });
+        Ok(OpenEngines {
+            name,
+            engines: engines.collect(),
+            held: Vec::new(),
+        })
+    }
+
+    fn why_records_are_lost(&self) -> String {
+        "the sequence numbers of exporters tell that they did not arrive".to_owned()
+    }
+
+    fn shortcomings(&self, counts: &[OwnCount]) -> Vec<String> {
+        let count = |name: &str| {
+            let found = counts.iter().find(|count| count.name == name);
+            found.map_or(0, |count| count.count)
+        };
+        let mut words = Vec::new();
+        let sampled = count("collector_records_sampled");
+        if sampled > count("collector_records_scaled") {
+            words.push(format!(
+                "{} of sampled traffic: their packets and bytes are those of the sample; {} \
+                 multiplies them",
+                counted(sampled, "record"),
+                Key::Of(SCALE)
+            ));
+        }
+        let late = count("collector_records_late");
+        if late > 0 {
+            words.push(format!(
+                "{} came later than {}: they are in flow records of their own; it should be more \
+                 than the active timeout of the exporters",
+                counted(late, "record"),
+                Key::Of(LAG)
+            ));
+        }
+        let ours = [
+            "collector_messages_malformed",
+            "collector_templates_refused",
+            "collector_records_implausible",
+            "collector_times_in_future",
+            "collector_times_wrong",
+            "collector_clocks_ahead",
+        ];
+        let odd: Vec<String> = ours
+            .into_iter()
+            .filter(|name| count(name) > 0)
+            .map(|name| format!("{name} {}", count(name)))
+            .collect();
+        if !odd.is_empty() {
+            words.push(format!("exporters sent what cannot be: {}", odd.join(", ")));
+        }
+        words
+    }
+
+    fn closing(&self, counts: &[OwnCount], _: u64) -> Closing {
+        let lost = counts.iter().filter(|count| {
+            let is_loss = matches!(
+                count.name,
+                "collector_messages_lost" | "collector_sets_waiting_lost"
+            );
+            is_loss && count.count > 0
+        });
+        Closing {
+            losses: lost
+                .map(|count| format!("{} {}: records are missing", count.count, count.about))
+                .collect(),
+            ..Closing::default()
+        }
+    }
+}
