@@ -218,10 +218,16 @@ fn clock_of(
     let ahead_ns = received_ns.map_or(0, |now_ns| header.export_ns.saturating_sub(now_ns));
     let is_ahead = ahead_ns > CLOCK_TOLERANCE_NS;
     counts.clocks_ahead += u64::from(is_ahead);
+    let shift_ns = if is_ahead { ahead_ns } else { 0 };
+    // Records that are sent again have the header of another time than theirs.
+    let exported_ns = header.export_ns.saturating_sub(shift_ns);
     MessageClock {
         export_ns: header.export_ns,
         uptime,
-        shift_ns: if is_ahead { ahead_ns } else { 0 },
+        shift_ns,
+        latest_ns: exported_ns
+            .max(received_ns.unwrap_or(0))
+            .saturating_add(FUTURE_TOLERANCE_NS),
     }
 }
 
@@ -415,7 +421,7 @@ fn times(flow: &Flow, way: usize, clock: &MessageClock, counts: &mut Counts) -> 
     let mut last_ns = last.or(first).unwrap_or(export_ns);
     let mut first_ns = first.unwrap_or(last_ns);
     // Whole seconds of the header end before the next one.
-    if last_ns > export_ns.saturating_add(FUTURE_TOLERANCE_NS) {
+    if last_ns > clock.latest_ns {
         counts.times_in_future += 1;
         last_ns = export_ns;
         first_ns = first_ns.min(last_ns);

@@ -38,6 +38,8 @@ pub(crate) struct MessageClock {
     pub(crate) uptime: Option<(u64, u32)>,
     /// Added to all times, for exporters whose clock is ahead.
     pub(crate) shift_ns: u64,
+    /// No record ends later: it was not exported before it ended, nor received.
+    pub(crate) latest_ns: u64,
 }
 
 impl MessageClock {
@@ -122,6 +124,7 @@ mod tests {
             export_ns: moment_ms * NS_PER_MS,
             uptime: Some((moment_ms * NS_PER_MS, uptime_ms)),
             shift_ns: 0,
+            latest_ns: u64::MAX,
         }
     }
 

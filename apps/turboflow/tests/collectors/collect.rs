@@ -7,10 +7,10 @@ use crate::flow::{Flow, as_shown, captures, equal, of_csv, send};
 use crate::support::{Folder, command, free_port, office, rows, turboflow};
 
 /// A running `turboflow collect`, which writes `flows.csv` and `ledger.json`.
-struct Collecting(Daemon);
+pub(crate) struct Collecting(Daemon);
 
 impl Collecting {
-    fn start(more: &[&str]) -> Self {
+    pub(crate) fn start(more: &[&str]) -> Self {
         let (folder, port) = (Folder::new(), free_port());
         let (csv, ledger) = (folder.file("flows.csv"), folder.file("ledger.json"));
         let listen = format!("udp://127.0.0.1:{port},tcp://127.0.0.1:{port}");
@@ -21,28 +21,28 @@ impl Collecting {
         Self(Daemon::start(&mut command, folder, port))
     }
 
-    fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.0.port
     }
 
     /// Ends it as Ctrl-C does: what has come until then is read.
-    fn end(self) -> Folder {
+    pub(crate) fn end(self) -> Folder {
         self.0.end("INT")
     }
 }
 
 /// Without the reason of its end, which a collector finds anew.
-fn flows(csv: &str) -> Vec<Flow> {
+pub(crate) fn flows(csv: &str) -> Vec<Flow> {
     as_shown(of_csv(csv), false, false)
 }
 
 /// Records, packets and bytes.
-fn sums(flows: &[Flow]) -> (u64, u64) {
+pub(crate) fn sums(flows: &[Flow]) -> (u64, u64) {
     let packets = flows.iter().map(|flow| flow.packets).sum();
     (packets, flows.iter().map(|flow| flow.octets).sum())
 }
 
-fn ledger(folder: &Folder) -> serde_json::Value {
+pub(crate) fn ledger(folder: &Folder) -> serde_json::Value {
     serde_json::from_str(&folder.read("ledger.json")).unwrap()
 }
 

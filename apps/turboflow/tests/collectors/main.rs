@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow records sent to real collectors. Each decodes every flow without an error, also after a
+//! Flow records sent to real collectors, and taken from real exporters. Each decodes every flow without an error, also after a
 //! restart of the collector, lost templates, or a restart of the exporter.
 //!
 //! The tests need `scripts/install-test-tools.sh`; a test without its collector is skipped.
@@ -9,6 +9,7 @@
 
 mod collect;
 mod daemon;
+mod exporters;
 mod faults;
 mod flow;
 mod goflow2;
