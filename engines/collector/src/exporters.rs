@@ -8,7 +8,8 @@ use crate::counts::Counts;
 use crate::domain::Domain;
 use crate::header::Version;
 
-/// Exporters that are known at a time. The one that was silent for longest is forgotten for another.
+/// Exporters that are known at a time. The one that was silent for longest is forgotten for
+/// another.
 pub const MOST_EXPORTERS: usize = 1_024;
 /// Observation domains of an exporter that are known at a time.
 pub const MOST_DOMAINS: usize = 256;
