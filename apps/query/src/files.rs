@@ -133,7 +133,9 @@ fn is_of_flows(path: &Path) -> bool {
     let plain = packed
         .iter()
         .fold(&*name, |name, end| name.strip_suffix(end).unwrap_or(name));
-    Format::from_path(path).is_ok() && !plain.ends_with(".json")
+    // Arrow files are for other programs.
+    let is_read = |format| format != Format::Arrow;
+    Format::from_path(path).is_ok_and(is_read) && !plain.ends_with(".json")
 }
 
 fn is_pattern(path: &Path) -> bool {

@@ -87,6 +87,7 @@ keys! {
     DpiFlows "dpi-flows" "meter" "dpi-flows";
     Metrics "metrics" "service" "metrics";
     User "user" "service" "user";
+    Exporter "exporter" "service" "exporter";
     Ledger "ledger" "service" "ledger";
     Quiet "quiet" "service" "quiet";
     LogFormat "log-format" "service" "log-format";
@@ -101,6 +102,7 @@ keys! {
     Keep "keep" "output" "keep";
     KeepSize "keep-size" "output" "keep-size";
     Anonymize "anonymize" "output" "anonymize";
+    Identity "identity" "output" "identity";
     Rate "export-rate" "output" "rate";
     Mtu "export-mtu" "output" "mtu";
     TemplateInterval "template-interval" "output" "template-interval";

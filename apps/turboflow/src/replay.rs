@@ -54,7 +54,7 @@ pub(crate) struct ReplayArgs {
     #[arg(short, long = "write", value_name = "OUT", required = true)]
     write: Vec<String>,
 
-    /// Format of files without such an extension: csv, jsonl, parquet or ipfix. Of standard output:
+    /// Format of files without such an extension: csv, jsonl, parquet, arrow or ipfix. Of standard output:
     /// csv
     #[arg(long, value_name = "FORMAT", value_parser = format(), hide_possible_values = true)]
     format: Option<Format>,

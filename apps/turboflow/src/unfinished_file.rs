@@ -38,7 +38,7 @@ impl UnfinishedFile {
             let device = device.with_context(|| format!("cannot write {}", path.display()))?;
             return Ok(Self::Stream(device));
         }
-        let target = identity(path);
+        let target = file_identity(path);
         say_left_over(&target);
         Ok(Self::Regular(UnfinishedRegular::create(path, options)?))
     }
@@ -109,7 +109,7 @@ pub(crate) fn directory_of(path: &Path) -> PathBuf {
 
 /// The file that a path names, whether or not it exists yet. All paths of one file give equal
 /// results.
-pub(crate) fn identity(path: &Path) -> PathBuf {
+pub(crate) fn file_identity(path: &Path) -> PathBuf {
     if let Ok(real) = fs::canonicalize(path) {
         return real;
     }

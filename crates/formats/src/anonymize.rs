@@ -13,7 +13,7 @@ use aes::Aes128;
 use aes::cipher::{BlockEncrypt, KeyInit};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Input};
 
-use crate::{ExportError, FlowWriter, SendGauge, WriteProgress, WriteSummary};
+use crate::{EXPORTER_COLUMN, ExportError, FlowWriter, SendGauge, WriteProgress, WriteSummary};
 
 /// A key of Crypto-PAn, ready for use.
 ///
@@ -141,6 +141,8 @@ const OF_NO_END: [Input; 8] = [
 pub fn tells_more(name: &str, kind: ColumnKind) -> Option<&'static str> {
     match kind {
         ColumnKind::Mac => Some("MAC addresses"),
+        // The vantage point is no end of a flow.
+        ColumnKind::Text if name == EXPORTER_COLUMN => None,
         ColumnKind::Text if OF_NO_END.iter().any(|input| input.name() == name) => None,
         ColumnKind::Text => Some("texts that can tell addresses"),
         _ => None,

@@ -11,7 +11,7 @@ use turboflow_record::Column;
 use crate::format::Packing;
 use crate::output::Output;
 use crate::wire;
-use crate::{ExportError, FlowWriter, Format, WriteOptions, csv, json, parquet};
+use crate::{ExportError, FlowWriter, Format, WriteOptions, arrow, csv, json, parquet};
 
 /// Creates a writer to the file `path`.
 ///
@@ -89,6 +89,7 @@ fn over(
     match format {
         Format::Csv => csv::writer(output, packing, schema, options.text),
         Format::JsonLines => json::writer(output, packing, schema, options.text),
+        Format::Arrow => arrow::writer(output, schema, options),
         Format::Parquet => parquet::writer(output, schema, options),
         Format::Ipfix => wire::file_writer(output, schema, options),
     }

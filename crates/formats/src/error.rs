@@ -12,9 +12,9 @@ use thiserror::Error;
 pub enum ExportError {
     /// No format has that name or file extension.
     #[error(
-        "unknown format of {given:?}: use csv, jsonl, parquet or ipfix, or a file name that ends \
-         in .csv, .jsonl, .ndjson, .json (also with .gz or .zst behind it), .parquet or .ipfix; a \
-         collector is written as ipfix+udp://HOST:PORT"
+        "unknown format of {given:?}: use csv, jsonl, parquet, arrow or ipfix, or a file name \
+         that ends in .csv, .jsonl, .ndjson, .json (also with .gz or .zst behind it), .parquet, \
+         .arrow or .ipfix; a collector is written as ipfix+udp://HOST:PORT"
     )]
     UnknownFormat {
         /// The name or path given.
@@ -122,7 +122,7 @@ pub struct Unexportable {
     /// A record longer than the limit of a message.
     pub too_large: u64,
     /// A time that the format cannot hold: after 2106 in NetFlow, after 2104 in IPFIX elements with
-    /// NTP's format, after 2262 in Parquet. In NetFlow also a flow of more than 47 days or, in v5,
+    /// NTP's format, after 2262 in Parquet and Arrow. In NetFlow also a flow of more than 47 days or, in v5,
     /// with more octets than the maximum number of parts can hold.
     pub out_of_range: u64,
     /// NetFlow v9 only: a combination of absent values beyond the limit on templates.

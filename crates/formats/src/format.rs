@@ -16,16 +16,24 @@ pub enum Format {
     JsonLines,
     /// Apache Parquet.
     Parquet,
+    /// Apache Arrow IPC: its file format in files, its stream format in streams.
+    Arrow,
     /// IPFIX messages (RFC 5655).
     Ipfix,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 4] = [Self::Csv, Self::JsonLines, Self::Parquet, Self::Ipfix];
+    pub const ALL: [Self; 5] = [
+        Self::Csv,
+        Self::JsonLines,
+        Self::Parquet,
+        Self::Arrow,
+        Self::Ipfix,
+    ];
 
-    /// The formats that [`read`](crate::read) understands, and that can be written without a map
-    /// of columns to information elements.
+    /// The formats that [`read`](crate::read) understands and that need no map of columns to
+    /// information elements.
     pub const READABLE: [Self; 3] = [Self::Csv, Self::JsonLines, Self::Parquet];
 
     /// The name a user gives on the command line.
@@ -35,6 +43,7 @@ impl Format {
             Self::Csv => "csv",
             Self::JsonLines => "jsonl",
             Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
             Self::Ipfix => "ipfix",
         }
     }
@@ -44,20 +53,20 @@ impl Format {
     pub const fn is_text(self) -> bool {
         match self {
             Self::Csv | Self::JsonLines => true,
-            Self::Parquet | Self::Ipfix => false,
+            Self::Parquet | Self::Arrow | Self::Ipfix => false,
         }
     }
 
     /// Whether a file has content even without records.
     pub(crate) const fn has_header(self) -> bool {
         match self {
-            Self::Csv | Self::Parquet | Self::Ipfix => true,
+            Self::Csv | Self::Parquet | Self::Arrow | Self::Ipfix => true,
             Self::JsonLines => false,
         }
     }
 
     /// The format for a file name's extension, in upper or lower case: `.csv`, `.jsonl`, `.ndjson`,
-    /// `.json`, `.parquet`, `.ipfix`. A final `.part` (what remains of an incomplete file) is
+    /// `.json`, `.parquet`, `.arrow`, `.ipfix`. A final `.part` (what remains of an incomplete file) is
     /// ignored, and so is the `.gz` or `.zst` of a compressed text.
     ///
     /// # Errors
@@ -70,7 +79,7 @@ impl Format {
             Packing::Gzip | Packing::Zstd => Path::new(unfinished.file_stem().unwrap_or_default()),
         };
         let found = extension(plain).and_then(|extension| Self::from_name(&extension));
-        // Parquet compresses by itself, and collectors read no compressed IPFIX.
+        // Parquet compresses by itself, Arrow is to be mapped, and collectors read no compressed IPFIX.
         let found = found.filter(|format| packing == Packing::None || format.is_text());
         found.ok_or_else(|| ExportError::UnknownFormat {
             given: path.display().to_string(),
@@ -82,6 +91,7 @@ impl Format {
             "csv" => Some(Self::Csv),
             "jsonl" | "ndjson" | "json" => Some(Self::JsonLines),
             "parquet" => Some(Self::Parquet),
+            "arrow" => Some(Self::Arrow),
             "ipfix" => Some(Self::Ipfix),
             _ => None,
         }
@@ -154,6 +164,7 @@ mod tests {
             ("b.tar.parquet", Format::Parquet),
             ("b.csv.part", Format::Csv),
             ("b.ipfix", Format::Ipfix),
+            ("b.arrow.part", Format::Arrow),
             ("a/b.csv.zst", Format::Csv),
             ("b.JSONL.GZ", Format::JsonLines),
             ("b.csv.gz.part", Format::Csv),
@@ -178,6 +189,7 @@ mod tests {
             "part",
             "a.parquet.gz",
             "a.ipfix.zst",
+            "a.arrow.zst",
             "a.gz",
         ] {
             let message = Format::from_path(Path::new(path)).unwrap_err().to_string();

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes and reads flow records: CSV, JSON lines, Parquet and IPFIX files, tables for people, and
-//! IPFIX and NetFlow messages for collectors ([`wire`]).
+//! Writes and reads flow records: CSV, JSON lines, Parquet, Arrow and IPFIX files, tables for people,
+//! and IPFIX and NetFlow messages for collectors ([`wire`]).
 //!
 //! A [`FlowWriter`] takes batches of columns and hides the format. A file gets its name only when
 //! it is complete; see [`create`]. A [`FlowReader`] reads the batches back.
 
 mod anonymize;
+mod arrow;
 mod create;
 mod csv;
 mod error;
 mod format;
 mod gauge;
+mod identity;
 mod json;
 mod lines;
 mod name_pattern;
@@ -21,6 +23,7 @@ mod quotes;
 mod read;
 mod retention;
 mod rotate;
+mod storable;
 pub mod table;
 mod text;
 mod text_options;
@@ -30,10 +33,12 @@ pub mod wire;
 mod writer;
 
 pub use anonymize::{CryptoPan, anonymize, tells_more};
+pub use arrow::ArrowMessages;
 pub use create::{create, to_writer};
 pub use error::{ExportError, Unexportable};
 pub use format::Format;
 pub use gauge::{SendGauge, SendSnapshot};
+pub use identity::{EXPORTER_COLUMN, Identity, RUN_COLUMN, SEQUENCE_COLUMN, identify};
 pub use name_pattern::NamePattern;
 pub use names::{end_reason_name, end_reason_number};
 pub use parquet::schema::DEFINITION_KEY;

@@ -66,6 +66,11 @@ impl Output {
         }
     }
 
+    /// Whether it is a file, which has an end.
+    pub(crate) const fn is_file(&self) -> bool {
+        matches!(self.sink, Sink::File(_))
+    }
+
     /// The target's name in errors.
     pub(crate) fn place(&self) -> &str {
         &self.place

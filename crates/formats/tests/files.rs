@@ -220,7 +220,8 @@ fn records_after_failure() -> FlowBatch {
 #[test]
 fn tells_a_broken_pipe_from_other_failures() {
     for format in Format::ALL {
-        let mut writer = limited(1_000, io::ErrorKind::BrokenPipe, format);
+        // Room for every header.
+        let mut writer = limited(4_000, io::ErrorKind::BrokenPipe, format);
         let outcome = writer
             .write(&records(100_000))
             .and_then(|()| writer.finish());

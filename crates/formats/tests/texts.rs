@@ -106,7 +106,8 @@ fn texts_are_read_back_from_every_format() {
     ] {
         let schema = schema(&definition, is_biflow);
         let written = batch(&schema, &rows(&schema, 200));
-        for format in Format::ALL {
+        let read_back = Format::READABLE.into_iter().chain([Format::Ipfix]);
+        for format in read_back {
             for keeps_definition in [false, true] {
                 let path = directory.path().join(format!("a.{}", format.name()));
                 let options = options(&definition, is_biflow, keeps_definition);

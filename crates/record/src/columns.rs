@@ -99,6 +99,7 @@ pub enum Value<'a> {
 pub struct FlowBatch {
     columns: Vec<Values>,
     rows: usize,
+    first_number: u64,
 }
 
 impl FlowBatch {
@@ -115,6 +116,7 @@ impl FlowBatch {
         Self {
             columns: columns.collect(),
             rows: 0,
+            first_number: 0,
         }
     }
 
@@ -122,6 +124,18 @@ impl FlowBatch {
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// The number of the first record within its run, counted from 1; the others follow it. 0
+    /// where nobody numbered them, as in files.
+    #[must_use]
+    pub const fn first_number(&self) -> u64 {
+        self.first_number
+    }
+
+    /// Numbers the records, from `first` on.
+    pub const fn number_from(&mut self, first: u64) {
+        self.first_number = first;
     }
 
     /// The values of column `index`.
@@ -149,6 +163,7 @@ impl FlowBatch {
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Values::clear);
         self.rows = 0;
+        self.first_number = 0;
     }
 
     /// Appends one record, value by value. File readers use this.
@@ -183,6 +198,24 @@ impl FlowBatch {
             }
         }
         replaced
+    }
+
+    /// A copy with further columns behind the others.
+    ///
+    /// # Panics
+    /// When a column has not a value for each record.
+    #[must_use]
+    pub fn with_columns(&self, further: impl IntoIterator<Item = Values>) -> Self {
+        let mut wider = self.clone();
+        for values in further {
+            assert_eq!(
+                values.data.len(),
+                self.rows,
+                "a row has one value per column"
+            );
+            wider.columns.push(values);
+        }
+        wider
     }
 
     /// Lets `fill` append `rows` values to every column, in schema order. It also gets the columns

@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use turboflow_formats::{Format, TimeForm};
 use turboflow_merge::Initiator;
 use turboflow_packet::TunnelSet;
@@ -15,6 +14,7 @@ use turboflow_run::{
     SourceConfig, Time, Timeout, TimeoutsConfig,
 };
 
+use super::value_names::{format, log_format, time_form};
 use super::{filter, shared};
 use crate::engines::{self, EngineArgs};
 use crate::units::time_unit;
@@ -101,7 +101,7 @@ pub(crate) struct RecordArgs {
     /// Write flow records to a file or a collector; repeat for more
     ///
     /// The format of a file follows from its extension: .csv, .jsonl (also .ndjson, .json),
-    /// .parquet or .ipfix; .csv.gz, .csv.zst, .jsonl.gz and .jsonl.zst are compressed. `-` is
+    /// .parquet, .arrow or .ipfix; .csv.gz, .csv.zst, .jsonl.gz and .jsonl.zst are compressed. `-` is
     /// standard output. Collectors are ipfix+udp://HOST:PORT,
     /// ipfix+tcp://, ipfix+tls://, netflow9+udp:// and netflow5+udp://. Without -w, a summary is
     /// printed.
@@ -113,7 +113,7 @@ pub(crate) struct RecordArgs {
     )]
     write: Vec<PathBuf>,
 
-    /// Format of outputs without such an extension: csv, jsonl, parquet or ipfix
+    /// Format of outputs without such an extension: csv, jsonl, parquet, arrow or ipfix
     #[arg(long, value_name = "FORMAT", help_heading = "Input and output")]
     #[arg(value_parser = format(), hide_possible_values = true)]
     format: Option<Format>,
@@ -192,6 +192,19 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "KEYFILE", help_heading = "Input and output")]
     #[arg(hide_short_help = true)]
     anonymize: Option<PathBuf>,
+
+    /// Give records the columns `exporter`, `run` and `sequence`
+    ///
+    /// Together they tell a record from every other of all exporters: the name of this vantage
+    /// point (--exporter), a number drawn for this run, and the number of the record within the
+    /// run, from 1 on without gaps. For CSV, JSON lines and Parquet.
+    #[arg(long, help_heading = "Input and output", hide_short_help = true)]
+    identity: bool,
+
+    /// Name of this vantage point in the column `exporter`. Default: the host name
+    #[arg(long, value_name = "NAME", help_heading = "Input and output")]
+    #[arg(hide_short_help = true)]
+    exporter: Option<String>,
 
     /// No progress bar and no summary on standard error
     ///
@@ -493,26 +506,6 @@ fn examples() -> String {
     format!("{EXAMPLES}{of_engines}{EXIT_CODES}")
 }
 
-/// A format by its name, which shells can complete.
-pub(crate) fn format() -> impl TypedValueParser<Value = Format> {
-    let names = Format::ALL.map(|format| match format {
-        Format::JsonLines => PossibleValue::new(format.name()).aliases(["json", "ndjson"]),
-        _ => PossibleValue::new(format.name()),
-    });
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
-}
-
-/// A form of times by its name.
-pub(crate) fn time_form() -> impl TypedValueParser<Value = TimeForm> {
-    let names = TimeForm::NAMES.map(|(name, _)| name);
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<TimeForm>())
-}
-
-fn log_format() -> impl TypedValueParser<Value = LogFormat> {
-    let names = LogFormat::NAMES.map(|(name, _)| name);
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<LogFormat>())
-}
-
 impl RecordArgs {
     /// Converts the flags into a run.
     pub(crate) fn into_run(mut self) -> anyhow::Result<RunConfig> {
@@ -559,6 +552,7 @@ impl RecordArgs {
             service: ServiceConfig {
                 metrics: self.metrics,
                 user: self.user,
+                exporter: self.exporter,
                 ledger: self.ledger,
                 quiet: self.quiet,
                 log_format: self.log_format,
@@ -581,6 +575,7 @@ impl RecordArgs {
             keep: self.keep,
             keep_size: self.keep_size,
             anonymize: self.anonymize.clone(),
+            identity: self.identity,
             rate: self.export_rate,
             mtu: Mtu(self.export_mtu),
             template_interval: self.template_interval,

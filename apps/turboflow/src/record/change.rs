@@ -13,7 +13,7 @@ use super::outputs::{OutputCreator, is_device, is_stdout, name_of};
 use super::settings::Settings;
 use super::{Reread, rotation, shared};
 use crate::log::say;
-use crate::unfinished_file::identity;
+use crate::unfinished_file::file_identity;
 
 /// The outputs of a run, which follow its configuration.
 pub(super) struct OutputChanger {
@@ -90,7 +90,7 @@ impl OutputChanger {
         let paths = self.now.outputs.iter().map(|output| &output.to);
         for path in paths.filter(|path| !kept.contains(path)) {
             if is_one_file(&self.now, path)? && !is_stdout(path) && !is_device(path) {
-                complete.push(identity(path));
+                complete.push(file_identity(path));
             }
         }
         Ok(complete)
@@ -111,7 +111,7 @@ fn refuse_overwriting(
     then: &[PathBuf],
 ) -> anyhow::Result<()> {
     let begin = || begin.iter().map(|output| &output.to);
-    let find = |files: &[PathBuf]| begin().find(|path| files.contains(&identity(path)));
+    let find = |files: &[PathBuf]| begin().find(|path| files.contains(&file_identity(path)));
     if let Some(path) = find(complete) {
         bail!(
             "{} was completed when it was removed from the configuration, and would be overwritten: \

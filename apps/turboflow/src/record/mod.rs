@@ -7,6 +7,7 @@ mod check;
 mod collectors;
 mod filter;
 mod frames;
+mod identity;
 mod inputs;
 mod ledger_file;
 mod memory;
@@ -22,6 +23,7 @@ mod summary;
 mod tables;
 mod times;
 mod unparsed;
+mod value_names;
 mod watch;
 
 use std::io::Write;
@@ -43,7 +45,7 @@ use crate::signals::STOP;
 use crate::unfinished_file::UnfinishedFile;
 use crate::units::{counted, grouped};
 
-pub(crate) use args::{RecordArgs, format, time_form};
+pub(crate) use args::RecordArgs;
 use change::OutputChanger;
 pub(crate) use check::{FilesRead, check};
 use collectors::TlsRead;
@@ -65,6 +67,7 @@ pub(crate) use shared::{applies_to, check_use};
 use sources::OpenSource;
 use summary::{Summary, SummaryWriter};
 use unparsed::UnparsedFile;
+pub(crate) use value_names::{format, time_form};
 pub(crate) use watch::{FinishedRun, Watched};
 
 /// How long shutdown of a service waits for a stalled stream, as for a collector. Together with the

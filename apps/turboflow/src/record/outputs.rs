@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use turboflow_formats::{
-    DEFINITION_KEY, FileOptions, FlowWriter, Format, TextOptions, WriteOptions, create,
+    DEFINITION_KEY, FileOptions, FlowWriter, Format, TextOptions, WriteOptions, create, identify,
     left_over_of, refuse_link, to_writer,
 };
 use turboflow_record::{Column, Definition};
@@ -19,12 +19,12 @@ use turboflow_transport::Target;
 
 use super::collectors::TlsRead;
 use super::settings::Settings;
-use super::{collectors, rotation, shared};
+use super::{collectors, identity, rotation, shared};
 use crate::anonymize;
 use crate::engines::Engine;
 use crate::keys::Key;
 use crate::unfinished_file::{
-    UnfinishedFile, directory_of, identity, say_each_left_over, say_left_over,
+    UnfinishedFile, directory_of, file_identity, say_each_left_over, say_left_over,
 };
 use crate::{pipe, signals};
 
@@ -108,6 +108,7 @@ impl<'a> OutputCreator<'a> {
                 }
                 None => {
                     format_of(&output.to, output.format)?;
+                    identity::schema(schema, identity::of(run, output)?.as_ref())?;
                     rotation::pattern_of(run, &output.to)?;
                 }
             }
@@ -139,6 +140,8 @@ impl<'a> OutputCreator<'a> {
             let tls = self.tls.of(output);
             return collectors::output(&target, run, output, self.settings, tls);
         }
+        let identity = identity::of(run, output)?;
+        let schema = &identity::schema(schema, identity.as_ref())?;
         let format = format_of(&output.to, output.format)?;
         let writer = if is_stdout(path) {
             let ends_run = run.outputs.len() == 1 && run.service.ledger.is_none();
@@ -152,7 +155,10 @@ impl<'a> OutputCreator<'a> {
         };
         Ok(Output {
             name: name_of(path),
-            writer,
+            writer: match identity {
+                Some(identity) => identify(writer, identity),
+                None => writer,
+            },
             may_stall: is_stdout(path) || is_device(path),
         })
     }
@@ -193,7 +199,7 @@ pub(crate) fn file(
             options,
         )?);
     }
-    let target = identity(path);
+    let target = file_identity(path);
     if !is_device(path) {
         say_left_over(&target);
     }
@@ -244,7 +250,7 @@ pub(crate) fn check_paths(written: &[&Path], read: &[PathBuf]) -> anyhow::Result
         let target = collectors::target_of(path)?;
         let same = |other: &Path| match &target {
             Some(target) => collectors::target_of(other).is_ok_and(|o| o.as_ref() == Some(target)),
-            None => identity(other) == identity(path) && !is_device(path),
+            None => file_identity(other) == file_identity(path) && !is_device(path),
         };
         if written[..index].iter().any(|other| same(other)) {
             bail!(
@@ -309,7 +315,9 @@ pub(crate) fn format_of(path: &Path, given: Option<Format>) -> anyhow::Result<Fo
     if is_stdout(path) {
         return given.with_context(|| {
             let example = Key::Format.with("csv");
-            format!("which format on standard output? Add {example}, jsonl, parquet or ipfix")
+            format!(
+                "which format on standard output? Add {example}, jsonl, parquet, arrow or ipfix"
+            )
         });
     }
     match (Format::from_path(path), given) {

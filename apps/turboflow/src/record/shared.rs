@@ -13,7 +13,7 @@ use super::outputs::{is_stdout, name_of};
 use crate::keys::{Key, OUTPUT};
 
 /// Options that are refused if they apply to no output. Others are ignored then.
-const REFUSED_IF_UNUSED: [Key; 11] = [
+const REFUSED_IF_UNUSED: [Key; 12] = [
     Key::Format,
     Key::TextTime,
     Key::Names,
@@ -22,6 +22,7 @@ const REFUSED_IF_UNUSED: [Key; 11] = [
     Key::Keep,
     Key::KeepSize,
     Key::Anonymize,
+    Key::Identity,
     Key::TlsCa,
     Key::TlsCert,
     Key::TlsKeyFile,
@@ -75,6 +76,8 @@ pub(crate) fn applies_to(key: Key, to: &Path, given: Option<Format>, is_live: bo
             // Standard output is text unless another format is asked for.
             Kind::File { format, .. } => format.is_none_or(|format| format.is_text()),
         },
+        (Key::Identity, Kind::Collector { .. }) => false,
+        (Key::Identity, Kind::File { format, .. }) => format != Some(Format::Ipfix),
         (Key::Rate | Key::TemplateInterval, kind) => matches!(kind, Kind::Collector { .. }),
         (Key::TlsCa | Key::TlsCert | Key::TlsKeyFile, kind) => {
             matches!(kind, Kind::Collector { by_tls: true })
@@ -96,6 +99,7 @@ fn reset(output: &mut OutputConfig, key: Key) {
         Key::Keep => output.keep = default.keep,
         Key::KeepSize => output.keep_size = default.keep_size,
         Key::Anonymize => output.anonymize = default.anonymize,
+        Key::Identity => output.identity = default.identity,
         Key::Rate => output.rate = default.rate,
         Key::Mtu => output.mtu = default.mtu,
         Key::TemplateInterval => output.template_interval = default.template_interval,
@@ -193,6 +197,11 @@ fn not_applicable(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow
             let example = Key::To.with("ipfix+tls://HOST:PORT");
             anyhow!("{key} is for collectors over TLS: {example}")
         }
+        (Key::Identity, Some(_), _) => anyhow!(
+            "{key} is for CSV, JSON lines and Parquet ({}); IPFIX and NetFlow have observation \
+             domains and sequence numbers instead",
+            Key::To.with("flows.parquet")
+        ),
         (Key::TextTime | Key::Names, ..) => anyhow!(
             "{key} is for CSV and JSON lines: {}",
             Key::To.with("flows.csv")

@@ -17,7 +17,7 @@ const HEAD: &str = "\
 const WIDTH: usize = 98;
 
 /// Example values of keys that have no default, or that every configuration has to set.
-const VALUES: [(Key, &str); 29] = [
+const VALUES: [(Key, &str); 30] = [
     (Key::BridgeIn, "\"eth0\""),
     (Key::BridgeOut, "\"eth1\""),
     (Key::Rules, "\"/etc/turboflow/rules.toml\""),
@@ -33,6 +33,7 @@ const VALUES: [(Key, &str); 29] = [
     (Key::Seed, "1"),
     (Key::Metrics, "\"127.0.0.1:9414\""),
     (Key::User, "\"turboflow\""),
+    (Key::Exporter, "\"tap-berlin-1\""),
     (Key::Ledger, "\"/var/lib/turboflow/ledger.json\""),
     (Key::Sync, "true"),
     (
@@ -84,7 +85,7 @@ const OTHER_DESCRIPTIONS: [(Key, &str); 8] = [
     (
         Key::To,
         "Where flow records go. Each output is a section [[output]] with its own options. A file: its \
-         format follows from the extension .csv, .jsonl (also .ndjson, .json), .parquet or .ipfix; \
+         format follows from the extension .csv, .jsonl (also .ndjson, .json), .parquet, .arrow or .ipfix; \
          `-` is standard output. Or a collector: ipfix+udp://HOST:PORT, \
          ipfix+tcp://, ipfix+tls://, netflow9+udp://, netflow5+udp://",
     ),
@@ -95,7 +96,7 @@ const OTHER_DESCRIPTIONS: [(Key, &str); 8] = [
     ),
     (
         Key::Format,
-        "Format of a file whose name has none of these extensions: csv, jsonl, parquet or ipfix",
+        "Format of a file whose name has none of these extensions: csv, jsonl, parquet, arrow or ipfix",
     ),
 ];
 

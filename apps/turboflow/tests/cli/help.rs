@@ -165,7 +165,7 @@ fn shells_get_completions_and_man_gets_pages() {
     let page = folder.read("turboflow.1");
     assert!(page.contains("turboflow record"), "{page}");
     let script = turboflow(["completions", "bash"]).exits(0).stdout;
-    assert!(script.contains("csv jsonl parquet ipfix"), "{script}");
+    assert!(script.contains("csv jsonl parquet arrow ipfix"), "{script}");
     turboflow(["man", "/no/such"])
         .exits(2)
         .says(&["create it first"]);

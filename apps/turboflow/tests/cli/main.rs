@@ -13,6 +13,7 @@ mod filter;
 mod fragments;
 mod generate;
 mod help;
+mod identity;
 mod invariance;
 mod log;
 #[cfg(target_os = "linux")]

@@ -102,7 +102,7 @@ pub(crate) fn properties(schema: &[Column], options: &WriteOptions) -> Result<Wr
 }
 
 /// The kinds of the columns in order, as `address unsigned16 timestamp_ns ...`.
-fn describe(schema: &[Column]) -> String {
+pub(crate) fn describe(schema: &[Column]) -> String {
     let names: Vec<String> = schema.iter().map(|column| kind_name(column.kind)).collect();
     names.join(" ")
 }

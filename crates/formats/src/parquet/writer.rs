@@ -14,13 +14,14 @@ use parquet::file::metadata::{
 use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnDescPtr;
-use turboflow_record::{Column, ColumnKind, FlowBatch, Value, ValueData};
+use turboflow_record::{Column, FlowBatch};
 
 use crate::output::{Interrupted, Keep, Output};
 use crate::parquet::chunk::Chunk;
 use crate::parquet::encoders::{Encoders, Part};
 use crate::parquet::page::codec_of;
 use crate::parquet::schema;
+use crate::storable::storable_rows;
 use crate::{ExportError, FlowWriter, Unexportable, WriteOptions, WriteSummary};
 
 struct ParquetWriter {
@@ -259,40 +260,6 @@ impl ParquetWriter {
             .ok()?;
         Some(footer)
     }
-}
-
-/// The rows without a time after 2262, where Parquet's signed nanoseconds end.
-fn storable_rows(schema: &[Column], batch: &FlowBatch) -> Vec<Range<usize>> {
-    let columns = 0..schema.len();
-    let too_late: Vec<usize> = columns
-        .filter(|&column| match &batch.column(column).data {
-            ValueData::Unsigned(times) if schema[column].kind == ColumnKind::TimestampNs => {
-                any_too_late(times)
-            }
-            ValueData::List { elements, .. } => any_too_late(elements),
-            _ => false,
-        })
-        .collect();
-    if too_late.is_empty() {
-        return std::iter::once(0..batch.rows()).collect();
-    }
-    let is_storable = |row: &usize| {
-        too_late
-            .iter()
-            .all(|&column| match batch.value(*row, column) {
-                Value::Unsigned(time) => !any_too_late(&[time]),
-                Value::List(elements) => !any_too_late(elements),
-                _ => true,
-            })
-    };
-    let storable = (0..batch.rows()).filter(is_storable);
-    storable.map(|row| row..row + 1).collect()
-}
-
-/// Whether one of the numbers does not fit in a signed one. Only times are that large.
-fn any_too_late(numbers: &[u64]) -> bool {
-    let bits = numbers.iter().fold(0, |bits, number| bits | number);
-    i64::try_from(bits).is_err()
 }
 
 fn encode_error(place: String, error: &ParquetError) -> ExportError {

@@ -10,7 +10,7 @@ use turboflow_record::{
     Column, ColumnKind, Definition, Input, Op, REVERSE, Schema, Value, clean_text, protocol_number,
 };
 
-use crate::{names, time};
+use crate::{EXPORTER_COLUMN, names, time};
 
 /// A parsed value. The elements of lists, and texts, are in [`Parts`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,7 +94,7 @@ pub(crate) fn kind_by_name(name: &str) -> Option<ColumnKind> {
         let columns = columns.map(|column| (column.name, column.kind));
         let is_text = |input: &Input| input.column_kind() == ColumnKind::Text;
         let texts = Input::ALL.into_iter().filter(is_text).map(Input::name);
-        let texts = texts.chain([Op::CommunityId.name()]);
+        let texts = texts.chain([Op::CommunityId.name(), EXPORTER_COLUMN]);
         let texts = texts.flat_map(|name| [name.to_owned(), format!("{REVERSE}{name}")]);
         let texts = texts.map(|name| (name, ColumnKind::Text));
         columns.chain(texts).collect()

@@ -62,6 +62,13 @@ const FOREIGN: &[(&[u8], Foreign)] = &[
         ),
     ),
     (
+        b"ARROW1",
+        Foreign::new(
+            "Arrow, which is for other programs",
+            "record Parquet, or convert it: `duckdb -c \"COPY (FROM read_arrow('FILE')) TO 'flows.parquet'\"`",
+        ),
+    ),
+    (
         b"\x0c\xa5",
         Foreign::new("a file of nfdump", "`nfdump -r FILE` reads it"),
     ),

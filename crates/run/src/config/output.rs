@@ -42,6 +42,9 @@ pub struct OutputConfig {
     /// The file with the key by which addresses are replaced. `None`: they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anonymize: Option<PathBuf>,
+    /// Whether records have columns for exporter, run and sequence. Outputs to Kafka always have.
+    #[serde(deserialize_with = "flag::deserialize")]
+    pub identity: bool,
     /// Maximum flow records per second to a collector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<CountAboveZero>,
@@ -84,6 +87,7 @@ impl Default for OutputConfig {
             keep: None,
             keep_size: None,
             anonymize: None,
+            identity: false,
             rate: None,
             mtu: Mtu(1_400),
             template_interval: Interval(Duration::from_secs(30)),

@@ -196,7 +196,7 @@ impl Default for MeterConfig {
     }
 }
 
-/// `[service]`: logs and metrics of the run, and the user that it runs as.
+/// `[service]`: the name, logs and metrics of the run, and the user that it runs as.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ServiceConfig {
@@ -206,6 +206,9 @@ pub struct ServiceConfig {
     /// The user to switch to once the interfaces are open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+    /// The name of this vantage point. `None`: the name of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exporter: Option<String>,
     /// The file for all counters of the run, written at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger: Option<PathBuf>,

@@ -167,7 +167,7 @@ fn output() -> impl Strategy<Value = OutputConfig> {
         Just(TimeForm::Seconds),
         Just(TimeForm::Iso)
     ];
-    let format = (format, time, any::<bool>());
+    let format = (format, time, any::<bool>(), any::<bool>());
     let unit = prop_oneof![Just(TimeUnit::Milliseconds), Just(TimeUnit::Nanoseconds)];
     let seconds = || (1..1_000_000_u64).prop_map(Duration::from_secs);
     let rotation = (
@@ -197,6 +197,7 @@ fn output() -> impl Strategy<Value = OutputConfig> {
             keep: rotation.2.map(Time),
             keep_size: rotation.3.map(Size),
             anonymize: rotation.4,
+            identity: format.3,
             rate: message.0.map(CountAboveZero),
             mtu: Mtu(message.1),
             template_interval: Interval(message.2),
@@ -244,15 +245,19 @@ fn service() -> impl Strategy<Value = ServiceConfig> {
         Just(LogFormat::Text)
     ];
     let flags = (any::<bool>(), some(any::<bool>()), any::<bool>());
-    (metrics, some(".*"), some(path()), flags, format).prop_map(
-        |(metrics, user, ledger, (quiet, sync, follow_links), log_format)| ServiceConfig {
-            metrics,
-            user,
-            ledger,
-            quiet,
-            log_format,
-            sync,
-            follow_links,
+    let names = (some(".*"), some(".*"));
+    (metrics, names, some(path()), flags, format).prop_map(
+        |(metrics, (user, exporter), ledger, (quiet, sync, follow_links), log_format)| {
+            ServiceConfig {
+                metrics,
+                user,
+                exporter,
+                ledger,
+                quiet,
+                log_format,
+                sync,
+                follow_links,
+            }
         },
     )
 }

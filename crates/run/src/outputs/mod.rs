@@ -7,6 +7,7 @@ mod tests;
 mod thread;
 mod writing;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -131,6 +132,8 @@ pub struct OutputSnapshot {
 pub(crate) struct Outputs {
     /// Read once per batch by the thread that delivers it; written when outputs change.
     threads: Arc<RwLock<Vec<OutputThread>>>,
+    /// The number of the next record of this run.
+    next_number: Arc<AtomicU64>,
     /// Outputs that were completed before the end of the run.
     ended: Vec<OutputThread>,
 }
@@ -147,6 +150,7 @@ impl Outputs {
             .map(|output| OutputThread::start(output, is_live));
         Ok(Self {
             threads: Arc::new(RwLock::new(threads.collect::<Result<_, _>>()?)),
+            next_number: Arc::new(AtomicU64::new(1)),
             ended: Vec::new(),
         })
     }
@@ -168,10 +172,15 @@ impl Outputs {
         sum
     }
 
-    /// The function with which a shard delivers its finished records.
+    /// The function with which a shard delivers its finished records. They are numbered before
+    /// they enter a queue: a record that is lost behind it leaves a gap, and has the same number in
+    /// every output.
     pub(crate) fn deliver(&self, schema: &Schema) -> DeliverRecords {
         let (threads, schema) = (Arc::clone(&self.threads), schema.clone());
+        let next_number = Arc::clone(&self.next_number);
         Box::new(move |batch| {
+            let rows = batch.rows() as u64;
+            batch.number_from(next_number.fetch_add(rows, Ordering::Relaxed));
             // The next batch is likely to be as large.
             let next = FlowBatch::with_room(&schema, batch.rows());
             let full = Arc::new(std::mem::replace(batch, next));

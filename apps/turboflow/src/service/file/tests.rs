@@ -26,7 +26,7 @@ fn read(text: &str) -> RunConfig {
 }
 
 /// For each flag, a value that is not the default. Used as a flag, as an old key, and as a key.
-const VALUES: [(Key, &str); 51] = [
+const VALUES: [(Key, &str); 53] = [
     (Key::Interfaces, "\"eth0\""),
     (Key::CpuPorts, "\"eth1\""),
     (Key::Filter, "\"tcp port 443\""),
@@ -54,6 +54,7 @@ const VALUES: [(Key, &str); 51] = [
     (Key::DpiFlows, "\"100k\""),
     (Key::Metrics, "\"none\""),
     (Key::User, "\"turboflow\""),
+    (Key::Exporter, "\"tap-7\""),
     (Key::Ledger, "\"ledger.json\""),
     (Key::Quiet, "true"),
     (Key::LogFormat, "\"json\""),
@@ -68,6 +69,7 @@ const VALUES: [(Key, &str); 51] = [
     (Key::Keep, "\"30d\""),
     (Key::KeepSize, "\"100GB\""),
     (Key::Anonymize, "\"anonymize.key\""),
+    (Key::Identity, "true"),
     (Key::Rate, "\"50k\""),
     (Key::Mtu, "600"),
     (Key::TemplateInterval, "\"1m\""),

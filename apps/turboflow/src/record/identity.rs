@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The identity of this run's records: the columns `exporter`, `run` and `sequence`.
+
+use std::sync::OnceLock;
+
+use anyhow::anyhow;
+use turboflow_formats::Identity;
+use turboflow_record::{Column, Schema};
+use turboflow_run::{OutputConfig, RunConfig};
+
+use super::settings::random_number;
+use crate::keys::Key;
+
+/// The identity of records of this process. The number of the run stays when outputs change.
+pub(super) fn of_run(run: &RunConfig) -> anyhow::Result<Identity> {
+    static RUN: OnceLock<u64> = OnceLock::new();
+    let number = *RUN.get_or_init(random_number);
+    let host = || rustix::system::uname().nodename().to_string_lossy().into();
+    let exporter = run.service.exporter.clone().unwrap_or_else(host);
+    Identity::new(&exporter, number).map_err(|reason| anyhow!("{}: {reason}", Key::Exporter))
+}
+
+/// The identity of the records of an output, if it has columns for it.
+pub(super) fn of(run: &RunConfig, output: &OutputConfig) -> anyhow::Result<Option<Identity>> {
+    output.identity.then(|| of_run(run)).transpose()
+}
+
+/// The columns of an output with that identity.
+pub(super) fn schema(schema: &[Column], identity: Option<&Identity>) -> anyhow::Result<Schema> {
+    match identity {
+        None => Ok(schema.to_vec()),
+        Some(_) => Identity::schema(schema).map_err(|taken| {
+            anyhow!(
+                "the definition has a column `{taken}`, and so has the identity of a record: \
+                 rename the feature, or leave {} out",
+                Key::Identity
+            )
+        }),
+    }
+}

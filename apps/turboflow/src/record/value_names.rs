@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Values of flags that have names, which shells can complete.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use turboflow_formats::{Format, TimeForm};
+use turboflow_run::LogFormat;
+
+/// A format by its name, which shells can complete.
+pub(crate) fn format() -> impl TypedValueParser<Value = Format> {
+    let names = Format::ALL.map(|format| match format {
+        Format::JsonLines => PossibleValue::new(format.name()).aliases(["json", "ndjson"]),
+        _ => PossibleValue::new(format.name()),
+    });
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
+}
+
+/// A form of times by its name.
+pub(crate) fn time_form() -> impl TypedValueParser<Value = TimeForm> {
+    let names = TimeForm::NAMES.map(|(name, _)| name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<TimeForm>())
+}
+
+/// A format of lines on standard error by its name.
+pub(super) fn log_format() -> impl TypedValueParser<Value = LogFormat> {
+    let names = LogFormat::NAMES.map(|(name, _)| name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<LogFormat>())
+}

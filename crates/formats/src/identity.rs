@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Columns that tell one record from every other, of whichever exporter: `exporter`, `run` and
+//! `sequence`.
+//!
+//! They belong to an output, not to the record definition: a definition says what a flow is, and
+//! no packet has these values. Pipelines that deliver at least once become exact by keeping one
+//! record of each identity.
+
+use std::sync::Arc;
+
+use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, ValueData, Values};
+
+use crate::{ExportError, FlowWriter, SendGauge, WriteProgress, WriteSummary};
+
+/// The column of the vantage point's name.
+pub const EXPORTER_COLUMN: &str = "exporter";
+/// The column of the run's number.
+pub const RUN_COLUMN: &str = "run";
+/// The column of a record's number within its run.
+pub const SEQUENCE_COLUMN: &str = "sequence";
+
+/// Most bytes of an exporter's name: those of a domain name (RFC 1035, section 2.3.4).
+const MAX_NAME_BYTES: usize = 255;
+
+/// Who exports, and in which run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    exporter: String,
+    run: u64,
+}
+
+impl Identity {
+    /// The identity of a run at the vantage point `exporter`. Of `random`, 63 bits are the run's
+    /// number, because Spark, Iceberg and Java have no unsigned numbers of 64 bits.
+    ///
+    /// # Errors
+    /// What a name has to be.
+    pub fn new(exporter: &str, random: u64) -> Result<Self, String> {
+        let is_name = !exporter.is_empty()
+            && exporter.len() <= MAX_NAME_BYTES
+            && !exporter.chars().any(char::is_control);
+        match is_name {
+            true => Ok(Self {
+                exporter: exporter.to_owned(),
+                run: random >> 1,
+            }),
+            false => Err(format!(
+                "{exporter:?} is no name of an exporter: write 1 to {MAX_NAME_BYTES} bytes of \
+                 UTF-8 without control characters"
+            )),
+        }
+    }
+
+    /// The name of the vantage point.
+    #[must_use]
+    pub fn exporter(&self) -> &str {
+        &self.exporter
+    }
+
+    /// The number of the run.
+    #[must_use]
+    pub const fn run(&self) -> u64 {
+        self.run
+    }
+
+    /// The three columns.
+    #[must_use]
+    pub fn columns() -> [Column; 3] {
+        let number = ColumnKind::Unsigned { bits: 64 };
+        [
+            (EXPORTER_COLUMN, ColumnKind::Text),
+            (RUN_COLUMN, number),
+            (SEQUENCE_COLUMN, number),
+        ]
+        .map(|(name, kind)| Column {
+            name: name.to_owned(),
+            kind,
+            nullable: false,
+        })
+    }
+
+    /// `schema` and the three columns behind it.
+    ///
+    /// # Errors
+    /// The name of a column that the definition has already.
+    pub fn schema(schema: &[Column]) -> Result<Schema, String> {
+        let own = Self::columns();
+        let is_taken = |column: &&Column| own.iter().any(|its| its.name == column.name);
+        match schema.iter().find(is_taken) {
+            Some(taken) => Err(taken.name.clone()),
+            None => Ok(schema.iter().cloned().chain(own).collect()),
+        }
+    }
+
+    /// The batch with the three columns behind its own.
+    #[must_use]
+    pub fn identified(&self, batch: &FlowBatch) -> FlowBatch {
+        let (rows, first) = (batch.rows(), batch.first_number());
+        let all = |data| Values {
+            data,
+            valid: Vec::new(),
+        };
+        let exporter = ValueData::Text {
+            ends: (1..=rows).map(|row| row * self.exporter.len()).collect(),
+            texts: self.exporter.repeat(rows),
+        };
+        let run = ValueData::Unsigned(vec![self.run; rows]);
+        let sequence = ValueData::Unsigned((first..first + rows as u64).collect());
+        batch.with_columns([exporter, run, sequence].map(all))
+    }
+}
+
+/// A writer that gives `inner` the records with their identity. `inner` has the schema of
+/// [`Identity::schema`].
+#[must_use]
+pub fn identify(inner: Box<dyn FlowWriter>, identity: Identity) -> Box<dyn FlowWriter> {
+    Box::new(Identifier { inner, identity })
+}
+
+struct Identifier {
+    inner: Box<dyn FlowWriter>,
+    identity: Identity,
+}
+
+impl FlowWriter for Identifier {
+    fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
+        self.inner.write(&self.identity.identified(batch))
+    }
+
+    fn write_several(&mut self, batches: &[Arc<FlowBatch>]) -> Result<(), ExportError> {
+        let identified = batches
+            .iter()
+            .map(|batch| Arc::new(self.identity.identified(batch)));
+        let identified: Vec<_> = identified.collect();
+        self.inner.write_several(&identified)
+    }
+
+    fn flush(&mut self) -> Result<(), ExportError> {
+        self.inner.flush()
+    }
+
+    fn is_failing(&self) -> bool {
+        self.inner.is_failing()
+    }
+
+    fn progress(&self) -> WriteProgress {
+        self.inner.progress()
+    }
+
+    fn sending(&self) -> Option<Arc<SendGauge>> {
+        self.inner.sending()
+    }
+
+    fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        self.inner.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turboflow_record::Value;
+
+    use super::*;
+
+    fn packets() -> Schema {
+        vec![Column {
+            name: "packets".to_owned(),
+            kind: ColumnKind::Unsigned { bits: 64 },
+            nullable: false,
+        }]
+    }
+
+    #[test]
+    fn records_keep_their_numbers() {
+        let identity = Identity::new("tap-7", u64::MAX).unwrap();
+        let mut batch = FlowBatch::new(&packets());
+        (0..2).for_each(|_| batch.push_row(&[Value::Unsigned(9)]));
+        batch.number_from(41);
+        let identified = identity.identified(&batch);
+        for (row, number) in [(0, 41), (1, 42)] {
+            let values: Vec<_> = (0..4).map(|column| identified.value(row, column)).collect();
+            assert_eq!(
+                values,
+                [
+                    Value::Unsigned(9),
+                    Value::Text("tap-7"),
+                    Value::Unsigned(i64::MAX as u64),
+                    Value::Unsigned(number)
+                ]
+            );
+        }
+        assert_eq!(Identity::schema(&packets()).unwrap().len(), 4);
+    }
+
+    #[test]
+    fn names_that_tell_nothing_and_columns_twice_are_refused() {
+        for name in ["", "a\nb", &"x".repeat(256)] {
+            assert!(Identity::new(name, 1).unwrap_err().contains("1 to 255"));
+        }
+        let taken = Identity::schema(&Identity::columns());
+        assert_eq!(taken.unwrap_err(), "exporter");
+    }
+}
