@@ -27,6 +27,11 @@ DPI_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell pkg-config --exists 'libndpi >=
 # The FPGA engine is simulated where Verilator is. CI may not leave it out, either.
 RTL_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell verilator --version 2>/dev/null)),--features turboflow/rtl)
 
+# The client of Kafka is compiled from its source, which takes two minutes: tests have it where OpenSSL's headers are,
+# the package has it, and other builds with KAFKA=1. CI may not leave it out, either.
+KAFKA_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell pkg-config --exists openssl && echo here)),--features turboflow/kafka)
+ASKED_FEATURES = $(if $(KAFKA),--features turboflow/kafka)
+
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TURBOFLOW := $(TARGET)/release/turboflow
 LAB := $(TARGET)/release/turboflow-lab
@@ -44,13 +49,14 @@ run: build ## Meter a capture and look at it: samples/office.pcap, or CAPTURE=FI
 	$(TURBOFLOW) record -r $(CAPTURE) $(ARGS)
 
 test: set-up test-tools ## All tests: units, properties, goldens, real captures, doc tests, house rules
-	scripts/run-tests.sh --workspace $(FEATURES) $(LAB_FEATURES) $(DPDK_FEATURES) $(DPI_FEATURES) $(RTL_FEATURES)
+	scripts/run-tests.sh --workspace $(FEATURES) $(LAB_FEATURES) $(DPDK_FEATURES) $(DPI_FEATURES) $(RTL_FEATURES) $(KAFKA_FEATURES)
 
-build: set-up ## The turboflow program, optimised: target/release/turboflow, with turboflow-swx where libdpdk-dev is
+build: set-up ## The turboflow program, optimised: target/release/turboflow, with turboflow-swx where libdpdk-dev is; KAFKA=1
 	@test -e $(TURBOFLOW) || echo "make: building the program, 2 to 3 minutes on two processors the first time" >&2
-	cargo build --release --package turboflow $(FEATURES) $(DPI_FEATURES) $(if $(DPDK_FEATURES),--package turboflow-swx $(DPDK_FEATURES))
+	cargo build --release --package turboflow $(FEATURES) $(DPI_FEATURES) $(ASKED_FEATURES) $(if $(DPDK_FEATURES),--package turboflow-swx $(DPDK_FEATURES))
 	@$(SAY_LEFT_OUT)
 
+deb: KAFKA = 1
 deb: build ## A Debian package: target/turboflow_VERSION_ARCH.deb
 	packaging/deb.sh $(TURBOFLOW) $(TARGET)
 
@@ -107,7 +113,7 @@ p4:
 
 lint: set-up ## Formatting, clippy, scripts
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets $(FEATURES) $(LAB_FEATURES) $(DPDK_FEATURES) $(DPI_FEATURES) $(RTL_FEATURES) -- -D warnings
+	cargo clippy --workspace --all-targets $(FEATURES) $(LAB_FEATURES) $(DPDK_FEATURES) $(DPI_FEATURES) $(RTL_FEATURES) $(KAFKA_FEATURES) -- -D warnings
 	scripts/check-scripts.sh
 
 compare: ## Two builds over every capture, byte for byte: BEFORE=path AFTER=path, ARGS="--quick" within 2 minutes

@@ -3,13 +3,15 @@
 # Installs the other programs that tests and benchmarks compare TurboFlow with (Debian, Ubuntu).
 # Building and running TurboFlow does not need them, and a test without its program reports that.
 # clang, libelf and zlib build the XDP engine, DPDK the software pipeline of the P4 engine, Verilator
-# the FPGA engine, and nDPI the inspection of applications; these are left out of tests without them.
+# the FPGA engine, nDPI the inspection of applications, and make, a C compiler and OpenSSL's headers
+# the client of Kafka; these are left out of tests without them.
 #
 #   scripts/install-test-tools.sh [tests|bench|samples|kernels|all]...        default: tests
 set -euo pipefail
 
 tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool libfaketime nfdump pmacct openssl strace systemd
-    clang libelf-dev zlib1g-dev libdpdk-dev libndpi-dev libndpi-bin pkg-config verilator g++ python3-venv)
+    clang libelf-dev zlib1g-dev libdpdk-dev libndpi-dev libndpi-bin pkg-config verilator g++ python3-venv
+    make libssl-dev maven)
 bench=(nfdump softflowd argus-server argus-client redis-server hyperfine)
 samples=(tshark tcpdump iproute2 ethtool nginx-light openssl curl dnsmasq-base bind9-dnsutils openssh-server
     openssh-client iperf3 iputils-ping traceroute chrony)
@@ -44,12 +46,29 @@ install_netgauze() {
     fi
 }
 
+# A broker and its consumer, as Java archives. What comes is what this project was tested with.
+install_kafka() {
+    local folder=$tools/kafka sums=$tools/../../scripts/kafka/SHA256SUMS
+    command -v mvn >/dev/null || { echo "install-test-tools: no Maven here, so no Kafka either: its tests say so" >&2; return; }
+    if ! (cd "$folder" 2>/dev/null && sha256sum --quiet --strict --check "$sums" 2>/dev/null); then
+        echo "install-test-tools: fetching Kafka"
+        rm -rf "$folder"
+        mvn -q -B -f "$tools/../../scripts/kafka/pom.xml" dependency:copy-dependencies -DincludeScope=runtime \
+            -DoutputDirectory="$folder" || echo "install-test-tools: Kafka could not be fetched" >&2
+    fi
+    if ! (cd "$folder" && sha256sum --quiet --strict --check "$sums"); then
+        echo "install-test-tools: these archives are not those of scripts/kafka/SHA256SUMS: removed" >&2
+        rm -rf "$folder"
+    fi
+}
+
 wanted=()
 for group in "${@:-tests}"; do
     case $group in
     tests | all)
         install_goflow2
         install_netgauze
+        install_kafka
         ;;
     esac
     case $group in

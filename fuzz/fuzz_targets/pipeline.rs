@@ -101,6 +101,7 @@ fn configuration(choices: &[u8; CHOICES]) -> PipelineConfig {
             idle_ns: time(idle).filter(|&ns| ns > 0),
             active_ns: time(active).filter(|&ns| ns > 0),
             linger_ns: time(linger),
+            align_ns: None,
         },
         max_age_ns: 1 << (age % 40),
         sizing: match slots {

@@ -7,10 +7,11 @@ use std::path::Path;
 use turboflow_house::{Source, root, sources};
 
 /// Folders at the root. A path in a document that begins with one names a file of the project.
-const FOLDERS: [&str; 12] = [
+const FOLDERS: [&str; 13] = [
     ".ci/",
     "apps/",
     "bench/",
+    "contrib/",
     "crates/",
     "docs/",
     "engines/",

@@ -45,6 +45,7 @@ const SWX: &str = "turboflow-swx";
 const AGGREGATE: &str = "turboflow-aggregate";
 const FORMATS: &str = "turboflow-formats";
 const TRANSPORT: &str = "turboflow-transport";
+const KAFKA: &str = "turboflow-kafka";
 const INSPECT: &str = "turboflow-inspect";
 const NETLINK: &str = "turboflow-netlink";
 const RUN: &str = "turboflow-run";
@@ -63,7 +64,7 @@ const PROGRAM: &str = "turboflow";
 
 /// The table. Rooms below `lab/` serve tests and measurements. The product may depend on the
 /// traffic generator alone, and the meter on none of them.
-const ROOMS: [Room; 28] = [
+const ROOMS: [Room; 29] = [
     room(RECORD, &[]).with_external(&["thiserror", "toml"]),
     room(MERGE, &[RECORD]).with_external(&[]),
     room(ENGINE, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
@@ -95,6 +96,7 @@ const ROOMS: [Room; 28] = [
     ]),
     room(FORMATS, &[RECORD, MERGE]),
     room(TRANSPORT, &[RECORD, FORMATS]),
+    room(KAFKA, &[RECORD, FORMATS, TRANSPORT]).with_external(&["rdkafka", "thiserror"]),
     room(
         RUN,
         &[
@@ -123,7 +125,7 @@ const ROOMS: [Room; 28] = [
         PROGRAM,
         &[
             RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, OFFLOAD, AGGREGATE, FORMATS,
-            TRANSPORT, QUERY, RUN, TOP, PLAN, WORKLOAD, INSPECT, BRIDGE,
+            TRANSPORT, KAFKA, QUERY, RUN, TOP, PLAN, WORKLOAD, INSPECT, BRIDGE,
         ],
     ),
     room(

@@ -80,6 +80,7 @@ keys! {
     IdleTimeout "idle-timeout" "timeouts" "idle";
     ActiveTimeout "active-timeout" "timeouts" "active";
     Linger "linger" "timeouts" "linger";
+    Align "align" "timeouts" "align";
     Threads "threads" "meter" "threads";
     MaxFlows "max-flows" "meter" "max-flows";
     Seed "seed" "meter" "seed";
@@ -233,6 +234,7 @@ impl From<Field> for Key {
     fn from(field: Field) -> Self {
         match field {
             Field::ActiveTimeout => Self::ActiveTimeout,
+            Field::Align => Self::Align,
             Field::Decapsulate => Self::Decapsulate,
             Field::IdleTimeout => Self::IdleTimeout,
             Field::Linger => Self::Linger,

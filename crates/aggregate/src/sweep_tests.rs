@@ -68,6 +68,7 @@ fn no_due_flow_stays_while_the_table_grows() {
             idle_ns: Some(400),
             active_ns: Some(1_000),
             linger_ns: Some(50),
+            align_ns: None,
         },
         max_flows: 100_000,
         ending_fins: Marks::FIN,
@@ -113,13 +114,14 @@ proptest! {
     fn no_due_flow_stays(
         idle_ns in some_timeout(),
         active_ns in some_timeout(),
+        align_ns in prop_oneof![Just(None), (1u64..=9).prop_map(|cells| Some(cells * CELL_NS))],
         linger_ns in some_timeout(),
         ending_fins in prop_oneof![Just(Marks::FIN), Just(Marks::FIN | Marks::REVERSE_FIN)],
         cells in prop::collection::vec((prop::collection::vec(arrival(), 0..30), 1..5u64), 1..40),
     ) {
         let layout = Layout::compile(&Definition::default(), false).expect("compiles");
         let config = CacheConfig {
-            timeouts: Timeouts { idle_ns, active_ns, linger_ns },
+            timeouts: Timeouts { idle_ns, active_ns, linger_ns, align_ns },
             max_flows: 100,
             ending_fins,
             sweep_ns: 1,

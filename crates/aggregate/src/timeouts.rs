@@ -19,6 +19,9 @@ pub struct Timeouts {
     /// A flow that saw RST or FIN is kept this long for its last packets. Default 2 s; `None`: FIN
     /// and RST do not end flows.
     pub linger_ns: Option<u64>,
+    /// No flow record has packets of two windows of this length, which are counted from 1970.
+    /// Default `None`: records are not aligned.
+    pub align_ns: Option<u64>,
 }
 
 impl Default for Timeouts {
@@ -27,13 +30,14 @@ impl Default for Timeouts {
             idle_ns: Some(30_000_000_000),
             active_ns: Some(120_000_000_000),
             linger_ns: Some(2_000_000_000),
+            align_ns: None,
         }
     }
 }
 
 impl Timeouts {
     /// Length of a cell, never 0: the maximum duration of a microflow record, so that no timeout
-    /// falls inside one.
+    /// and no end of a window falls inside one.
     #[must_use]
     pub fn cell_ns(&self, max_age_ns: u64) -> u64 {
         let timeouts = [
@@ -41,12 +45,30 @@ impl Timeouts {
             self.active_ns,
             self.linger_ns.filter(|&ns| ns > 0),
         ];
-        timeouts
+        let longest_ns = timeouts
             .into_iter()
             .flatten()
             .fold(max_age_ns, u64::min)
-            .max(1)
+            .max(1);
+        match self.align_ns {
+            None => longest_ns,
+            Some(align_ns) => largest_divisor(align_ns, longest_ns),
+        }
     }
+}
+
+/// The largest number up to `limit` that divides `number`. Both are positive.
+fn largest_divisor(number: u64, limit: u64) -> u64 {
+    if limit >= number {
+        return number;
+    }
+    // The smaller of a divisor and its counterpart is searched: at most nine million steps for a
+    // day in nanoseconds.
+    let root = number.isqrt();
+    let divides = |its: &u64| number.is_multiple_of(*its);
+    let large = (number.div_ceil(limit)..=root).find(divides);
+    let small = || (1..=limit.min(root)).rev().find(divides);
+    large.map_or_else(|| small().unwrap_or(1), |its| number / its)
 }
 
 /// The current cell of the clock, in nanoseconds since 1970: `[watermark_ns, end_ns)`.
@@ -65,6 +87,8 @@ pub(crate) struct Cuts {
     pub(crate) idle_ns: u64,
     active_ns: u64,
     linger_ns: u64,
+    /// 0 means that there are no windows.
+    align_ns: u64,
     /// Marks that must all be set for a flow to have ended; see `Marks::ended`.
     fins: u8,
     /// Marks that may end a flow; 0 if none does.
@@ -89,6 +113,7 @@ impl Cuts {
                 .linger_ns
                 .unwrap_or(u64::MAX)
                 .min(timeouts.idle_ns.unwrap_or(u64::MAX)),
+            align_ns: timeouts.align_ns.unwrap_or(0),
             fins,
             ends: if timeouts.linger_ns.is_some() {
                 Marks::ENDS
@@ -105,7 +130,8 @@ impl Cuts {
 
     pub(crate) fn enter(&mut self, cell: Cell) {
         self.watermark_ns = cell.watermark_ns;
-        self.oldest_first_ns = cell.end_ns.saturating_sub(self.active_ns);
+        let oldest_first_ns = cell.end_ns.saturating_sub(self.active_ns);
+        self.oldest_first_ns = oldest_first_ns.max(self.window_ns(cell.watermark_ns));
         self.oldest_last_ns = cell.end_ns.saturating_sub(self.idle_ns);
         self.gate = self.gate_of(cell).unwrap_or(MergeGate::CLOSED);
     }
@@ -113,7 +139,8 @@ impl Cuts {
     /// For a record that begins at `f`, no earlier than the cell's start W, every flow that passes
     /// has `first + active >= f + C >= E` and `last + idle >= f + C >= E`, where C is the length of
     /// the cell and E its end: it is neither due (rule 1) nor cut (rule 2). A flow within a cell of
-    /// a timeout does not pass; [`Cuts::certainly_merges`] decides about it.
+    /// a timeout does not pass; [`Cuts::certainly_merges`] decides about it. With windows, of which
+    /// the current one begins at S, `first >= f - (W - S) >= S`.
     fn gate_of(&self, cell: Cell) -> Option<MergeGate> {
         let cell_ns = cell.end_ns.checked_sub(cell.watermark_ns)?;
         let longest_ns = |timeout_ns: u64| {
@@ -123,6 +150,10 @@ impl Cuts {
             timeout_ns.checked_sub(cell_ns)
         };
         let (active_ns, idle_ns) = (longest_ns(self.active_ns)?, longest_ns(self.idle_ns)?);
+        let active_ns = match self.align_ns {
+            0 => active_ns,
+            _ => active_ns.min(cell.watermark_ns - self.window_ns(cell.watermark_ns)),
+        };
         let gate = MergeGate::new(cell.watermark_ns, active_ns, idle_ns);
         let gate = if self.ends == 0 {
             gate
@@ -170,11 +201,34 @@ impl Cuts {
         }
     }
 
+    /// The start of the window of a time; 0 without windows.
+    const fn window_ns(&self, time_ns: u64) -> u64 {
+        match time_ns.checked_div(self.align_ns) {
+            Some(windows) => windows * self.align_ns,
+            None => 0,
+        }
+    }
+
+    /// The last time that a record which began at `first_ns` may have.
+    #[inline]
+    const fn longest_until_ns(&self, first_ns: u64) -> u64 {
+        let active_ends_ns = first_ns.saturating_add(self.active_ns);
+        if self.align_ns == 0 {
+            return active_ends_ns;
+        }
+        let window_ends_ns = self.window_ns(first_ns).saturating_add(self.align_ns - 1);
+        if window_ends_ns < active_ends_ns {
+            window_ends_ns
+        } else {
+            active_ends_ns
+        }
+    }
+
     /// Rule 1: whether the clock alone ends the flow, and why.
     #[inline]
     pub(crate) fn due(&self, flow: &Base) -> Option<EndReason> {
         let silence_ends_ns = flow.last_ns.saturating_add(self.limit_ns(flow));
-        let active_ends_ns = flow.first_ns.saturating_add(self.active_ns);
+        let active_ends_ns = self.longest_until_ns(flow.first_ns);
         if silence_ends_ns.min(active_ends_ns) >= self.watermark_ns {
             None
         } else if silence_ends_ns <= active_ends_ns {
@@ -190,7 +244,7 @@ impl Cuts {
     pub(crate) fn earliest_due_ns(&self, flow: &Base) -> u64 {
         let silence_ends_ns = flow.last_ns.saturating_add(self.limit_ns(flow));
         let began_ns = flow.first_ns.min(self.watermark_ns);
-        silence_ends_ns.min(began_ns.saturating_add(self.active_ns))
+        silence_ends_ns.min(self.longest_until_ns(began_ns))
     }
 
     /// Rules 1 and 2: whether the flow ends before `later` may be merged.
@@ -207,7 +261,8 @@ impl Cuts {
         if later.first_ns > flow.last_ns.saturating_add(self.limit_ns(flow)) {
             return Some(self.silence_reason(flow));
         }
-        // Merged, the flow would last longer than the active timeout by the end of the cell.
+        // Merged, the flow would last longer than the active timeout by the end of the cell, or have
+        // packets of an earlier window, too.
         (flow.first_ns.min(later.first_ns) < self.oldest_first_ns)
             .then_some(EndReason::ActiveTimeout)
     }
@@ -255,12 +310,13 @@ mod tests {
         #[test]
         fn records_that_pass_the_gate_are_neither_cut_nor_end_a_flow(
             timeouts in [timeout(), timeout(), timeout()],
+            align_ns in prop_oneof![Just(None), (1u64..=11).prop_map(|cells| Some(100 * cells))],
             fins in prop_oneof![Just(Marks::FIN), Just(Marks::FIN | Marks::REVERSE_FIN)],
             flow in record(),
             later in record(),
         ) {
             let [idle_ns, active_ns, linger_ns] = timeouts;
-            let timeouts = Timeouts { idle_ns, active_ns, linger_ns };
+            let timeouts = Timeouts { idle_ns, active_ns, linger_ns, align_ns };
             let mut cuts = Cuts::new(&timeouts, fins);
             prop_assert!(!cuts.gate.passes(&flow, &later) && !cuts.certainly_merges(&flow, &later));
             cuts.enter(CELL);
@@ -272,7 +328,40 @@ mod tests {
                 prop_assert_eq!(cuts.cut(&flow, &later), None);
                 prop_assert!(!cuts.leaves_at_once(&merged));
                 prop_assert_eq!(merged.first_ns, flow.first_ns);
+                if let Some(align_ns) = align_ns {
+                    prop_assert_eq!(merged.first_ns / align_ns, merged.last_ns / align_ns);
+                }
             }
+        }
+
+        #[test]
+        fn cells_are_the_longest_that_divide_windows(align_ns in 1u64..5_000, limit in 1u64..6_000) {
+            let naive = (1..=limit.min(align_ns)).rev().find(|cell| align_ns % cell == 0);
+            prop_assert_eq!(Some(largest_divisor(align_ns, limit)), naive);
+        }
+    }
+
+    #[test]
+    fn cells_of_usual_windows_are_found_at_once() {
+        const SECOND_NS: u64 = 1_000_000_000;
+        for (align_ns, limit_ns, cell_ns) in [
+            (60 * SECOND_NS, SECOND_NS, SECOND_NS),
+            (60 * SECOND_NS, 700_000_000, 625_000_000),
+            (86_400 * SECOND_NS, 7, 6),
+            (86_399 * SECOND_NS, 9_000_017, 8_999_895),
+            (SECOND_NS, 30 * SECOND_NS, SECOND_NS),
+        ] {
+            let timeouts = Timeouts {
+                idle_ns: Some(limit_ns),
+                align_ns: Some(align_ns),
+                ..Timeouts::default()
+            };
+            let found_ns = timeouts.cell_ns(60 * SECOND_NS);
+            assert!(
+                found_ns <= limit_ns && align_ns % found_ns == 0,
+                "{found_ns}"
+            );
+            assert!(found_ns >= cell_ns.min(limit_ns / 3), "{found_ns}");
         }
     }
 
@@ -282,6 +371,7 @@ mod tests {
             idle_ns: Some(300),
             active_ns: Some(500),
             linger_ns: Some(10),
+            align_ns: None,
         };
         let mut cuts = Cuts::new(&timeouts, Marks::FIN);
         cuts.enter(CELL);

@@ -183,10 +183,11 @@ proptest! {
         batch in 1usize..3_000,
         idle_ns in timeout(),
         active_ns in timeout(),
+        align_ns in prop_oneof![2 => Just(None), 1 => (1u64..20_000).prop_map(Some)],
         linger_ns in prop_oneof![Just(None), Just(Some(0)), (1u64..5_000).prop_map(Some)],
         way in ways(),
     ) {
-        let timeouts = Timeouts { idle_ns, active_ns, linger_ns };
+        let timeouts = Timeouts { idle_ns, active_ns, linger_ns, align_ns };
         let default = Layout::compile(&Definition::default(), false).unwrap();
         compare::<0>(&default, seed, flows, 30_000, batch, timeouts, way);
         let mut definition = Definition::default();

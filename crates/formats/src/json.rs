@@ -9,7 +9,7 @@
 use turboflow_record::{Column, FlowBatch, ValueData};
 
 use crate::format::Packing;
-use crate::lines::{LineWriter, Row};
+use crate::lines::{LineWriter, Row, further_bytes, row_bytes};
 use crate::output::Output;
 use crate::quotes::json_string;
 use crate::text::Text;
@@ -22,6 +22,59 @@ struct JsonRow {
     written: Vec<Written>,
 }
 
+/// Makes lines for messages.
+pub struct JsonMessages {
+    row: JsonRow,
+    row_bytes: usize,
+    text: Text,
+}
+
+impl JsonMessages {
+    /// Lines with the columns of `schema`.
+    #[must_use]
+    pub fn new(schema: &[Column], options: TextOptions) -> Self {
+        let row = JsonRow::new(schema, options);
+        Self {
+            row_bytes: row_bytes(&row, schema),
+            row,
+            text: Text::default(),
+        }
+    }
+
+    /// Appends a record as a line.
+    ///
+    /// # Panics
+    /// When the batch has other columns, or no such row.
+    pub fn append(&mut self, batch: &FlowBatch, row: usize, bytes: &mut Vec<u8>) {
+        let further = batch
+            .columns()
+            .iter()
+            .map(|values| further_bytes(values, row));
+        self.text.clear();
+        self.text.reserve(self.row_bytes + further.sum::<usize>());
+        self.row.write(batch, row, &mut self.text);
+        bytes.extend_from_slice(self.text.as_bytes());
+    }
+}
+
+impl JsonRow {
+    fn new(schema: &[Column], options: TextOptions) -> Self {
+        let written: Vec<_> = schema
+            .iter()
+            .map(|column| Written::of(column, options))
+            .collect();
+        let columns = schema.iter().zip(&written).enumerate();
+        let before = columns.map(|(index, (column, written))| {
+            let start = if index == 0 { '{' } else { ',' };
+            format!("{start}{}:", json_string(&written.name(column))).into_bytes()
+        });
+        Self {
+            before: before.collect(),
+            written,
+        }
+    }
+}
+
 /// Writes rows to `output`.
 pub(crate) fn writer(
     output: Output,
@@ -29,19 +82,7 @@ pub(crate) fn writer(
     schema: &[Column],
     options: TextOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
-    let written: Vec<_> = schema
-        .iter()
-        .map(|column| Written::of(column, options))
-        .collect();
-    let columns = schema.iter().zip(&written).enumerate();
-    let before = columns.map(|(index, (column, written))| {
-        let start = if index == 0 { '{' } else { ',' };
-        format!("{start}{}:", json_string(&written.name(column))).into_bytes()
-    });
-    let row = JsonRow {
-        before: before.collect(),
-        written,
-    };
+    let row = JsonRow::new(schema, options);
     LineWriter::start(output, packing, schema, row, &[])
 }
 

@@ -63,13 +63,8 @@ impl<R: Row + 'static> LineWriter<R> {
         if let Err(interrupted) = output.write_all(&header) {
             return Err(output.fail(keep, interrupted.source));
         }
-        // Some values are written as whole words, a few bytes longer (see `Text::unsigned`).
-        let values: usize = schema
-            .iter()
-            .map(|column| value_bytes(column.kind) + 4)
-            .sum();
         Ok(Box::new(Self {
-            row_bytes: row.frame_bytes() + values,
+            row_bytes: row_bytes(&row, schema),
             row,
             packing,
             text: Text::default(),
@@ -194,8 +189,15 @@ fn failed(output: &Output, source: io::Error) -> ExportError {
     }
 }
 
+/// Most bytes of a row, without what its lists and texts hold.
+pub(crate) fn row_bytes(row: &impl Row, schema: &[Column]) -> usize {
+    // Some values are written as whole words, a few bytes longer (see `Text::unsigned`).
+    let values = schema.iter().map(|column| value_bytes(column.kind) + 4);
+    row.frame_bytes() + values.sum::<usize>()
+}
+
 /// Most bytes of a list's elements, or of a text.
-fn further_bytes(values: &Values, row: usize) -> usize {
+pub(crate) fn further_bytes(values: &Values, row: usize) -> usize {
     let length = |ends: &[usize]| ends[row] - if row == 0 { 0 } else { ends[row - 1] };
     match &values.data {
         ValueData::List { ends, .. } => length(ends) * (UNSIGNED_BYTES + 1),

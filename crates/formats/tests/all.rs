@@ -5,6 +5,7 @@
 mod arrow;
 mod files;
 mod foreign;
+mod goflow2;
 mod golden;
 mod hostile;
 mod ipfix;

@@ -35,7 +35,7 @@ pub use config::{
     BridgeConfig, ConfigError, Count, CountAboveZero, EngineConfig, Field, FlowConfig, Interval,
     Linger, LogFormat, MeterConfig, MetricsAt, Mtu, OutputConfig, PipelineConfig, Rotation,
     RunConfig, RunSizes, Seed, Separation, ServiceConfig, Size, SnapLength, SourceConfig, Time,
-    Timeout, TimeoutsConfig, list, units,
+    Timeout, TimeoutsConfig, Window, list, units,
 };
 pub use inspecting::{InspectedElsewhere, InspectionConfig};
 pub use ledger::{EtherTypeCount, Imbalance, InspectionCounts, Ledger, ReasonCount};

@@ -22,6 +22,7 @@ fn config(definition: &Definition, options: &MeterOptions) -> PipelineConfig {
             idle_ns: options.idle_timeout_ns,
             active_ns: options.active_timeout_ns,
             linger_ns: options.linger_ns,
+            align_ns: options.align_ns,
         },
         max_age_ns: options.max_age_ns,
         max_flows: 10_000,
@@ -168,6 +169,47 @@ proptest! {
             for pair in spans.windows(2) {
                 prop_assert!(pair[0].1 <= pair[1].0, "records of one key overlap: {pair:?}");
             }
+        }
+    }
+
+    /// Windows: no record has packets of two, and every packet is in one record.
+    #[test]
+    fn aligned_records_lie_in_one_window_and_add_up(
+        seed: u64,
+        packets in 1usize..400,
+        align_ns in prop_oneof![Just(1), Just(7), Just(1_000), 1u64..100_000],
+        threads in 1usize..4,
+        sizing in sizing(),
+    ) {
+        let shape = SequenceShape::random(seed, packets);
+        let packets = random_packets(seed, &shape);
+        let whole = PipelineConfig { sizing, threads, ..config(&Definition::default(), &shape.options) };
+        let mut aligned = whole.clone();
+        aligned.timeouts.align_ns = Some(align_ns);
+        let sums = |records: &Records| {
+            let mut sums: BTreeMap<Vec<String>, (u64, u64)> = BTreeMap::new();
+            for record in records.iter() {
+                let key = ["src_addr", "dst_addr", "src_port", "dst_port", "protocol"]
+                    .map(|column| format!("{:?}", record.get(column)));
+                let of = |name: &str| {
+                    let both = [name.to_owned(), format!("reverse_{name}")];
+                    let both = both.iter().filter(|name| record.get(name).is_some());
+                    both.map(|name| record.unsigned(name)).sum::<u64>()
+                };
+                let sum = sums.entry(key.to_vec()).or_default();
+                *sum = (sum.0 + of("packets"), sum.1 + of("bytes"));
+            }
+            sums
+        };
+        let (cut, ledger) = record(&aligned, &packets, Silence::Unreported);
+        prop_assert_eq!(ledger.imbalances(), []);
+        for record in cut.iter() {
+            let window = |name| record.unsigned(name) / align_ns;
+            prop_assert_eq!(window("first_ns"), window("last_ns"), "{:?}", record);
+        }
+        if !shape.options.biflow {
+            let (uncut, _) = record(&whole, &packets, Silence::Unreported);
+            prop_assert_eq!(sums(&cut), sums(&uncut));
         }
     }
 

@@ -69,6 +69,19 @@ impl SequenceShape {
             linger_ns: random.pick(&[None, Some(0), Some(1), Some(300), Some(2_000), Some(9_000)]),
             max_age_ns: random.pick(&[1, 100, 1_000, 1_000, 10_000]),
             biflow: random.percent(40),
+            align_ns: None,
+        };
+        let options = MeterOptions {
+            align_ns: random.pick(&[
+                None,
+                None,
+                None,
+                Some(1),
+                Some(900),
+                Some(6_000),
+                Some(77_777),
+            ]),
+            ..options
         };
         Self {
             packets,

@@ -107,6 +107,8 @@ impl RemoteSetup for P4Options {
         options::given([
             (run.source.snap_length.is_some(), Key::SnapLength),
             (run.source.readers.0 > 1, Key::Readers),
+            // A pipeline with a clock of its own knows no minutes of ours.
+            (run.is_live() && run.timeouts.align.is_some(), Key::Align),
         ])
     }
 

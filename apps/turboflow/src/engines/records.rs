@@ -88,6 +88,8 @@ impl RemoteSetup for RecordsOptions {
             (run.source.snap_length.is_some(), Key::SnapLength),
             (run.source.readers.0 > 1, Key::Readers),
             (run.engine.microflow_slots.is_some(), Key::MicroflowSlots),
+            // Its records were cut elsewhere.
+            (run.timeouts.align.is_some(), Key::Align),
         ])
     }
 

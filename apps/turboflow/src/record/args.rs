@@ -11,7 +11,7 @@ use turboflow_record::TimeUnit;
 use turboflow_run::{
     BridgeConfig, Count, CountAboveZero, FlowConfig, Interval, Linger, LogFormat, MeterConfig,
     MetricsAt, Mtu, OutputConfig, Rotation, RunConfig, Seed, ServiceConfig, Size, SnapLength,
-    SourceConfig, Time, Timeout, TimeoutsConfig,
+    SourceConfig, Time, Timeout, TimeoutsConfig, Window,
 };
 
 use super::value_names::{format, log_format, time_form};
@@ -103,8 +103,8 @@ pub(crate) struct RecordArgs {
     /// The format of a file follows from its extension: .csv, .jsonl (also .ndjson, .json),
     /// .parquet, .arrow or .ipfix; .csv.gz, .csv.zst, .jsonl.gz and .jsonl.zst are compressed. `-` is
     /// standard output. Collectors are ipfix+udp://HOST:PORT,
-    /// ipfix+tcp://, ipfix+tls://, netflow9+udp:// and netflow5+udp://. Without -w, a summary is
-    /// printed.
+    /// ipfix+tcp://, ipfix+tls://, netflow9+udp:// and netflow5+udp://; topics of Kafka are
+    /// kafka://HOST:PORT/TOPIC. Without -w, a summary is printed.
     #[arg(
         short,
         long = "write",
@@ -195,9 +195,8 @@ pub(crate) struct RecordArgs {
 
     /// Give records the columns `exporter`, `run` and `sequence`
     ///
-    /// Together they tell a record from every other of all exporters: the name of this vantage
-    /// point (--exporter), a number drawn for this run, and the number of the record within the
-    /// run, from 1 on without gaps. For CSV, JSON lines and Parquet.
+    /// Together they tell a record from every other of all exporters: --exporter, a number drawn
+    /// for this run, and the number of the record within the run, from 1 on without gaps.
     #[arg(long, help_heading = "Input and output", hide_short_help = true)]
     identity: bool,
 
@@ -328,6 +327,14 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = str::parse::<Linger>)]
     #[arg(help_heading = "When flows end", hide_short_help = true)]
     linger: Linger,
+
+    /// Cut every flow at multiples of this time on the clock, such as 1m, besides the timeouts
+    ///
+    /// No record then has packets of two such windows (UTC): records of several exporters join by
+    /// key and window, and roll-ups are exact.
+    #[arg(long, value_name = "TIME", value_parser = str::parse::<Window>)]
+    #[arg(help_heading = "When flows end", hide_short_help = true)]
+    align: Option<Window>,
 
     /// Maximum flow records per second to a collector, such as 50k
     ///
@@ -541,6 +548,7 @@ impl RecordArgs {
                 idle: self.idle_timeout,
                 active: self.active_timeout,
                 linger: self.linger,
+                align: self.align,
             },
             meter: MeterConfig {
                 threads: self.threads,

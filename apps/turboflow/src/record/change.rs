@@ -11,7 +11,7 @@ use turboflow_run::{OutputChange, OutputConfig, RunConfig};
 use super::collectors::{TlsRead, target_of};
 use super::outputs::{OutputCreator, is_device, is_stdout, name_of};
 use super::settings::Settings;
-use super::{Reread, rotation, shared};
+use super::{Reread, kafka, rotation, shared};
 use crate::log::say;
 use crate::unfinished_file::file_identity;
 
@@ -99,6 +99,9 @@ impl OutputChanger {
 
 /// The name of an output: for a collector, the full address, even if the user left parts out.
 fn output_name(path: &Path) -> anyhow::Result<String> {
+    if let Some(target) = kafka::target_of(path)? {
+        return Ok(target.to_string());
+    }
     let target = target_of(path)?;
     Ok(target.map_or_else(|| name_of(path), |target| target.to_string()))
 }
@@ -131,7 +134,8 @@ fn refuse_overwriting(
 
 /// Whether an output is a file without a time in its name.
 fn is_one_file(run: &RunConfig, path: &Path) -> anyhow::Result<bool> {
-    Ok(target_of(path)?.is_none() && rotation::pattern_of(run, path)?.is_none())
+    let is_sent = target_of(path)?.is_some() || kafka::target_of(path)?.is_some();
+    Ok(!is_sent && rotation::pattern_of(run, path)?.is_none())
 }
 
 /// Outputs in both configurations. If its own options differ, an output starts again, except a file

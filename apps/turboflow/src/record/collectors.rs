@@ -9,12 +9,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
 use turboflow_formats::wire::{Protocol, WireOptions, left_out};
+use turboflow_kafka::{KafkaTarget, TlsTexts};
 use turboflow_record::{Column, ColumnKind, ElementOptions};
 use turboflow_run::{CountAboveZero, Interval, Mtu, Output, OutputConfig, RunConfig};
 use turboflow_transport::{
     Carrier, Clock, SendEvent, SendOptions, Target, Tls, TlsFiles, TlsPart, TransportError, send_to,
 };
 
+use super::kafka;
 use super::settings::{Settings, random_number};
 use crate::interfaces;
 use crate::keys::Key;
@@ -34,9 +36,10 @@ const LIVE_DEADLINE: Duration = Duration::from_secs(10);
 /// The observation domain in files, where no two exporters meet.
 pub(crate) const FILE_DOMAIN: u32 = 1;
 
-/// The collector that an output names; `None` for a file.
+/// The collector that an output names; `None` for a file or a topic.
 pub(super) fn target_of(path: &Path) -> anyhow::Result<Option<Target>> {
     match path.to_str() {
+        Some(text) if KafkaTarget::is_meant(text) => Ok(None),
         Some(text) if Target::is_meant(text) => Ok(Some(text.parse()?)),
         _ => Ok(None),
     }
@@ -77,7 +80,10 @@ fn names_of(output: &OutputConfig) -> TlsNames {
 
 /// Contents of the TLS files. Each set of names is read once.
 #[derive(Clone, Default)]
-pub(crate) struct TlsRead(Vec<(TlsNames, Tls)>);
+pub(crate) struct TlsRead {
+    of_collectors: Vec<(TlsNames, Tls)>,
+    of_topics: Vec<(TlsNames, TlsTexts)>,
+}
 
 impl TlsRead {
     /// Reads the files that the outputs need. Files that are in `before` are not read again,
@@ -87,12 +93,18 @@ impl TlsRead {
         for output in &run.outputs {
             let by_tls = |target: Target| target.carrier == Carrier::Tls;
             let names = names_of(output);
+            if kafka::target_of(&output.to)?.is_some_and(|target| target.is_tls) {
+                let known = before.iter().find_map(|before| before.texts(&names));
+                let texts = known.map_or_else(|| kafka::tls_texts(output), |its| Ok(its.clone()));
+                read.of_topics.push((names, texts?));
+                continue;
+            }
             if !target_of(&output.to)?.is_some_and(by_tls) || read.find(&names).is_some() {
                 continue;
             }
             let known = before.iter().find_map(|before| before.find(&names));
             let tls = known.map_or_else(|| read_tls(output), |tls| Ok(tls.clone()))?;
-            read.0.push((names, tls));
+            read.of_collectors.push((names, tls));
         }
         Ok(read)
     }
@@ -103,8 +115,18 @@ impl TlsRead {
     }
 
     fn find(&self, names: &TlsNames) -> Option<&Tls> {
-        let mut found = self.0.iter().filter(|(its, _)| its == names);
+        let mut found = self.of_collectors.iter().filter(|(its, _)| its == names);
         found.next().map(|(_, tls)| tls)
+    }
+
+    /// The certificates of an output to a topic.
+    pub(super) fn texts_of(&self, output: &OutputConfig) -> TlsTexts {
+        self.texts(&names_of(output)).cloned().unwrap_or_default()
+    }
+
+    fn texts(&self, names: &TlsNames) -> Option<&TlsTexts> {
+        let mut found = self.of_topics.iter().filter(|(its, _)| its == names);
+        found.next().map(|(_, texts)| texts)
     }
 }
 
@@ -158,6 +180,27 @@ pub(crate) fn own_domain() -> u32 {
     if domain == 0 { u32::MAX } else { domain }
 }
 
+/// How records of an output are sent.
+pub(super) fn send_options(run: &RunConfig, output: &OutputConfig) -> SendOptions {
+    let Interval(template_interval) = output.template_interval;
+    let mut options = SendOptions {
+        rate: output.rate.map(|CountAboveZero(rate)| rate),
+        observe: match run.service.quiet {
+            true => say_lost,
+            false => say_all,
+        },
+        template_interval,
+        ..SendOptions::new(CLOCK)
+    };
+    if run.is_live() {
+        // In a live run, waiting would lose packets. Losing records instead is counted.
+        options.patience = Duration::ZERO;
+        options.linger = LIVE_LINGER;
+        options.deadline = Some(LIVE_DEADLINE);
+    }
+    options
+}
+
 /// The output that sends to `target`.
 pub(super) fn output(
     target: &Target,
@@ -172,23 +215,10 @@ pub(super) fn output(
         interface: only_interface(run),
         ..wire_options(output, settings)
     };
-    let Interval(template_interval) = output.template_interval;
-    let mut options = SendOptions {
-        rate: output.rate.map(|CountAboveZero(rate)| rate),
+    let options = SendOptions {
         tls: tls.cloned(),
-        observe: match run.service.quiet {
-            true => say_lost,
-            false => say_all,
-        },
-        template_interval,
-        ..SendOptions::new(CLOCK)
+        ..send_options(run, output)
     };
-    if run.is_live() {
-        // In a live run, waiting would lose packets. Losing records instead is counted.
-        options.patience = Duration::ZERO;
-        options.linger = LIVE_LINGER;
-        options.deadline = Some(LIVE_DEADLINE);
-    }
     let writer = send_to(target, schema, &wire, &options)?;
     let missing = left_out(target.protocol, schema, &wire.elements);
     if !missing.is_empty() && !run.service.quiet {

@@ -9,6 +9,7 @@ mod filter;
 mod frames;
 mod identity;
 mod inputs;
+mod kafka;
 mod ledger_file;
 mod memory;
 mod observe;

@@ -19,7 +19,7 @@ use turboflow_transport::Target;
 
 use super::collectors::TlsRead;
 use super::settings::Settings;
-use super::{collectors, identity, rotation, shared};
+use super::{collectors, identity, kafka, rotation, shared};
 use crate::anonymize;
 use crate::engines::Engine;
 use crate::keys::Key;
@@ -101,6 +101,10 @@ impl<'a> OutputCreator<'a> {
                 .as_deref()
                 .map(anonymize::key)
                 .transpose()?;
+            if let Some(target) = kafka::target_of(&output.to)? {
+                kafka::check(&target, run, output, self.settings)?;
+                continue;
+            }
             match collectors::target_of(&output.to)? {
                 Some(target) => {
                     let wire = collectors::wire_options(output, self.settings);
@@ -136,6 +140,10 @@ impl<'a> OutputCreator<'a> {
     fn plain_output(&self, output: &OutputConfig) -> anyhow::Result<Output> {
         let (run, options, path) = (self.run, &self.options(output), output.to.as_path());
         let schema = self.settings.layout.schema();
+        if let Some(target) = kafka::target_of(path)? {
+            let tls = self.tls.texts_of(output);
+            return kafka::output(&target, run, output, self.settings, tls);
+        }
         if let Some(target) = collectors::target_of(path)? {
             let tls = self.tls.of(output);
             return collectors::output(&target, run, output, self.settings, tls);
@@ -248,7 +256,9 @@ pub(crate) fn check_paths(written: &[&Path], read: &[PathBuf]) -> anyhow::Result
     for (index, path) in written.iter().enumerate() {
         // A collector is compared by its parsed address, because the port is optional.
         let target = collectors::target_of(path)?;
+        let topic = kafka::target_of(path)?;
         let same = |other: &Path| match &target {
+            _ if topic.is_some() => kafka::target_of(other).is_ok_and(|its| its == topic),
             Some(target) => collectors::target_of(other).is_ok_and(|o| o.as_ref() == Some(target)),
             None => file_identity(other) == file_identity(path) && !is_device(path),
         };

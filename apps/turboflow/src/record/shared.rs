@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use turboflow_formats::{Format, NamePattern};
+use turboflow_kafka::{KafkaTarget, MessageFormat};
 use turboflow_run::OutputConfig;
 use turboflow_transport::{Carrier, Target};
 
@@ -30,6 +31,10 @@ const REFUSED_IF_UNUSED: [Key; 12] = [
 
 /// The kind of an output, as far as its address and the given format tell.
 enum Kind {
+    Topic {
+        by_tls: bool,
+        is_json: bool,
+    },
     Collector {
         by_tls: bool,
     },
@@ -43,6 +48,16 @@ impl Kind {
     fn of(to: &Path, format: Option<Format>, is_live: bool) -> Self {
         match to.to_str() {
             // An invalid address is reported where it is used.
+            Some(text) if KafkaTarget::is_meant(text) => match text.parse::<KafkaTarget>() {
+                Ok(target) => Self::Topic {
+                    by_tls: target.is_tls,
+                    is_json: target.format == MessageFormat::Json,
+                },
+                Err(_) => Self::Topic {
+                    by_tls: true,
+                    is_json: true,
+                },
+            },
             Some(text) if Target::is_meant(text) => Self::Collector {
                 by_tls: text
                     .parse()
@@ -60,6 +75,10 @@ impl Kind {
 pub(crate) fn applies_to(key: Key, to: &Path, given: Option<Format>, is_live: bool) -> bool {
     match (key, Kind::of(to, given, is_live)) {
         (Key::To | Key::Anonymize, _) => true,
+        (Key::Identity, Kind::Topic { .. }) => true,
+        (Key::TextTime | Key::Names, Kind::Topic { is_json, .. }) => is_json,
+        (Key::TlsCa | Key::TlsCert | Key::TlsKeyFile, Kind::Topic { by_tls, .. }) => by_tls,
+        (_, Kind::Topic { .. }) => false,
         (Key::Format, Kind::Collector { .. }) => false,
         (Key::Format, Kind::File { .. }) => {
             is_stdout(to) || Format::from_path(to).map_or(true, |its| Some(its) == given)
@@ -72,7 +91,7 @@ pub(crate) fn applies_to(key: Key, to: &Path, given: Option<Format>, is_live: bo
             false
         }
         (Key::TextTime | Key::Names, kind) => match kind {
-            Kind::Collector { .. } => false,
+            Kind::Collector { .. } | Kind::Topic { .. } => false,
             // Standard output is text unless another format is asked for.
             Kind::File { format, .. } => format.is_none_or(|format| format.is_text()),
         },

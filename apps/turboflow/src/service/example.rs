@@ -17,7 +17,7 @@ const HEAD: &str = "\
 const WIDTH: usize = 98;
 
 /// Example values of keys that have no default, or that every configuration has to set.
-const VALUES: [(Key, &str); 30] = [
+const VALUES: [(Key, &str); 31] = [
     (Key::BridgeIn, "\"eth0\""),
     (Key::BridgeOut, "\"eth1\""),
     (Key::Rules, "\"/etc/turboflow/rules.toml\""),
@@ -29,6 +29,7 @@ const VALUES: [(Key, &str); 30] = [
     (Key::SnapLength, "128"),
     (Key::MicroflowSlots, "16384"),
     (Key::Definition, "\"/etc/turboflow-definition.toml\""),
+    (Key::Align, "\"1m\""),
     (Key::Threads, "1"),
     (Key::Seed, "1"),
     (Key::Metrics, "\"127.0.0.1:9414\""),
@@ -87,7 +88,8 @@ const OTHER_DESCRIPTIONS: [(Key, &str); 8] = [
         "Where flow records go. Each output is a section [[output]] with its own options. A file: its \
          format follows from the extension .csv, .jsonl (also .ndjson, .json), .parquet, .arrow or .ipfix; \
          `-` is standard output. Or a collector: ipfix+udp://HOST:PORT, \
-         ipfix+tcp://, ipfix+tls://, netflow9+udp://, netflow5+udp://",
+         ipfix+tcp://, ipfix+tls://, netflow9+udp://, netflow5+udp://; or a topic: \
+         kafka://HOST:PORT/TOPIC",
     ),
     (
         Key::ExportOptions,

@@ -2,6 +2,7 @@
 //! The program, run from the outside as users do.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
+mod align;
 mod applications;
 mod bad_input;
 mod bridge;
@@ -15,6 +16,7 @@ mod generate;
 mod help;
 mod identity;
 mod invariance;
+mod kafka;
 mod log;
 #[cfg(target_os = "linux")]
 mod loss;

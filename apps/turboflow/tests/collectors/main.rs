@@ -14,6 +14,7 @@ mod exporters;
 mod faults;
 mod flow;
 mod goflow2;
+mod kafka;
 mod netgauze;
 mod nfacctd;
 mod nfcapd;

@@ -50,6 +50,7 @@ impl Variant {
                 idle_ns: None,
                 active_ns: None,
                 linger_ns: None,
+                align_ns: None,
             },
             sizing: self.sizing,
             threads: self.threads,

@@ -22,7 +22,7 @@ pub use sections::{
 };
 pub use text::{
     Count, CountAboveZero, Interval, Linger, Mtu, Rotation, Seed, Size, SnapLength, Time, Timeout,
-    list,
+    Window, list,
 };
 
 /// All settings of a run.

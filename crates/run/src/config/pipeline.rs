@@ -13,7 +13,7 @@ use turboflow_merge::{Initiator, KeyWidths, Layout, WORDS_WIDE};
 use turboflow_packet::{ReassemblyConfig, TunnelSet};
 use turboflow_record::{Definition, InspectedTexts, KeyField, WORDS_V4, WORDS_V6};
 
-use super::RunConfig;
+use super::{RunConfig, Window};
 use crate::InspectionConfig;
 use crate::engines::Engines;
 
@@ -107,6 +107,8 @@ impl Default for PipelineConfig {
 pub enum Field {
     /// `active` of `[timeouts]`.
     ActiveTimeout,
+    /// `align` of `[timeouts]`.
+    Align,
     /// `decapsulate` of `[flow]`.
     Decapsulate,
     /// `idle` of `[timeouts]`.
@@ -127,6 +129,7 @@ impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ActiveTimeout => "timeouts.active",
+            Self::Align => "timeouts.align",
             Self::Decapsulate => "flow.decapsulate",
             Self::IdleTimeout => "timeouts.idle",
             Self::Linger => "timeouts.linger",
@@ -234,6 +237,10 @@ impl TryFrom<&RunConfig> for PipelineConfig {
                 idle_ns: run.timeouts.idle.0,
                 active_ns: run.timeouts.active.0,
                 linger_ns: run.timeouts.linger.0,
+                align_ns: run
+                    .timeouts
+                    .align
+                    .map(|Window(length)| length.as_secs() * 1_000_000_000),
             },
             sizing,
             max_flows: fit(Field::MaxFlows, run.meter.max_flows.0, MAX_FLOWS)?,
@@ -305,11 +312,13 @@ impl PipelineConfig {
             idle_ns,
             active_ns,
             linger_ns,
+            align_ns,
         } = self.timeouts;
         let times = [
             (Field::IdleTimeout, idle_ns.unwrap_or(1), 1),
             (Field::ActiveTimeout, active_ns.unwrap_or(1), 1),
             (Field::Linger, linger_ns.unwrap_or(0), 0),
+            (Field::Align, align_ns.unwrap_or(1), 1),
         ];
         for (field, ns, least) in times {
             range(field, ns, least, MAX_TIMEOUT_NS)?;

@@ -12,7 +12,7 @@ use turboflow_merge::Initiator;
 use turboflow_packet::TunnelSet;
 
 use super::text::{self, flag, list};
-use super::{Count, CountAboveZero, Linger, Seed, Size, SnapLength, Time, Timeout};
+use super::{Count, CountAboveZero, Linger, Seed, Size, SnapLength, Time, Timeout, Window};
 
 /// `[source]`: capture files or interfaces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -152,6 +152,9 @@ pub struct TimeoutsConfig {
     pub active: Timeout,
     /// How long a flow that saw FIN or RST waits for its last packets.
     pub linger: Linger,
+    /// No record has packets of two windows of this length, counted from 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub align: Option<Window>,
 }
 
 impl Default for TimeoutsConfig {
@@ -160,6 +163,7 @@ impl Default for TimeoutsConfig {
             idle: Timeout(Some(30_000_000_000)),
             active: Timeout(Some(120_000_000_000)),
             linger: Linger(Some(2_000_000_000)),
+            align: None,
         }
     }
 }

@@ -269,7 +269,7 @@ proptest! {
         engine in engine(),
         flow in flow(),
         outputs in proptest::collection::vec(output(), 0..3),
-        timeouts in (timeout(), timeout(), some(0..i64::MAX as u64)),
+        timeouts in (timeout(), timeout(), some(0..i64::MAX as u64), some(1..86_400_u64)),
         meter in (some(any::<u64>()), any::<u64>(), some(any::<u64>())),
         dpi in (any::<bool>(), any::<u64>()),
         service in service(),
@@ -284,6 +284,7 @@ proptest! {
                 idle: timeouts.0,
                 active: timeouts.1,
                 linger: Linger(timeouts.2),
+                align: timeouts.3.map(|seconds| Window(Duration::from_secs(seconds))),
             },
             meter: MeterConfig {
                 threads: meter.0.map(Count),

@@ -73,6 +73,8 @@ texts! {
     Time(Duration): units::duration, duration_text;
     /// A time after which a flow ends, in nanoseconds, above 0. `None`: disabled.
     Timeout(Option<u64>): units::timeout, timeout_text;
+    /// The length of windows that no record crosses: whole seconds, from 1 s to a day.
+    Window(Duration): units::window, duration_text;
 }
 
 fn plain(number: impl Into<u64>) -> String {

@@ -72,6 +72,18 @@ pub fn rotation(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses the length of windows.
+///
+/// # Errors
+/// What to write instead.
+pub fn window(text: &str) -> Result<Duration, String> {
+    const DAY: Duration = Duration::from_secs(86_400);
+    match duration(text)? {
+        time if time.subsec_nanos() == 0 && time <= DAY => Ok(time),
+        _ => Err("write whole seconds, from 1s to 1d, such as 1m".to_owned()),
+    }
+}
+
 /// Parses the interval at which templates are repeated.
 ///
 /// # Errors

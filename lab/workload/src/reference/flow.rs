@@ -105,6 +105,12 @@ impl OpenFlow {
     pub(super) fn due(&self, clock: &Clock, options: &MeterOptions) -> Option<EndReason> {
         let silent_ns = self.last_ns() + self.limit_ns(options);
         let too_long_ns = self.first_ns() + or_never(options.active_timeout_ns);
+        // The last moment of its window.
+        let window_ns = options.align_ns.map_or(NEVER, |align_ns| {
+            let align_ns = u128::from(align_ns);
+            (self.first_ns() / align_ns + 1) * align_ns - 1
+        });
+        let too_long_ns = too_long_ns.min(window_ns);
         if silent_ns.min(too_long_ns) >= clock.start_ns {
             None
         } else if silent_ns <= too_long_ns {
@@ -135,6 +141,11 @@ impl OpenFlow {
         // As a sum, because the end of the cell is beyond both times only if the clock is.
         let first_ns = self.first_ns().min(next_ns);
         if clock.end_ns > first_ns + or_never(options.active_timeout_ns) {
+            return Some(EndReason::ActiveTimeout);
+        }
+        if let Some(align_ns) = options.align_ns.map(u128::from)
+            && first_ns / align_ns != clock.start_ns / align_ns
+        {
             return Some(EndReason::ActiveTimeout);
         }
         None

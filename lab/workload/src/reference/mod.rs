@@ -39,6 +39,8 @@ pub struct MeterOptions {
     /// How long an ended flow waits for late packets, in ns. Default 2 s. With `None`, FIN and RST
     /// do not end a flow; with `Some(0)`, they close the record at once.
     pub linger_ns: Option<u64>,
+    /// Windows counted from 1970, of which no record has packets of two, in ns. Default `None`.
+    pub align_ns: Option<u64>,
     /// Bound on the age of a packet at the aggregator, in ns. Default 1 s.
     pub max_age_ns: u64,
     /// Joins the two directions (RFC 5103). Default off.
@@ -52,6 +54,7 @@ impl Default for MeterOptions {
             idle_timeout_ns: Some(30 * SECOND_NS),
             active_timeout_ns: Some(120 * SECOND_NS),
             linger_ns: Some(2 * SECOND_NS),
+            align_ns: None,
             max_age_ns: SECOND_NS,
             biflow: false,
         }
@@ -70,13 +73,14 @@ impl MeterOptions {
         }
     }
 
-    /// Length of a cell, in ns: the smallest timeout that is enabled and not 0.
+    /// Length of a cell, in ns: the smallest timeout that is enabled and not 0 or, with windows, the
+    /// longest part of a window up to that.
     ///
     /// # Panics
     /// When `max_age_ns` is 0 and no other timeout is set.
     #[must_use]
     pub fn cell_ns(&self) -> u64 {
-        [
+        let longest = [
             Some(self.max_age_ns),
             self.idle_timeout_ns,
             self.active_timeout_ns,
@@ -86,7 +90,14 @@ impl MeterOptions {
         .flatten()
         .filter(|&ns| ns != 0)
         .min()
-        .expect("max_age is not 0")
+        .expect("max_age is not 0");
+        match self.align_ns {
+            None => longest,
+            Some(align_ns) => (1..=longest.min(align_ns))
+                .rev()
+                .find(|cell_ns| align_ns % cell_ns == 0)
+                .expect("1 divides every window"),
+        }
     }
 }
 
@@ -138,6 +149,7 @@ pub fn difference_of_flows(
 pub struct Meter {
     definition: Definition,
     options: MeterOptions,
+    cell_ns: u64,
     /// The largest timestamp since the start or the last step of the clock.
     now_ns: Option<u64>,
     open: BTreeMap<FlowKey, OpenFlow>,
@@ -166,6 +178,7 @@ impl Meter {
         Self {
             definition: definition.clone(),
             options: options.clone(),
+            cell_ns: options.cell_ns(),
             now_ns: None,
             open: BTreeMap::new(),
             exported: Vec::new(),
@@ -223,7 +236,7 @@ impl Meter {
     }
 
     fn clock(&self) -> Clock {
-        let cell_ns = self.options.cell_ns();
+        let cell_ns = self.cell_ns;
         let start_ns = self.now_ns.unwrap_or(0) / cell_ns * cell_ns;
         Clock {
             start_ns: start_ns.into(),

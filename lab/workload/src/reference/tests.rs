@@ -14,6 +14,7 @@ const FORWARD: FiveTuple = FiveTuple::v4([10, 0, 0, 1, 10, 0, 0, 2], [0, 9, 0, 8
 /// Timeouts of 100, 1,000 and 50 ns with cells of 10 ns.
 fn options() -> MeterOptions {
     MeterOptions {
+        align_ns: None,
         idle_timeout_ns: Some(100),
         active_timeout_ns: Some(1_000),
         linger_ns: Some(50),

@@ -26,7 +26,7 @@ fn read(text: &str) -> RunConfig {
 }
 
 /// For each flag, a value that is not the default. Used as a flag, as an old key, and as a key.
-const VALUES: [(Key, &str); 53] = [
+const VALUES: [(Key, &str); 54] = [
     (Key::Interfaces, "\"eth0\""),
     (Key::CpuPorts, "\"eth1\""),
     (Key::Filter, "\"tcp port 443\""),
@@ -47,6 +47,7 @@ const VALUES: [(Key, &str); 53] = [
     (Key::IdleTimeout, "\"5s\""),
     (Key::ActiveTimeout, "\"none\""),
     (Key::Linger, "\"0\""),
+    (Key::Align, "\"5m\""),
     (Key::Threads, "2"),
     (Key::MaxFlows, "\"1.5M\""),
     (Key::Seed, "\"18446744073709551615\""),

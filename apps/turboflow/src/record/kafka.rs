@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Outputs that are topics of Kafka: `-w kafka://broker:9092/flows`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use turboflow_formats::{Identity, TextOptions};
+use turboflow_kafka::{
+    KafkaOptions, KafkaTarget, Records, TlsTexts, check as check_records, send_to,
+};
+use turboflow_run::{Output, OutputConfig, RunConfig};
+
+use super::settings::Settings;
+use super::{collectors, identity, outputs};
+use crate::keys::Key;
+use crate::log::say;
+
+/// The environment variable with the password of a login: arguments can be seen by everyone.
+const PASSWORD: &str = "TURBOFLOW_KAFKA_PASSWORD";
+
+/// The topic that an output names; `None` for a file or another collector.
+pub(super) fn target_of(path: &Path) -> anyhow::Result<Option<KafkaTarget>> {
+    match path.to_str() {
+        Some(text) if KafkaTarget::is_meant(text) => Ok(Some(text.parse()?)),
+        _ => Ok(None),
+    }
+}
+
+/// The texts of the TLS files that an output names.
+pub(super) fn tls_texts(output: &OutputConfig) -> anyhow::Result<TlsTexts> {
+    let read = |path: &PathBuf, key: Key| {
+        let text = fs::read_to_string(path);
+        text.with_context(|| format!("{key}: cannot read {}", path.display()))
+    };
+    let of = |path: &Option<PathBuf>, key| path.as_ref().map(|path| read(path, key)).transpose();
+    let certificate = of(&output.tls_cert, Key::TlsCert)?;
+    let key = of(&output.tls_key, Key::TlsKeyFile)?;
+    if certificate.is_some() != key.is_some() {
+        bail!(
+            "{} goes with {}: give both, or neither",
+            Key::TlsCert,
+            Key::TlsKeyFile
+        );
+    }
+    Ok(TlsTexts {
+        authorities: of(&output.tls_ca, Key::TlsCa)?,
+        client: certificate.zip(key),
+    })
+}
+
+/// The records of an output.
+struct Own<'a> {
+    settings: &'a Settings,
+    identity: Identity,
+    metadata: Vec<(String, String)>,
+    text: TextOptions,
+}
+
+impl<'a> Own<'a> {
+    fn new(run: &RunConfig, output: &OutputConfig, settings: &'a Settings) -> anyhow::Result<Self> {
+        let config = &settings.config;
+        Ok(Self {
+            settings,
+            identity: identity::of_run(run)?,
+            metadata: outputs::origin(&config.definition, config.biflow),
+            text: TextOptions {
+                time: output.text_time,
+                names: output.names,
+            },
+        })
+    }
+
+    fn records(&self) -> Records<'_> {
+        let config = &self.settings.config;
+        Records {
+            schema: self.settings.layout.schema(),
+            key_columns: config.definition.key.len(),
+            is_biflow: config.biflow,
+            identity: &self.identity,
+            metadata: &self.metadata,
+            text: self.text,
+        }
+    }
+}
+
+/// Whether the topic can take the records, without contacting a broker.
+pub(super) fn check(
+    target: &KafkaTarget,
+    run: &RunConfig,
+    output: &OutputConfig,
+    settings: &Settings,
+) -> anyhow::Result<()> {
+    check_records(target, &Own::new(run, output, settings)?.records())?;
+    password(target).map(|_| ())
+}
+
+/// The password of the target's login.
+fn password(target: &KafkaTarget) -> anyhow::Result<Option<String>> {
+    let of = |login: &turboflow_kafka::Login| {
+        std::env::var(PASSWORD).with_context(|| {
+            format!(
+                "{target}: the password of {} is taken from the environment: set {PASSWORD}",
+                login.user
+            )
+        })
+    };
+    target.login.as_ref().map(of).transpose()
+}
+
+/// The output that sends to `target`.
+pub(super) fn output(
+    target: &KafkaTarget,
+    run: &RunConfig,
+    output: &OutputConfig,
+    settings: &Settings,
+    tls: TlsTexts,
+) -> anyhow::Result<Output> {
+    let own = Own::new(run, output, settings)?;
+    let options = KafkaOptions {
+        send: collectors::send_options(run, output),
+        tls,
+        password: password(target)?,
+    };
+    let writer = send_to(target, &own.records(), &options)?;
+    let encoder = turboflow_kafka::Encoder::new(target, &own.records())?;
+    if !encoder.left_out().is_empty() && !run.service.quiet {
+        let columns = encoder.left_out().join(", ");
+        say!(Info ColumnsLeftOut, output = target.to_string();
+            "{target}: {} has no field for {columns}; format=arrow and format=json have",
+            target.format.name());
+    }
+    Ok(Output {
+        name: target.to_string(),
+        writer,
+        // The client has its own linger and deadline.
+        may_stall: false,
+    })
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flow records as goflow2's protobuf `FlowMessage`, each with its length before it, as
+//! ClickHouse's format `Protobuf` reads them.
+//!
+//! What goflow2 has no field for has a number from 2000 on, so that its own consumers pass over it.
+//! `contrib/kafka/turboflow.proto` describes all fields.
+//!
+//! # Source
+//! Protocol Buffers encoding (varints, tags, length-delimited fields); numbers below 2000 are those
+//! of `FlowMessage` in goflow2 2 and 3.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData};
+
+use crate::Identity;
+
+/// The number of the field for the column of that name.
+const FIELDS: [(&str, u32); 39] = [
+    ("src_addr", 6),
+    ("dst_addr", 7),
+    ("bytes", 9),
+    ("packets", 10),
+    ("ingress_interface", 18),
+    ("egress_interface", 19),
+    ("protocol", 20),
+    ("src_port", 21),
+    ("dst_port", 22),
+    ("tos", 23),
+    // Of several hops of a network, the one with the highest TTL saw the packet first.
+    ("max_ttl", 25),
+    ("tcp_flags", 26),
+    ("source_mac", 27),
+    ("destination_mac", 28),
+    ("vlan", 29),
+    ("ether_type", 30),
+    ("icmp_type", 31),
+    ("icmp_code", 32),
+    ("identification", 35),
+    ("fragment_offset", 36),
+    ("flow_label", 37),
+    ("first_ns", 111),
+    ("last_ns", 112),
+    ("end_reason", 2003),
+    ("min_length", 2004),
+    ("max_length", 2005),
+    ("min_ttl", 2006),
+    ("application", 2010),
+    ("application_category", 2011),
+    ("application_confidence", 2012),
+    ("risk", 2013),
+    ("server_name", 2014),
+    ("ja3", 2015),
+    ("ja4", 2016),
+    ("dns_query_name", 2017),
+    ("http_host", 2018),
+    ("community_id", 2019),
+    ("verdict", 2020),
+    ("rule", 2021),
+];
+
+const TYPE: u32 = 1;
+const SAMPLING_RATE: u32 = 3;
+const SEQUENCE_NUMBER: u32 = 4;
+const SAMPLER_ADDRESS: u32 = 11;
+const ETHER_TYPE: u32 = 30;
+const TIME_RECEIVED: u32 = 110;
+const EXPORTER: u32 = 2000;
+const RUN: u32 = 2001;
+const SEQUENCE: u32 = 2002;
+
+/// `FlowType` of goflow2: it has none for packets that were seen by the meter itself.
+const IPFIX: u64 = 4;
+const IPV4: u64 = 0x0800;
+const IPV6: u64 = 0x86dd;
+
+/// Most bytes of a varint of 64 bits.
+const VARINT_BYTES: usize = 10;
+/// Most bytes of a field without a text: a tag of two bytes, and a number or an address and its
+/// length.
+const FIELD_BYTES: usize = 3 + 17;
+
+/// Encodes records of one schema.
+pub struct Goflow2Messages {
+    fields: Vec<Field>,
+    /// The columns from which further fields follow.
+    source: Option<usize>,
+    last: Option<usize>,
+    /// The fields that are the same in every record.
+    constants: Vec<u8>,
+    record: Vec<u8>,
+    left_out: Vec<String>,
+}
+
+struct Field {
+    column: usize,
+    number: u32,
+}
+
+impl Goflow2Messages {
+    /// Messages with the columns of `schema`.
+    #[must_use]
+    pub fn new(schema: &[Column], identity: &Identity) -> Self {
+        let at = |name: &str| schema.iter().position(|column| column.name == name);
+        let fields = FIELDS.iter().filter_map(|&(name, number)| {
+            let column = at(name)?;
+            let has_form = match schema[column].kind {
+                ColumnKind::Float | ColumnKind::List => false,
+                ColumnKind::Text => number >= 2010,
+                ColumnKind::Address => number < 8,
+                _ => true,
+            };
+            has_form.then_some(Field { column, number })
+        });
+        let fields: Vec<Field> = fields.collect();
+        let is_told = |index: &usize| fields.iter().any(|field| field.column == *index);
+        let left_out = (0..schema.len()).filter(|index| !is_told(index));
+        Self {
+            left_out: left_out.map(|index| schema[index].name.clone()).collect(),
+            source: at("src_addr").filter(|_| at("ether_type").is_none()),
+            last: at("last_ns"),
+            constants: constants(identity),
+            record: Vec::new(),
+            fields,
+        }
+    }
+
+    /// The columns without a field.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// Appends a record and its length.
+    ///
+    /// # Panics
+    /// When the batch has other columns, or no such row.
+    pub fn append(&mut self, batch: &FlowBatch, row: usize, bytes: &mut Vec<u8>) {
+        let length = self.encode(batch, row);
+        let mut prefix = [0; VARINT_BYTES];
+        let end = varint(&mut prefix, 0, length as u64);
+        bytes.extend_from_slice(&prefix[..end]);
+        bytes.extend_from_slice(&self.record[..length]);
+    }
+
+    /// Encodes a record into `self.record` and returns its length.
+    fn encode(&mut self, batch: &FlowBatch, row: usize) -> usize {
+        let Self {
+            record, constants, ..
+        } = self;
+        let mut room = constants.len() + (self.fields.len() + 5) * FIELD_BYTES;
+        if record.len() < room {
+            record.resize(room, 0);
+        }
+        record[..constants.len()].copy_from_slice(constants);
+        let mut at = constants.len();
+        for field in &self.fields {
+            let values = batch.column(field.column);
+            if values.valid.get(row) == Some(&false) {
+                continue;
+            }
+            at = match &values.data {
+                ValueData::Unsigned(numbers) => number(record, at, field.number, numbers[row]),
+                ValueData::Address(addresses) => match addresses[row] {
+                    IpAddr::V4(its) => octets(record, at, field.number, &its.octets()),
+                    IpAddr::V6(its) => octets(record, at, field.number, &its.octets()),
+                },
+                ValueData::Text { ends, texts } => {
+                    let start = if row == 0 { 0 } else { ends[row - 1] };
+                    let text = &texts.as_bytes()[start..ends[row]];
+                    room += text.len();
+                    if record.len() < room {
+                        record.resize(room, 0);
+                    }
+                    octets(record, at, field.number, text)
+                }
+                ValueData::Float(_) | ValueData::List { .. } => at,
+            };
+        }
+        let sequence = batch.first_number() + row as u64;
+        at = number(record, at, SEQUENCE_NUMBER, u64::from(sequence as u32));
+        at = number(record, at, SEQUENCE, sequence);
+        if let Some(ValueData::Address(sources)) = self.source.map(|its| &batch.column(its).data) {
+            let ether_type = if sources[row].is_ipv4() { IPV4 } else { IPV6 };
+            at = number(record, at, ETHER_TYPE, ether_type);
+        }
+        if let Some(ValueData::Unsigned(times)) = self.last.map(|its| &batch.column(its).data) {
+            at = number(record, at, TIME_RECEIVED, times[row]);
+        }
+        at
+    }
+}
+
+fn constants(identity: &Identity) -> Vec<u8> {
+    let exporter = identity.exporter();
+    let mut bytes = vec![0; 6 * FIELD_BYTES + exporter.len()];
+    let mut at = number(&mut bytes, 0, TYPE, IPFIX);
+    at = number(&mut bytes, at, SAMPLING_RATE, 1);
+    at = match sampler(exporter) {
+        IpAddr::V4(its) => octets(&mut bytes, at, SAMPLER_ADDRESS, &its.octets()),
+        IpAddr::V6(its) => octets(&mut bytes, at, SAMPLER_ADDRESS, &its.octets()),
+    };
+    at = octets(&mut bytes, at, EXPORTER, exporter.as_bytes());
+    at = number(&mut bytes, at, RUN, identity.run());
+    bytes.truncate(at);
+    bytes
+}
+
+/// The address by which goflow2's tables tell exporters apart: the name itself if it is an address,
+/// or one of the unique local addresses (RFC 4193), by the FNV-1a hash of the name.
+fn sampler(exporter: &str) -> IpAddr {
+    exporter.parse().unwrap_or_else(|_| {
+        let hash = exporter
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+        Ipv6Addr::from_bits(0xfd << 120 | u128::from(hash)).into()
+    })
+}
+
+/// Writes a varint at `at`, and returns its end.
+#[inline(always)]
+fn varint(bytes: &mut [u8], mut at: usize, mut value: u64) -> usize {
+    while value > 0x7f {
+        bytes[at] = value as u8 | 0x80;
+        value >>= 7;
+        at += 1;
+    }
+    bytes[at] = value as u8;
+    at + 1
+}
+
+/// Writes a number with its tag. A zero is left out, as everywhere in proto3.
+#[inline(always)]
+fn number(bytes: &mut [u8], at: usize, number: u32, value: u64) -> usize {
+    if value == 0 {
+        return at;
+    }
+    let at = varint(bytes, at, u64::from(number) << 3);
+    varint(bytes, at, value)
+}
+
+/// Writes bytes with their tag and length.
+#[inline(always)]
+fn octets(bytes: &mut [u8], at: usize, number: u32, value: &[u8]) -> usize {
+    let at = varint(bytes, at, u64::from(number) << 3 | 2);
+    let at = varint(bytes, at, value.len() as u64);
+    bytes[at..at + value.len()].copy_from_slice(value);
+    at + value.len()
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! goflow2's protobuf, read by a decoder that knows nothing but `contrib/kafka/turboflow.proto`.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use proptest::prelude::*;
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, Value as Field};
+use turboflow_formats::{Goflow2Messages, Identity};
+use turboflow_merge::Layout;
+use turboflow_record::{ColumnKind, Definition, FlowBatch, Schema, Value};
+
+use crate::support::{batch, default_batch, default_schema, table};
+
+fn descriptor() -> MessageDescriptor {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/kafka");
+    let files = protox::compile(["turboflow.proto"], [folder]).unwrap();
+    let pool = DescriptorPool::from_file_descriptor_set(files).unwrap();
+    pool.get_message_by_name("flowpb.FlowMessage").unwrap()
+}
+
+fn decoded(descriptor: &MessageDescriptor, mut bytes: &[u8]) -> Vec<DynamicMessage> {
+    let mut messages = Vec::new();
+    while !bytes.is_empty() {
+        let length = prost_reflect::prost::decode_length_delimiter(&mut bytes).unwrap();
+        let (record, rest) = bytes.split_at(length);
+        bytes = rest;
+        let message = DynamicMessage::decode(descriptor.clone(), record).unwrap();
+        // A field that the file does not describe would be unknown.
+        assert_eq!(message.unknown_fields().count(), 0, "{message:?}");
+        messages.push(message);
+    }
+    messages
+}
+
+fn encoded(schema: &Schema, exporter: &str, batch: &FlowBatch) -> Vec<u8> {
+    let identity = Identity::new(exporter, u64::MAX).unwrap();
+    let mut messages = Goflow2Messages::new(schema, &identity);
+    let mut bytes = Vec::new();
+    (0..batch.rows()).for_each(|row| messages.append(batch, row, &mut bytes));
+    bytes
+}
+
+fn number(message: &DynamicMessage, name: &str) -> u64 {
+    match message.get_field_by_name(name).unwrap().as_ref() {
+        Field::U32(number) => (*number).into(),
+        Field::U64(number) => *number,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn address(message: &DynamicMessage, name: &str) -> IpAddr {
+    let field = message.get_field_by_name(name).unwrap();
+    let bytes = field.as_bytes().unwrap();
+    let v4 = <[u8; 4]>::try_from(&bytes[..]).map(IpAddr::from);
+    v4.unwrap_or_else(|_| <[u8; 16]>::try_from(&bytes[..]).unwrap().into())
+}
+
+fn text(message: &DynamicMessage, name: &str) -> String {
+    let field = message.get_field_by_name(name).unwrap();
+    field.as_str().unwrap().to_owned()
+}
+
+#[test]
+fn every_column_of_the_default_definition_has_its_field() {
+    let mut batch = default_batch(&[
+        "10.0.0.1 192.0.2.9 1025 443 6 300 40000 1700000000000000000 1700000001000000000 \
+         27 40 1500 60 64 184 3",
+        "2001:db8::1 2001:db8::2 0 0 58 18446744073709551615 1 0 1 0 72 72 255 255 0 4",
+    ]);
+    batch.number_from(u64::from(u32::MAX));
+    let bytes = encoded(&default_schema(), "tap-7", &batch);
+    let messages = decoded(&descriptor(), &bytes);
+    let [first, second] = &messages[..] else {
+        panic!("{messages:?}")
+    };
+    for (message, source, destination) in [
+        (first, "10.0.0.1", "192.0.2.9"),
+        (second, "2001:db8::1", "2001:db8::2"),
+    ] {
+        assert_eq!(address(message, "src_addr").to_string(), source);
+        assert_eq!(address(message, "dst_addr").to_string(), destination);
+        assert_eq!(text(message, "exporter"), "tap-7");
+        assert_eq!(number(message, "run"), i64::MAX as u64);
+        assert_eq!(number(message, "sampling_rate"), 1);
+        assert_eq!(number(message, "type"), 4);
+        let sampler = address(message, "sampler_address").to_string();
+        assert_eq!(sampler, "fd00::11ac:7b2a:a9c:953e");
+    }
+    for (name, values) in [
+        ("src_port", [1025, 0]),
+        ("dst_port", [443, 0]),
+        ("proto", [6, 58]),
+        ("etype", [0x0800, 0x86dd]),
+        ("packets", [300, u64::MAX]),
+        ("bytes", [40_000, 1]),
+        ("time_flow_start_ns", [1_700_000_000_000_000_000, 0]),
+        ("time_flow_end_ns", [1_700_000_001_000_000_000, 1]),
+        ("time_received_ns", [1_700_000_001_000_000_000, 1]),
+        ("tcp_flags", [27, 0]),
+        ("min_length", [40, 72]),
+        ("max_length", [1500, 72]),
+        ("min_ttl", [60, 255]),
+        ("ip_ttl", [64, 255]),
+        ("ip_tos", [184, 0]),
+        ("end_reason", [3, 4]),
+        ("sequence", [u64::from(u32::MAX), 1 << 32]),
+        ("sequence_num", [u64::from(u32::MAX), 0]),
+    ] {
+        assert_eq!(
+            [first, second].map(|its| number(its, name)),
+            values,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn exporters_that_are_addresses_are_their_own_sampler() {
+    let batch = default_batch(&["10.0.0.1 10.0.0.2 1 2 6 3 4 5 6 7 8 9 10 11 12 3"]);
+    for exporter in ["192.0.2.1", "2001:db8::7"] {
+        let bytes = encoded(&default_schema(), exporter, &batch);
+        let message = decoded(&descriptor(), &bytes).remove(0);
+        assert_eq!(address(&message, "sampler_address").to_string(), exporter);
+    }
+}
+
+#[test]
+fn applications_have_fields_and_what_has_none_is_named() {
+    let definition = Definition::with_applications();
+    let layout = Layout::compile(&definition, false).unwrap();
+    let schema = layout.schema();
+    let identity = Identity::new("a", 1).unwrap();
+    assert!(
+        Goflow2Messages::new(schema, &identity)
+            .left_out()
+            .is_empty()
+    );
+    let long = "x".repeat(5_000);
+    let mut batch = FlowBatch::new(schema);
+    for _ in 0..3 {
+        let value = |kind| match kind {
+            ColumnKind::Address => Value::Address([10, 0, 0, 1].into()),
+            ColumnKind::Text => Value::Text(&long),
+            _ => Value::Unsigned(7),
+        };
+        let row: Vec<_> = schema.iter().map(|column| value(column.kind)).collect();
+        batch.push_row(&row);
+    }
+    for message in decoded(&descriptor(), &encoded(schema, "a", &batch)) {
+        for name in ["application", "server_name", "community_id", "http_host"] {
+            assert_eq!(text(&message, name), long, "{name}");
+        }
+    }
+    let definition = "[[feature]]\nname = \"spread\"\nop = \"variance\"\nof = \"ip_length\"\n";
+    let definition = Definition::parse(definition).unwrap();
+    let layout = Layout::compile(&definition, false).unwrap();
+    let messages = Goflow2Messages::new(layout.schema(), &identity);
+    assert_eq!(messages.left_out(), ["spread"]);
+}
+
+proptest! {
+    /// Records of any schema are framed right, and say how many they are.
+    #[test]
+    fn any_schema_can_be_decoded((schema, rows) in table(0..60)) {
+        let meant = batch(&schema, &rows);
+        let messages = decoded(&descriptor(), &encoded(&schema, "a", &meant));
+        prop_assert_eq!(messages.len(), rows.len());
+        for (row, message) in messages.iter().enumerate() {
+            prop_assert_eq!(number(message, "sequence"), row as u64);
+        }
+    }
+}

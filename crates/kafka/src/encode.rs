@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Records as messages of their lanes.
+
+use turboflow_formats::{ArrowMessages, Goflow2Messages, Identity, JsonMessages};
+use turboflow_record::{FlowBatch, ValueData};
+
+use crate::lanes::{FlowHash, LANES, lane_of};
+use crate::{KafkaError, KafkaTarget, MessageFormat, Records};
+
+/// Bytes after which a message ends, whatever its number of records: brokers refuse more than a
+/// million.
+const MESSAGE_BYTES: usize = 900_000;
+
+/// A message for one lane.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// Its key, which decides the partition: see [`partition_of`](crate::partition_of).
+    pub key: &'a [u8],
+    /// The records.
+    pub bytes: &'a [u8],
+    /// What they add up to.
+    pub totals: Totals,
+}
+
+/// Sums of records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Number of records.
+    pub records: u64,
+    /// Their packets.
+    pub packets: u64,
+    /// Their octets.
+    pub octets: u64,
+}
+
+impl Totals {
+    /// Adds others, modulo 2^64.
+    pub const fn add(&mut self, other: Self) {
+        self.records += other.records;
+        self.packets = self.packets.wrapping_add(other.packets);
+        self.octets = self.octets.wrapping_add(other.octets);
+    }
+}
+
+/// Makes messages of batches. Those with one form a record wait until they are full or flushed.
+pub struct Encoder {
+    form: Form,
+    identity: Identity,
+    hash: FlowHash,
+    /// The columns of packets and bytes.
+    sums: [Option<usize>; 2],
+    /// Most records of a message.
+    records: usize,
+    lanes: Vec<Lane>,
+    left_out: Vec<String>,
+    out_of_range: u64,
+}
+
+enum Form {
+    Goflow2(Goflow2Messages),
+    Json(JsonMessages),
+    Arrow(ArrowMessages),
+}
+
+/// An unfinished message.
+#[derive(Default)]
+struct Lane {
+    bytes: Vec<u8>,
+    totals: Totals,
+    /// Rows of the current batch, of an Arrow message.
+    rows: Vec<usize>,
+}
+
+impl Encoder {
+    /// Messages of these records in the target's format.
+    ///
+    /// # Errors
+    /// [`KafkaError::Format`] where the format cannot hold them.
+    pub fn new(target: &KafkaTarget, records: &Records<'_>) -> Result<Self, KafkaError> {
+        let format = target.format;
+        let refused = |reason: String| KafkaError::Format {
+            place: target.to_string(),
+            format: format.name(),
+            reason,
+        };
+        let schema = Identity::schema(records.schema).map_err(|taken| {
+            refused(format!(
+                "the definition has a column `{taken}`, and so has the identity of a record: \
+                 rename the feature"
+            ))
+        })?;
+        let mut left_out = Vec::new();
+        let form = match format {
+            MessageFormat::Goflow2 if records.is_biflow => {
+                return Err(refused(
+                    "FlowMessage has one direction, and these records have two: leave \
+                     `flow.biflow` out, or use format=arrow or format=json"
+                        .to_owned(),
+                ));
+            }
+            MessageFormat::Goflow2 => {
+                let messages = Goflow2Messages::new(records.schema, records.identity);
+                left_out = messages.left_out().to_vec();
+                Form::Goflow2(messages)
+            }
+            MessageFormat::Json => Form::Json(JsonMessages::new(&schema, records.text)),
+            MessageFormat::Arrow => Form::Arrow(ArrowMessages::new(&schema, records.metadata)),
+        };
+        let at = |name| schema.iter().position(|column| column.name == name);
+        Ok(Self {
+            form,
+            identity: records.identity.clone(),
+            hash: FlowHash::new(records.schema, records.key_columns),
+            sums: ["packets", "bytes"].map(at),
+            records: target.records,
+            lanes: (0..LANES).map(|_| Lane::default()).collect(),
+            left_out,
+            out_of_range: 0,
+        })
+    }
+
+    /// Columns that the format has no field for.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// Records that were left out because the format has no such times.
+    #[must_use]
+    pub const fn out_of_range(&self) -> u64 {
+        self.out_of_range
+    }
+
+    /// Encodes a batch, and gives `put` the messages that are full.
+    pub fn encode(&mut self, batch: &FlowBatch, put: &mut dyn FnMut(Message<'_>)) {
+        match &self.form {
+            Form::Goflow2(_) => self.encode_rows(batch, put),
+            Form::Json(_) => {
+                let identified = self.identity.identified(batch);
+                self.encode_rows(&identified, put);
+            }
+            Form::Arrow(_) => {
+                let identified = self.identity.identified(batch);
+                self.encode_columns(&identified, put);
+            }
+        }
+    }
+
+    fn encode_rows(&mut self, batch: &FlowBatch, put: &mut dyn FnMut(Message<'_>)) {
+        for row in 0..batch.rows() {
+            let hash = self.hash.of(batch, row);
+            let index = lane_of(hash);
+            let lane = &mut self.lanes[index];
+            match &mut self.form {
+                Form::Goflow2(messages) => messages.append(batch, row, &mut lane.bytes),
+                Form::Json(messages) => messages.append(batch, row, &mut lane.bytes),
+                Form::Arrow(_) => unreachable!("Arrow has columns"),
+            }
+            lane.totals.add(totals(self.sums, batch, row));
+            if self.records == 1 {
+                lane.put(&hash.to_be_bytes(), put);
+            } else if lane.totals.records as usize == self.records
+                || lane.bytes.len() >= MESSAGE_BYTES
+            {
+                lane.put(&[index as u8], put);
+            }
+        }
+    }
+
+    fn encode_columns(&mut self, batch: &FlowBatch, put: &mut dyn FnMut(Message<'_>)) {
+        let Form::Arrow(messages) = &mut self.form else {
+            unreachable!("other forms have rows")
+        };
+        let held = messages.rows_held(batch);
+        let mut left_out = batch.rows() as u64;
+        for row in held.into_iter().flatten() {
+            left_out -= 1;
+            let lane = lane_of(self.hash.of(batch, row));
+            self.lanes[lane].rows.push(row);
+        }
+        self.out_of_range += left_out;
+        for (index, lane) in self.lanes.iter_mut().enumerate() {
+            let rows = std::mem::take(&mut lane.rows);
+            let mut rest = &rows[..];
+            let mut most = self.records;
+            while !rest.is_empty() {
+                let (part, later) = rest.split_at(most.min(rest.len()));
+                messages.encode(batch, part, &mut lane.bytes);
+                if lane.bytes.len() > MESSAGE_BYTES && part.len() > 1 {
+                    most = part.len() / 2;
+                    lane.bytes.clear();
+                    continue;
+                }
+                for row in part {
+                    lane.totals.add(totals(self.sums, batch, *row));
+                }
+                lane.put(&[index as u8], put);
+                rest = later;
+            }
+            lane.rows = rows;
+            lane.rows.clear();
+        }
+    }
+
+    /// Gives `put` the messages that are not full.
+    pub fn flush(&mut self, put: &mut dyn FnMut(Message<'_>)) {
+        for (index, lane) in self.lanes.iter_mut().enumerate() {
+            if lane.totals.records > 0 {
+                lane.put(&[index as u8], put);
+            }
+        }
+    }
+}
+
+fn totals(sums: [Option<usize>; 2], batch: &FlowBatch, row: usize) -> Totals {
+    let number = |column: Option<usize>| match column.map(|its| &batch.column(its).data) {
+        Some(ValueData::Unsigned(numbers)) => numbers[row],
+        _ => 0,
+    };
+    let [packets, octets] = sums.map(number);
+    Totals {
+        records: 1,
+        packets,
+        octets,
+    }
+}
+
+impl Lane {
+    fn put(&mut self, key: &[u8], put: &mut dyn FnMut(Message<'_>)) {
+        put(Message {
+            key,
+            bytes: &self.bytes,
+            totals: self.totals,
+        });
+        self.bytes.clear();
+        self.totals = Totals::default();
+    }
+}

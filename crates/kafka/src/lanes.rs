@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which flows go together: 48 lanes, which any usual number of partitions divides evenly.
+
+use std::net::IpAddr;
+
+use turboflow_record::{Column, FlowBatch, ValueData};
+
+/// Lanes of a topic. Of more partitions than lanes some stay empty.
+pub const LANES: usize = 48;
+
+/// Key columns of the two ends of a flow, and of its protocol.
+const OF_ENDS: [&str; 7] = [
+    "src_addr",
+    "dst_addr",
+    "src_port",
+    "dst_port",
+    "protocol",
+    "outer_src_addr",
+    "outer_dst_addr",
+];
+
+/// Finds the lanes of records.
+pub(crate) struct FlowHash {
+    /// The columns, and a number for each that those of two ends share.
+    columns: Vec<(usize, u64)>,
+}
+
+impl FlowHash {
+    /// Hashes the ends of flows, or all of their key if that has no ends.
+    pub(crate) fn new(schema: &[Column], key_columns: usize) -> Self {
+        let key = &schema[..key_columns.min(schema.len())];
+        let is_of_ends = |name: &str| OF_ENDS.contains(&name);
+        let has_ends = key.iter().any(|column| is_of_ends(&column.name));
+        let columns = key.iter().enumerate();
+        let columns = columns.filter(|(_, column)| !has_ends || is_of_ends(&column.name));
+        let numbered = |(index, column): (usize, &Column)| {
+            let name = column.name.replace("src_", "").replace("dst_", "");
+            (
+                index,
+                name.bytes()
+                    .fold(7, |hash, byte| mixed(hash ^ u64::from(byte))),
+            )
+        };
+        Self {
+            columns: columns.map(numbered).collect(),
+        }
+    }
+
+    /// The hash of a record's flow. A sum, so that both directions have the same.
+    #[inline]
+    pub(crate) fn of(&self, batch: &FlowBatch, row: usize) -> u64 {
+        let mut sum = 0_u64;
+        for &(column, number) in &self.columns {
+            let value = match &batch.column(column).data {
+                ValueData::Unsigned(values) => values[row],
+                ValueData::Address(values) => match values[row] {
+                    IpAddr::V4(its) => u64::from(its.to_bits()),
+                    IpAddr::V6(its) => {
+                        let bits = its.to_bits();
+                        bits as u64 ^ mixed((bits >> 64) as u64)
+                    }
+                },
+                ValueData::Float(_) | ValueData::List { .. } | ValueData::Text { .. } => 0,
+            };
+            sum = sum.wrapping_add(mixed(value ^ number));
+        }
+        mixed(sum)
+    }
+}
+
+/// The finaliser of SplitMix64.
+#[inline(always)]
+fn mixed(mut value: u64) -> u64 {
+    value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
+/// The lane of a hash.
+pub(crate) const fn lane_of(hash: u64) -> usize {
+    (hash % LANES as u64) as usize
+}
+
+/// The partition of a message by its key: the number of a lane in one byte, or the hash of a flow
+/// in eight. 0 for any other key.
+#[must_use]
+pub fn partition_of(key: &[u8], partitions: i32) -> i32 {
+    let lane = match key {
+        [lane] => usize::from(*lane),
+        _ => key
+            .try_into()
+            .map_or(0, |bytes| lane_of(u64::from_be_bytes(bytes))),
+    };
+    (lane % partitions.max(1).unsigned_abs() as usize) as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use turboflow_record::{ColumnKind, Value};
+
+    use super::*;
+
+    fn column(name: &str, kind: ColumnKind) -> Column {
+        Column {
+            name: name.to_owned(),
+            kind,
+            nullable: false,
+        }
+    }
+
+    #[test]
+    fn both_directions_are_in_one_lane_and_lanes_in_all_partitions() {
+        let number = ColumnKind::Unsigned { bits: 16 };
+        let schema = [
+            column("src_addr", ColumnKind::Address),
+            column("dst_addr", ColumnKind::Address),
+            column("src_port", number),
+            column("dst_port", number),
+            column("ingress_interface", number),
+            column("packets", number),
+        ];
+        let hash = FlowHash::new(&schema, 5);
+        let mut batch = FlowBatch::new(&schema);
+        let mut seen = [0; 7];
+        for n in 0..700_u64 {
+            let [one, other] =
+                ["10.0.0.1", "2001:db8::9"].map(|text| Value::Address(text.parse().unwrap()));
+            let [port, well_known] = [n, 443].map(Value::Unsigned);
+            let [interface, packets] = [n % 2, n].map(Value::Unsigned);
+            batch.push_row(&[one, other, port, well_known, interface, packets]);
+            batch.push_row(&[other, one, well_known, port, packets, interface]);
+            let row = 2 * n as usize;
+            assert_eq!(hash.of(&batch, row), hash.of(&batch, row + 1));
+            let key = hash.of(&batch, row).to_be_bytes();
+            let partition = partition_of(&key, 7);
+            let lane = lane_of(hash.of(&batch, row)) as u8;
+            assert_eq!(partition, partition_of(&[lane], 7));
+            seen[partition as usize] += 1;
+        }
+        assert!(
+            seen.iter().all(|flows| (50..150).contains(flows)),
+            "{seen:?}"
+        );
+        assert_eq!(partition_of(b"", 3), 0);
+    }
+}

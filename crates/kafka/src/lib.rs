@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flow records to Kafka: goflow2's protobuf, Arrow or JSON lines.
+//!
+//! A flow, both directions of it, is in one *lane*, and every lane in one partition of the topic,
+//! so that a partition holds a flow. A writer encodes on the thread that gives it records and puts
+//! messages into the bounded queue of librdkafka, which sends them from threads of its own. A
+//! record counts as sent once all in-sync replicas have it, and as lost if that never happened.
+
+mod encode;
+mod error;
+mod lanes;
+#[cfg(feature = "kafka")]
+mod producer;
+mod records;
+mod target;
+#[cfg(not(feature = "kafka"))]
+mod without;
+
+#[cfg(feature = "kafka")]
+use producer as sending;
+#[cfg(not(feature = "kafka"))]
+use without as sending;
+
+use turboflow_formats::FlowWriter;
+
+pub use encode::{Encoder, Message, Totals};
+pub use error::KafkaError;
+pub use lanes::{LANES, partition_of};
+pub use records::{KafkaOptions, Records, TlsTexts};
+pub use target::{Codec, KafkaTarget, Login, Mechanism, MessageFormat};
+
+/// Whether this build can send to Kafka.
+pub const IS_BUILT: bool = cfg!(feature = "kafka");
+
+/// Whether messages of the target's format can hold records of that schema.
+///
+/// # Errors
+/// [`KafkaError::Format`] where they cannot, [`KafkaError::NotBuilt`] without the feature `kafka`.
+pub fn check(target: &KafkaTarget, records: &Records<'_>) -> Result<(), KafkaError> {
+    match IS_BUILT {
+        true => Encoder::new(target, records).map(|_| ()),
+        false => Err(KafkaError::NotBuilt),
+    }
+}
+
+/// A writer to a topic. The brokers may be away: they are tried again until the writer is finished.
+///
+/// # Errors
+/// As [`check`], and [`KafkaError::Config`] where librdkafka refuses an option.
+pub fn send_to(
+    target: &KafkaTarget,
+    records: &Records<'_>,
+    options: &KafkaOptions,
+) -> Result<Box<dyn FlowWriter>, KafkaError> {
+    sending::send_to(target, records, options)
+}

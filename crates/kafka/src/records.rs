@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is sent, and how.
+
+use turboflow_formats::{Identity, TextOptions};
+use turboflow_record::Column;
+use turboflow_transport::SendOptions;
+
+/// The records of an output.
+#[derive(Clone, Copy, Debug)]
+pub struct Records<'a> {
+    /// Their columns, without those of the identity.
+    pub schema: &'a [Column],
+    /// How many of the first columns are the flow key.
+    pub key_columns: usize,
+    /// Whether a record has two directions.
+    pub is_biflow: bool,
+    /// Which exporter and run they are of.
+    pub identity: &'a Identity,
+    /// Key-value pairs for the metadata of Arrow schemas.
+    pub metadata: &'a [(String, String)],
+    /// Times and names in JSON.
+    pub text: TextOptions,
+}
+
+/// How messages are sent.
+#[derive(Clone, Debug)]
+pub struct KafkaOptions {
+    /// Patience, linger, deadline, clocks and who is told, as of every collector. Its trust roots
+    /// are not used.
+    pub send: SendOptions,
+    /// Certificates for TLS.
+    pub tls: TlsTexts,
+    /// The password of the login, if the target has one.
+    pub password: Option<String>,
+}
+
+/// Certificates in PEM, as texts: they are read before the program drops its rights.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct TlsTexts {
+    /// Certificates of trusted authorities. `None`: those that the system trusts.
+    pub authorities: Option<String>,
+    /// The client certificate and its private key.
+    pub client: Option<(String, String)>,
+}
+
+impl std::fmt::Debug for TlsTexts {
+    /// Without the key, which must not appear in a log.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("TlsTexts")
+    }
+}

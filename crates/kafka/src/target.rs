@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The address of a topic, as a user writes it: `kafka://broker.example:9092/flows?records=100`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::KafkaError;
+
+/// Most records of a message.
+const MAX_RECORDS: usize = 10_000;
+/// The port of brokers by convention.
+const PORT: u16 = 9092;
+/// Most characters of a topic's name.
+const MAX_TOPIC: usize = 249;
+
+/// A topic, and how records are written to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KafkaTarget {
+    /// Whether the brokers are reached over TLS.
+    pub is_tls: bool,
+    /// Brokers to begin with, as `HOST:PORT`.
+    pub brokers: Vec<String>,
+    /// The topic.
+    pub topic: String,
+    /// The form of a message.
+    pub format: MessageFormat,
+    /// Most records of a message.
+    pub records: usize,
+    /// How messages are compressed.
+    pub codec: Codec,
+    /// Who logs in, and how.
+    pub login: Option<Login>,
+}
+
+/// A login by SASL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Login {
+    /// How the password is proven.
+    pub mechanism: Mechanism,
+    /// The name.
+    pub user: String,
+}
+
+macro_rules! named {
+    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $variant:ident $text:literal;)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$of])* $variant,)* }
+
+        impl $name {
+            /// Every one.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The name in an address.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            fn of(text: &str) -> Result<Self, String> {
+                let named = Self::ALL.iter().find(|its| its.name() == text);
+                named.copied().ok_or_else(|| {
+                    let names: Vec<_> = Self::ALL.iter().map(|its| its.name()).collect();
+                    format!("{text:?} is none of {}", names.join(", "))
+                })
+            }
+        }
+    };
+}
+
+named! {
+    /// The form of a message.
+    MessageFormat {
+        /// goflow2's protobuf `FlowMessage`, each with its length before it.
+        Goflow2 "goflow2";
+        /// An Arrow IPC stream.
+        Arrow "arrow";
+        /// JSON lines.
+        Json "json";
+    }
+}
+
+named! {
+    /// The compression of batches of messages.
+    Codec {
+        /// None.
+        None "none";
+        /// LZ4: the least work.
+        Lz4 "lz4";
+        /// Zstandard: the fewest bytes.
+        Zstd "zstd";
+        /// Snappy.
+        Snappy "snappy";
+    }
+}
+
+named! {
+    /// How a password is proven.
+    Mechanism {
+        /// It is sent, which needs TLS.
+        Plain "plain";
+        /// RFC 7677.
+        ScramSha256 "scram-sha-256";
+        /// The same with SHA-512.
+        ScramSha512 "scram-sha-512";
+    }
+}
+
+impl KafkaTarget {
+    /// Whether the text is the address of a topic rather than of another collector or a file.
+    #[must_use]
+    pub fn is_meant(text: &str) -> bool {
+        scheme(text).is_some()
+    }
+}
+
+/// Whether the scheme of an address asks for TLS, and what follows it.
+fn scheme(text: &str) -> Option<(bool, &str)> {
+    let plain = text.strip_prefix("kafka://").map(|rest| (false, rest));
+    plain.or_else(|| text.strip_prefix("kafka+tls://").map(|rest| (true, rest)))
+}
+
+impl FromStr for KafkaTarget {
+    type Err = KafkaError;
+
+    fn from_str(text: &str) -> Result<Self, KafkaError> {
+        parsed(text).map_err(|reason| KafkaError::Target {
+            given: text.to_owned(),
+            reason,
+        })
+    }
+}
+
+fn parsed(text: &str) -> Result<KafkaTarget, String> {
+    let (is_tls, rest) =
+        scheme(text).ok_or("it must begin with kafka:// or kafka+tls://".to_owned())?;
+    let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
+    let (brokers, topic) = place.split_once('/').unwrap_or((place, ""));
+    if brokers.contains('@') {
+        return Err("a login is written as ?sasl=scram-sha-512&user=NAME".to_owned());
+    }
+    let brokers = brokers.split(',').map(broker).collect::<Result<_, _>>()?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    if topic.is_empty() || topic.len() > MAX_TOPIC || !topic.chars().all(is_name) {
+        return Err(format!(
+            "{topic:?} is no topic: write 1 to {MAX_TOPIC} of letters, digits, `.`, `-` and `_`"
+        ));
+    }
+    let mut target = KafkaTarget {
+        is_tls,
+        brokers,
+        topic: topic.to_owned(),
+        format: MessageFormat::Goflow2,
+        records: 0,
+        codec: Codec::Lz4,
+        login: None,
+    };
+    target.take_options(options)?;
+    Ok(target)
+}
+
+impl KafkaTarget {
+    fn take_options(&mut self, options: &str) -> Result<(), String> {
+        let (mut mechanism, mut user) = (None, None);
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            let (key, value) = option.split_once('=').unwrap_or((option, ""));
+            match key {
+                "format" => self.format = MessageFormat::of(value)?,
+                "compression" => self.codec = Codec::of(value)?,
+                "sasl" => mechanism = Some(Mechanism::of(value)?),
+                "user" if !value.is_empty() => user = Some(value.to_owned()),
+                "records" => {
+                    let number = value.parse().ok();
+                    let number = number.filter(|number| (1..=MAX_RECORDS).contains(number));
+                    self.records = number.ok_or_else(|| {
+                        format!("{value:?} is no number of records from 1 to {MAX_RECORDS}")
+                    })?;
+                }
+                _ => {
+                    return Err(format!(
+                        "{option:?} is none of the options format, records, compression, sasl and \
+                         user"
+                    ));
+                }
+            }
+        }
+        if self.records == 0 {
+            self.records = default_records(self.format);
+        }
+        self.login = match (mechanism, user) {
+            (None, None) => None,
+            (Some(mechanism), Some(user)) => Some(Login { mechanism, user }),
+            _ => return Err("sasl and user go together".to_owned()),
+        };
+        let is_open = matches!(&self.login, Some(its) if its.mechanism == Mechanism::Plain);
+        match is_open && !self.is_tls {
+            true => Err("sasl=plain sends the password as it is: use kafka+tls://".to_owned()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// goflow2's consumers expect one record a message; a schema travels with every Arrow message.
+const fn default_records(format: MessageFormat) -> usize {
+    match format {
+        MessageFormat::Goflow2 | MessageFormat::Json => 1,
+        MessageFormat::Arrow => 1_000,
+    }
+}
+
+/// A broker with its port.
+fn broker(text: &str) -> Result<String, String> {
+    let refused = || format!("{text:?} is no broker: write HOST:PORT, IPv6 addresses in brackets");
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => {
+            let port = port.parse::<u16>().ok().filter(|port| *port > 0);
+            (host, port.ok_or_else(refused)?)
+        }
+        _ => (text, PORT),
+    };
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let is_host = match bare {
+        Some(bare) => bare.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => {
+            !host.is_empty() && !host.contains(|c: char| "[]:@".contains(c) || c.is_whitespace())
+        }
+    };
+    is_host
+        .then(|| format!("{host}:{port}"))
+        .ok_or_else(refused)
+}
+
+/// The address with every option that is not the default.
+impl fmt::Display for KafkaTarget {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_tls { "kafka+tls" } else { "kafka" };
+        write!(
+            formatter,
+            "{scheme}://{}/{}",
+            self.brokers.join(","),
+            self.topic
+        )?;
+        let mut options = Vec::new();
+        if self.format != MessageFormat::Goflow2 {
+            options.push(format!("format={}", self.format.name()));
+        }
+        if self.records != default_records(self.format) {
+            options.push(format!("records={}", self.records));
+        }
+        if self.codec != Codec::Lz4 {
+            options.push(format!("compression={}", self.codec.name()));
+        }
+        if let Some(Login { mechanism, user }) = &self.login {
+            options.push(format!("sasl={}&user={user}", mechanism.name()));
+        }
+        match options.is_empty() {
+            true => Ok(()),
+            false => write!(formatter, "?{}", options.join("&")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_back_what_it_writes() {
+        for text in [
+            "kafka://127.0.0.1:9092/flows",
+            "kafka://a.example:9092,[::1]:9093/flows.raw_1-x?format=arrow",
+            "kafka+tls://a:1/t?format=json&records=100&compression=zstd",
+            "kafka+tls://a:1/t?sasl=plain&user=meter",
+            "kafka://a:1/t?records=100&sasl=scram-sha-512&user=meter",
+        ] {
+            assert_eq!(text.parse::<KafkaTarget>().unwrap().to_string(), text);
+        }
+        let target: KafkaTarget = "kafka://a,[::1]/t?format=goflow2".parse().unwrap();
+        assert_eq!(target.brokers, ["a:9092", "[::1]:9092"]);
+        assert_eq!((target.records, target.codec), (1, Codec::Lz4));
+        assert!(KafkaTarget::is_meant("kafka+tls://") && !KafkaTarget::is_meant("ipfix+udp://a"));
+    }
+
+    #[test]
+    fn explains_what_is_invalid() {
+        for (text, words) in [
+            ("kafka:/a/t", "must begin"),
+            ("kafka://a", "\"\" is no topic"),
+            ("kafka://a/b/c", "\"b/c\" is no topic"),
+            ("kafka:///t", "\"\" is no broker"),
+            ("kafka://a:0/t", "\"a:0\" is no broker"),
+            ("kafka://::1/t", "in brackets"),
+            ("kafka://[a]:1/t", "in brackets"),
+            ("kafka://me:pw@a/t", "sasl=scram-sha-512"),
+            ("kafka://a/t?format=avro", "none of goflow2, arrow, json"),
+            (
+                "kafka://a/t?compression=7z",
+                "none of none, lz4, zstd, snappy",
+            ),
+            ("kafka://a/t?records=0", "from 1 to 10000"),
+            ("kafka://a/t?acks=1", "none of the options format"),
+            ("kafka://a/t?user=me", "go together"),
+            ("kafka://a/t?sasl=plain&user=me", "kafka+tls://"),
+        ] {
+            let error = text.parse::<KafkaTarget>().unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

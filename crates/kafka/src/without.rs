@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A build without the client.
+
+use turboflow_formats::FlowWriter;
+
+use crate::{KafkaError, KafkaOptions, KafkaTarget, Records};
+
+pub(crate) fn send_to(
+    _target: &KafkaTarget,
+    _records: &Records<'_>,
+    _options: &KafkaOptions,
+) -> Result<Box<dyn FlowWriter>, KafkaError> {
+    Err(KafkaError::NotBuilt)
+}
