@@ -54,8 +54,8 @@ pub(crate) struct ReplayArgs {
     #[arg(short, long = "write", value_name = "OUT", required = true)]
     write: Vec<String>,
 
-    /// Format of files without such an extension: csv, jsonl, parquet, arrow or ipfix. Of standard output:
-    /// csv
+    /// Format of files without such an extension: csv, jsonl, parquet, arrow or ipfix. Of standard
+    /// output: csv
     #[arg(long, value_name = "FORMAT", value_parser = format(), hide_possible_values = true)]
     format: Option<Format>,
 

@@ -122,8 +122,8 @@ pub struct Unexportable {
     /// A record longer than the limit of a message.
     pub too_large: u64,
     /// A time that the format cannot hold: after 2106 in NetFlow, after 2104 in IPFIX elements with
-    /// NTP's format, after 2262 in Parquet and Arrow. In NetFlow also a flow of more than 47 days or, in v5,
-    /// with more octets than the maximum number of parts can hold.
+    /// NTP's format, after 2262 in Parquet and Arrow. In NetFlow also a flow of more than 47 days
+    /// or, in v5, with more octets than the maximum number of parts can hold.
     pub out_of_range: u64,
     /// NetFlow v9 only: a combination of absent values beyond the limit on templates.
     pub no_template: u64,

@@ -66,8 +66,8 @@ impl Format {
     }
 
     /// The format for a file name's extension, in upper or lower case: `.csv`, `.jsonl`, `.ndjson`,
-    /// `.json`, `.parquet`, `.arrow`, `.ipfix`. A final `.part` (what remains of an incomplete file) is
-    /// ignored, and so is the `.gz` or `.zst` of a compressed text.
+    /// `.json`, `.parquet`, `.arrow`, `.ipfix`. A final `.part` (what remains of an incomplete
+    /// file) is ignored, and so is the `.gz` or `.zst` of a compressed text.
     ///
     /// # Errors
     /// [`ExportError::UnknownFormat`] for every other name.
@@ -79,7 +79,8 @@ impl Format {
             Packing::Gzip | Packing::Zstd => Path::new(unfinished.file_stem().unwrap_or_default()),
         };
         let found = extension(plain).and_then(|extension| Self::from_name(&extension));
-        // Parquet compresses by itself, Arrow is to be mapped, and collectors read no compressed IPFIX.
+        // Parquet compresses by itself, Arrow is to be mapped, and collectors read no compressed
+        // IPFIX.
         let found = found.filter(|format| packing == Packing::None || format.is_text());
         found.ok_or_else(|| ExportError::UnknownFormat {
             given: path.display().to_string(),

@@ -69,6 +69,10 @@ const EXPORTER: u32 = 2000;
 const RUN: u32 = 2001;
 const SEQUENCE: u32 = 2002;
 
+/// Of the fields in the table, addresses have numbers up to this one, and texts from this one on.
+const LAST_ADDRESS: u32 = 7;
+const FIRST_TEXT: u32 = 2010;
+
 /// `FlowType` of goflow2: it has none for packets that were seen by the meter itself.
 const IPFIX: u64 = 4;
 const IPV4: u64 = 0x0800;
@@ -94,7 +98,47 @@ pub struct Goflow2Messages {
 
 struct Field {
     column: usize,
-    number: u32,
+    tag: Tag,
+}
+
+/// Number and wire type of a field, as they are written: in one or two bytes, because numbers are
+/// below 2048.
+#[derive(Clone, Copy)]
+struct Tag {
+    bytes: [u8; 2],
+    length: usize,
+}
+
+impl Tag {
+    /// The tag of a number.
+    const fn number(number: u32) -> Self {
+        Self::new(number << 3)
+    }
+
+    /// The tag of bytes with their length.
+    const fn octets(number: u32) -> Self {
+        Self::new(number << 3 | 2)
+    }
+
+    const fn new(key: u32) -> Self {
+        assert!(key < 1 << 14, "a tag has two bytes at most");
+        match key {
+            0..0x80 => Self {
+                bytes: [key as u8, 0],
+                length: 1,
+            },
+            _ => Self {
+                bytes: [key as u8 | 0x80, (key >> 7) as u8],
+                length: 2,
+            },
+        }
+    }
+
+    #[inline(always)]
+    fn put(self, bytes: &mut [u8], at: usize) -> usize {
+        bytes[at..at + 2].copy_from_slice(&self.bytes);
+        at + self.length
+    }
 }
 
 impl Goflow2Messages {
@@ -106,11 +150,15 @@ impl Goflow2Messages {
             let column = at(name)?;
             let has_form = match schema[column].kind {
                 ColumnKind::Float | ColumnKind::List => false,
-                ColumnKind::Text => number >= 2010,
-                ColumnKind::Address => number < 8,
-                _ => true,
+                ColumnKind::Text => number >= FIRST_TEXT,
+                ColumnKind::Address => number <= LAST_ADDRESS,
+                _ => number > LAST_ADDRESS && number < FIRST_TEXT,
             };
-            has_form.then_some(Field { column, number })
+            let tag = match schema[column].kind {
+                ColumnKind::Text | ColumnKind::Address => Tag::octets(number),
+                _ => Tag::number(number),
+            };
+            has_form.then_some(Field { column, tag })
         });
         let fields: Vec<Field> = fields.collect();
         let is_told = |index: &usize| fields.iter().any(|field| field.column == *index);
@@ -160,10 +208,10 @@ impl Goflow2Messages {
                 continue;
             }
             at = match &values.data {
-                ValueData::Unsigned(numbers) => number(record, at, field.number, numbers[row]),
+                ValueData::Unsigned(numbers) => number(record, at, field.tag, numbers[row]),
                 ValueData::Address(addresses) => match addresses[row] {
-                    IpAddr::V4(its) => octets(record, at, field.number, &its.octets()),
-                    IpAddr::V6(its) => octets(record, at, field.number, &its.octets()),
+                    IpAddr::V4(its) => octets(record, at, field.tag, &its.octets()),
+                    IpAddr::V6(its) => octets(record, at, field.tag, &its.octets()),
                 },
                 ValueData::Text { ends, texts } => {
                     let start = if row == 0 { 0 } else { ends[row - 1] };
@@ -172,20 +220,25 @@ impl Goflow2Messages {
                     if record.len() < room {
                         record.resize(room, 0);
                     }
-                    octets(record, at, field.number, text)
+                    octets(record, at, field.tag, text)
                 }
                 ValueData::Float(_) | ValueData::List { .. } => at,
             };
         }
         let sequence = batch.first_number() + row as u64;
-        at = number(record, at, SEQUENCE_NUMBER, u64::from(sequence as u32));
-        at = number(record, at, SEQUENCE, sequence);
+        at = number(
+            record,
+            at,
+            const { Tag::number(SEQUENCE_NUMBER) },
+            u64::from(sequence as u32),
+        );
+        at = number(record, at, const { Tag::number(SEQUENCE) }, sequence);
         if let Some(ValueData::Address(sources)) = self.source.map(|its| &batch.column(its).data) {
             let ether_type = if sources[row].is_ipv4() { IPV4 } else { IPV6 };
-            at = number(record, at, ETHER_TYPE, ether_type);
+            at = number(record, at, const { Tag::number(ETHER_TYPE) }, ether_type);
         }
         if let Some(ValueData::Unsigned(times)) = self.last.map(|its| &batch.column(its).data) {
-            at = number(record, at, TIME_RECEIVED, times[row]);
+            at = number(record, at, const { Tag::number(TIME_RECEIVED) }, times[row]);
         }
         at
     }
@@ -194,14 +247,14 @@ impl Goflow2Messages {
 fn constants(identity: &Identity) -> Vec<u8> {
     let exporter = identity.exporter();
     let mut bytes = vec![0; 6 * FIELD_BYTES + exporter.len()];
-    let mut at = number(&mut bytes, 0, TYPE, IPFIX);
-    at = number(&mut bytes, at, SAMPLING_RATE, 1);
+    let mut at = number(&mut bytes, 0, Tag::number(TYPE), IPFIX);
+    at = number(&mut bytes, at, Tag::number(SAMPLING_RATE), 1);
     at = match sampler(exporter) {
-        IpAddr::V4(its) => octets(&mut bytes, at, SAMPLER_ADDRESS, &its.octets()),
-        IpAddr::V6(its) => octets(&mut bytes, at, SAMPLER_ADDRESS, &its.octets()),
+        IpAddr::V4(its) => octets(&mut bytes, at, Tag::octets(SAMPLER_ADDRESS), &its.octets()),
+        IpAddr::V6(its) => octets(&mut bytes, at, Tag::octets(SAMPLER_ADDRESS), &its.octets()),
     };
-    at = octets(&mut bytes, at, EXPORTER, exporter.as_bytes());
-    at = number(&mut bytes, at, RUN, identity.run());
+    at = octets(&mut bytes, at, Tag::octets(EXPORTER), exporter.as_bytes());
+    at = number(&mut bytes, at, Tag::number(RUN), identity.run());
     bytes.truncate(at);
     bytes
 }
@@ -219,32 +272,51 @@ fn sampler(exporter: &str) -> IpAddr {
     })
 }
 
-/// Writes a varint at `at`, and returns its end.
+/// Writes a varint at `at`, and returns its end. Writes up to seven bytes behind that, which are
+/// overwritten later: whole words instead of a loop over bytes, for times have nine.
 #[inline(always)]
-fn varint(bytes: &mut [u8], mut at: usize, mut value: u64) -> usize {
-    while value > 0x7f {
-        bytes[at] = value as u8 | 0x80;
-        value >>= 7;
-        at += 1;
+fn varint(bytes: &mut [u8], at: usize, value: u64) -> usize {
+    const GOES_ON: u64 = 0x8080_8080_8080_8080;
+    if value < 0x80 {
+        bytes[at] = value as u8;
+        return at + 1;
     }
-    bytes[at] = value as u8;
-    at + 1
+    let (groups, bits) = (spread(value), u64::BITS - value.leading_zeros());
+    if bits <= 56 {
+        let length = bits.div_ceil(7) as usize;
+        let goes_on = GOES_ON & ((1 << (8 * (length - 1))) - 1);
+        bytes[at..at + 8].copy_from_slice(&(groups | goes_on).to_le_bytes());
+        return at + length;
+    }
+    bytes[at..at + 8].copy_from_slice(&(groups | GOES_ON).to_le_bytes());
+    let rest = (value >> 56) as u8;
+    bytes[at + 8] = rest;
+    bytes[at + 9] = 1;
+    at + if rest < 0x80 { 9 } else { 10 }
+}
+
+/// The low 56 bits, seven in each byte.
+#[inline(always)]
+const fn spread(value: u64) -> u64 {
+    let value = (value & 0x00ff_ffff_f000_0000) << 4 | value & 0x0fff_ffff;
+    let value = (value & 0x0fff_c000_0fff_c000) << 2 | value & 0x0000_3fff_0000_3fff;
+    (value & 0x3f80_3f80_3f80_3f80) << 1 | value & 0x007f_007f_007f_007f
 }
 
 /// Writes a number with its tag. A zero is left out, as everywhere in proto3.
 #[inline(always)]
-fn number(bytes: &mut [u8], at: usize, number: u32, value: u64) -> usize {
+fn number(bytes: &mut [u8], at: usize, tag: Tag, value: u64) -> usize {
     if value == 0 {
         return at;
     }
-    let at = varint(bytes, at, u64::from(number) << 3);
+    let at = tag.put(bytes, at);
     varint(bytes, at, value)
 }
 
 /// Writes bytes with their tag and length.
 #[inline(always)]
-fn octets(bytes: &mut [u8], at: usize, number: u32, value: &[u8]) -> usize {
-    let at = varint(bytes, at, u64::from(number) << 3 | 2);
+fn octets(bytes: &mut [u8], at: usize, tag: Tag, value: &[u8]) -> usize {
+    let at = tag.put(bytes, at);
     let at = varint(bytes, at, value.len() as u64);
     bytes[at..at + value.len()].copy_from_slice(value);
     at + value.len()

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
@@ -16,9 +17,14 @@ use proptest::prelude::*;
 use turboflow_formats::{ArrowMessages, DEFINITION_KEY, Format, WriteOptions, create, to_writer};
 use turboflow_record::{ColumnKind, FlowBatch, Schema};
 
-use crate::support::{
-    Owned, Rows, arrow_batches, batch, default_batch, default_schema, table, write,
-};
+use crate::support::{Owned, Rows, batch, default_batch, default_schema, table, write};
+
+/// All record batches of a file.
+pub(crate) fn arrow_batches(path: &Path) -> Vec<RecordBatch> {
+    let file = std::fs::File::open(path).unwrap();
+    let reader = arrow_ipc::reader::FileReader::try_new(file, None).unwrap();
+    reader.map(Result::unwrap).collect()
+}
 
 /// The values of a record batch, as far as its types are those that the schema should have.
 fn rows_of(schema: &Schema, batches: &[RecordBatch]) -> Rows {

@@ -7,7 +7,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{default_batch, default_options, default_schema, read_all, records_in};
+use crate::arrow::arrow_batches;
+use crate::support::{default_batch, default_options, default_schema, read_all};
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
 use turboflow_formats::{
@@ -19,6 +20,17 @@ const RECORD: &str = "10.0.0.1 10.0.0.2 1 2 6 3 4 5 6 7 8 9 10 11 12 3";
 
 fn records(count: usize) -> FlowBatch {
     default_batch(&vec![RECORD; count])
+}
+
+/// Number of flow records in a file of any format.
+fn records_in(path: &Path) -> u64 {
+    match path.display().to_string().contains(".arrow") {
+        true => {
+            let batches = arrow_batches(path);
+            batches.iter().map(|batch| batch.num_rows() as u64).sum()
+        }
+        false => crate::support::records_in(path),
+    }
 }
 
 fn names(directory: &Path) -> Vec<String> {

@@ -152,11 +152,13 @@ fn applications_have_fields_and_what_has_none_is_named() {
             assert_eq!(text(&message, name), long, "{name}");
         }
     }
-    let definition = "[[feature]]\nname = \"spread\"\nop = \"variance\"\nof = \"ip_length\"\n";
+    // The second has the name of a field of another kind.
+    let definition = "[[feature]]\nname = \"spread\"\nop = \"variance\"\nof = \"ip_length\"\n\
+                      [[feature]]\nname = \"rule\"\nop = \"count\"\n";
     let definition = Definition::parse(definition).unwrap();
     let layout = Layout::compile(&definition, false).unwrap();
     let messages = Goflow2Messages::new(layout.schema(), &identity);
-    assert_eq!(messages.left_out(), ["spread"]);
+    assert_eq!(messages.left_out(), ["spread", "rule"]);
 }
 
 proptest! {

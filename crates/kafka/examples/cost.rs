@@ -2,7 +2,7 @@
 //! Cost of flow records as messages: encoding alone, and with addresses of topics the processor
 //! time of the whole process until every record was acknowledged.
 //!
-//! `cargo run --release -p turboflow-kafka --features kafka --example cost -- RECORDS [kafka://...]...`
+//! `cargo run --release -p turboflow-kafka --features kafka --example cost -- RECORDS [TOPIC]...`
 
 use std::error::Error;
 use std::net::Ipv4Addr;
@@ -85,6 +85,37 @@ fn monotonic() -> Duration {
     START.get_or_init(Instant::now).elapsed()
 }
 
+/// Encoding alone, in each form.
+fn print_encoding(
+    own: &Records<'_>,
+    batches: &[FlowBatch],
+    records: u64,
+) -> Result<(), Box<dyn Error>> {
+    println!(
+        "{:32} {:>12} {:>10} {:>10}",
+        "encoding alone", "M records/s", "bytes", "messages"
+    );
+    for options in ["", "records=100", "format=json&records=100", "format=arrow"] {
+        let mut encoder = Encoder::new(&format!("kafka://a/t?{options}").parse()?, own)?;
+        let (mut bytes, mut messages) = (0, 0);
+        let start = cpu()?;
+        for batch in batches {
+            encoder.encode(batch, &mut |message| {
+                bytes += message.bytes.len();
+                messages += 1;
+            });
+        }
+        encoder.flush(&mut |message| {
+            bytes += message.bytes.len();
+            messages += 1;
+        });
+        let rate = records as f64 / (cpu()? - start).as_secs_f64() / 1e6;
+        let size = bytes as f64 / records as f64;
+        println!("{options:32} {rate:12.2} {size:10.1} {messages:10}");
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let records: u64 = arguments
@@ -102,28 +133,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         metadata: &[],
         text: TextOptions::default(),
     };
-    println!(
-        "{:32} {:>12} {:>10} {:>10}",
-        "encoding alone", "M records/s", "bytes", "messages"
-    );
-    for options in ["", "records=100", "format=json&records=100", "format=arrow"] {
-        let mut encoder = Encoder::new(&format!("kafka://a/t?{options}").parse()?, &own)?;
-        let (mut bytes, mut messages) = (0, 0);
-        let start = cpu()?;
-        for batch in &batches {
-            encoder.encode(batch, &mut |message| {
-                bytes += message.bytes.len();
-                messages += 1;
-            });
-        }
-        encoder.flush(&mut |message| {
-            bytes += message.bytes.len();
-            messages += 1;
-        });
-        let rate = records as f64 / (cpu()? - start).as_secs_f64() / 1e6;
-        let size = bytes as f64 / records as f64;
-        println!("{options:32} {rate:12.2} {size:10.1} {messages:10}");
-    }
+    print_encoding(&own, &batches, records)?;
     for text in arguments {
         let target: KafkaTarget = text.parse()?;
         let clock = Clock {

@@ -37,9 +37,8 @@ pub enum KafkaError {
     },
     /// This build has no client.
     #[error(
-        "this program was built without Kafka: build it with `make build KAFKA=1`, or with `cargo \
-         build --release --package turboflow --features kafka`; it takes a C compiler, make, \
-         pkg-config and libssl-dev"
+        "this program was built without Kafka: build it with `make build KAFKA=1`, or with its \
+         cargo feature `kafka`; it takes a C compiler, make, pkg-config and libssl-dev"
     )]
     NotBuilt,
 }

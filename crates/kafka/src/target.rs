@@ -101,7 +101,7 @@ named! {
         Plain "plain";
         /// RFC 7677.
         ScramSha256 "scram-sha-256";
-        /// The same with SHA-512.
+        /// RFC 7677 with SHA-512.
         ScramSha512 "scram-sha-512";
     }
 }

@@ -127,7 +127,7 @@ impl FlowBatch {
     }
 
     /// The number of the first record within its run, counted from 1; the others follow it. 0
-    /// where nobody numbered them, as in files.
+    /// if they have no numbers, as in files.
     #[must_use]
     pub const fn first_number(&self) -> u64 {
         self.first_number

@@ -101,10 +101,10 @@ pub(crate) struct RecordArgs {
     /// Write flow records to a file or a collector; repeat for more
     ///
     /// The format of a file follows from its extension: .csv, .jsonl (also .ndjson, .json),
-    /// .parquet, .arrow or .ipfix; .csv.gz, .csv.zst, .jsonl.gz and .jsonl.zst are compressed. `-` is
-    /// standard output. Collectors are ipfix+udp://HOST:PORT,
-    /// ipfix+tcp://, ipfix+tls://, netflow9+udp:// and netflow5+udp://; topics of Kafka are
-    /// kafka://HOST:PORT/TOPIC. Without -w, a summary is printed.
+    /// .parquet, .arrow or .ipfix; .csv.gz, .csv.zst, .jsonl.gz and .jsonl.zst are compressed. `-`
+    /// is standard output. Collectors are ipfix+udp://HOST:PORT, ipfix+tcp://, ipfix+tls://,
+    /// netflow9+udp:// and netflow5+udp://; topics of Kafka are kafka://HOST:PORT/TOPIC. Without
+    /// -w, a summary is printed.
     #[arg(
         short,
         long = "write",

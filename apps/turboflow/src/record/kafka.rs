@@ -10,9 +10,10 @@ use turboflow_kafka::{
     KafkaOptions, KafkaTarget, Records, TlsTexts, check as check_records, send_to,
 };
 use turboflow_run::{Output, OutputConfig, RunConfig};
+use turboflow_transport::SendOptions;
 
+use super::identity;
 use super::settings::Settings;
-use super::{collectors, identity, outputs};
 use crate::keys::Key;
 use crate::log::say;
 
@@ -91,7 +92,8 @@ pub(super) fn check(
     output: &OutputConfig,
     settings: &Settings,
 ) -> anyhow::Result<()> {
-    check_records(target, &Own::new(run, output, settings)?.records())?;
+    let own = Own::new(run, output, settings, Vec::new())?;
+    check_records(target, &own.records())?;
     password(target).map(|_| ())
 }
 
@@ -108,17 +110,17 @@ fn password(target: &KafkaTarget) -> anyhow::Result<Option<String>> {
     target.login.as_ref().map(of).transpose()
 }
 
-/// The output that sends to `target`.
+/// The output that sends to `target`. `metadata` goes into the schemas of Arrow messages.
 pub(super) fn output(
     target: &KafkaTarget,
-    run: &RunConfig,
-    output: &OutputConfig,
-    settings: &Settings,
+    (run, output, settings): (&RunConfig, &OutputConfig, &Settings),
+    metadata: Vec<(String, String)>,
+    send: SendOptions,
     tls: TlsTexts,
 ) -> anyhow::Result<Output> {
-    let own = Own::new(run, output, settings)?;
+    let own = Own::new(run, output, settings, metadata)?;
     let options = KafkaOptions {
-        send: collectors::send_options(run, output),
+        send,
         tls,
         password: password(target)?,
     };

@@ -142,7 +142,9 @@ impl<'a> OutputCreator<'a> {
         let schema = self.settings.layout.schema();
         if let Some(target) = kafka::target_of(path)? {
             let tls = self.tls.texts_of(output);
-            return kafka::output(&target, run, output, self.settings, tls);
+            let send = collectors::send_options(run, output);
+            let of = (run, output, self.settings);
+            return kafka::output(&target, of, options.metadata.clone(), send, tls);
         }
         if let Some(target) = collectors::target_of(path)? {
             let tls = self.tls.of(output);

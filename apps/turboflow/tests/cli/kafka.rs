@@ -64,5 +64,5 @@ fn biflows_and_logins_without_a_password_are_refused() {
 fn a_build_without_the_client_says_how_to_get_it() {
     turboflow(["record", "-r", &office(), "-w", "kafka://a/t"])
         .exits(2)
-        .says(&["built without Kafka", "--features kafka"]);
+        .says(&["built without Kafka", "make build KAFKA=1"]);
 }

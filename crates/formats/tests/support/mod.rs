@@ -69,10 +69,6 @@ pub(crate) fn default_options() -> WriteOptions {
 
 /// Number of flow records in a file of any format; IPFIX is read by another decoder.
 pub(crate) fn records_in(path: &Path) -> u64 {
-    if path.display().to_string().contains(".arrow") {
-        let batches = arrow_batches(path);
-        return batches.iter().map(|batch| batch.num_rows() as u64).sum();
-    }
     if !path.display().to_string().contains(".ipfix") {
         return read_all(path).1.rows() as u64;
     }
@@ -90,13 +86,6 @@ pub(crate) fn records_in(path: &Path) -> u64 {
         }
     }
     records
-}
-
-/// All record batches of an Arrow file, read by its own library.
-pub(crate) fn arrow_batches(path: &Path) -> Vec<arrow_array::RecordBatch> {
-    let file = std::fs::File::open(path).unwrap();
-    let reader = arrow_ipc::reader::FileReader::try_new(file, None).unwrap();
-    reader.map(Result::unwrap).collect()
 }
 
 /// One record of the default definition per line of text.

@@ -73,8 +73,8 @@ impl MeterOptions {
         }
     }
 
-    /// Length of a cell, in ns: the smallest timeout that is enabled and not 0 or, with windows, the
-    /// longest part of a window up to that.
+    /// Length of a cell, in ns: the smallest timeout that is enabled and not 0 or, with windows,
+    /// the longest part of a window up to that.
     ///
     /// # Panics
     /// When `max_age_ns` is 0 and no other timeout is set.
