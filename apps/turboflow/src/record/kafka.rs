@@ -59,12 +59,16 @@ struct Own<'a> {
 }
 
 impl<'a> Own<'a> {
-    fn new(run: &RunConfig, output: &OutputConfig, settings: &'a Settings) -> anyhow::Result<Self> {
-        let config = &settings.config;
+    fn new(
+        run: &RunConfig,
+        output: &OutputConfig,
+        settings: &'a Settings,
+        metadata: Vec<(String, String)>,
+    ) -> anyhow::Result<Self> {
         Ok(Self {
             settings,
             identity: identity::of_run(run)?,
-            metadata: outputs::origin(&config.definition, config.biflow),
+            metadata,
             text: TextOptions {
                 time: output.text_time,
                 names: output.names,
