@@ -5,7 +5,8 @@
 #
 #   scripts/rtl-synth.sh xcup      one stage of SAPTM's size, and the parser, for UltraScale+: counts
 #   scripts/rtl-synth.sh ecp5      four stages of 64 buckets, for ECP5-85F: placed, routed, timed;
-#                                  SEEDS="1 2 3", STAGES=4, TAGS_APART=1
+#                                  SEEDS="1 2 3", STAGES=4, TAGS_APART=1, OUTREG=0 (1: registers
+#                                  behind block RAMs are moved into them)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -107,7 +108,9 @@ ecp5() {
          tee -o $out/$name.stat stat"
     echo "ECP5-85F -8, $stages stages of 2 x 64 buckets of 8, between pins"
     echo "LUT4: $(cells "$name" LUT4), flip-flops: $(cells "$name" TRELLIS_FF), EBR: $(cells "$name" 'DP16KD|PDPW16KD'), LUT RAM: $(cells "$name" TRELLIS_DPR16X4)"
-    "$tools/bin/python" engines/rtl/synth/ecp5_outreg.py "$out/$name.json" "$out/$name.json"
+    if ((${OUTREG:-0})); then
+        "$tools/bin/python" engines/rtl/synth/ecp5_outreg.py "$out/$name.json" "$out/$name.json"
+    fi
     # Each takes a processor for minutes.
     export -f route
     export tools out
