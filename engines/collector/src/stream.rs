@@ -3,7 +3,7 @@
 //! also of NetFlow messages one behind the other.
 
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::Path;
 
 use thiserror::Error;
 
@@ -104,7 +104,7 @@ impl MessageStream {
     }
 
     /// Takes the next message.
-    pub fn next(&mut self) -> NextMessage<'_> {
+    pub fn message(&mut self) -> NextMessage<'_> {
         let unread = &self.buffer[self.start..self.end];
         let Some(needed) = message_bytes(unread) else {
             return match unread.len() < IPFIX_HEADER_BYTES {
@@ -155,7 +155,7 @@ pub struct FileSource {
 impl FileSource {
     /// A file or pipe. `session` tells it from other files of the run.
     #[must_use]
-    pub fn new(path: &PathBuf, file: Box<dyn Read + Send>, session: u64) -> Self {
+    pub fn new(path: &Path, file: Box<dyn Read + Send>, session: u64) -> Self {
         Self {
             name: path.display().to_string(),
             file,
@@ -178,7 +178,7 @@ impl MessageSource for FileSource {
         let mut polled = Polled::default();
         for _ in 0..MOST_AT_ONCE {
             let offset = self.stream.offset();
-            match self.stream.next() {
+            match self.stream.message() {
                 NextMessage::Whole(bytes) => {
                     polled.had_any = true;
                     take(&Message {

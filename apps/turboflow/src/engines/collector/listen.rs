@@ -212,7 +212,7 @@ impl Connection {
         take: &mut dyn FnMut(&Message<'_>),
     ) -> bool {
         for _ in 0..MOST_AT_ONCE {
-            match self.messages.next() {
+            match self.messages.message() {
                 NextMessage::Whole(bytes) => {
                     *had_any = true;
                     take(&Message {
