@@ -62,7 +62,11 @@ impl Sequence {
             return Place::Gap(ahead);
         }
         let behind = next.wrapping_sub(sequence);
-        if steps > 0 && behind <= LARGEST_GAP && self.missing >= u64::from(steps) {
+        if steps == 0 {
+            // Templates alone have the number of what comes next, and may come late.
+            return Place::Next;
+        }
+        if behind <= LARGEST_GAP && self.missing >= u64::from(steps) {
             self.missing -= u64::from(steps);
             return Place::Late(steps);
         }
@@ -95,6 +99,12 @@ mod tests {
         assert_eq!(sequence.place(10, 20), Place::Late(20));
         assert_eq!(sequence.place(50, 1), Place::Next);
         assert_eq!(sequence.place(30, 10), Place::Late(10));
+        assert_eq!(
+            sequence.place(20, 0),
+            Place::Next,
+            "templates that come late"
+        );
+        assert_eq!(sequence.place(51, 1), Place::Next);
         assert!(!sequence.is_repeated(7) && sequence.is_repeated(7));
     }
 
