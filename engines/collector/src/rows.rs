@@ -17,7 +17,7 @@ use crate::decoder::{Directed, TakeFlow};
 use crate::order::Order;
 
 /// Inputs that exporters tell per record, not per packet.
-const OF_RECORDS: [Input; 13] = [
+const OF_RECORDS: [Input; 14] = [
     Input::FlowLabel,
     Input::IcmpType,
     Input::IcmpCode,
@@ -31,6 +31,7 @@ const OF_RECORDS: [Input; 13] = [
     Input::IngressInterface,
     Input::EgressInterface,
     Input::Tos,
+    Input::SamplingInterval,
 ];
 
 /// More packets are no truth: 400 Gb/s of the smallest packets for three days.
@@ -175,6 +176,8 @@ impl Rows {
         self.inputs.clone_from(&directed.flow.inputs);
         self.inputs.set(Input::Tos, u64::from(base.tos));
         directed.flow.set_icmp(&mut self.inputs);
+        let one_of = u64::from(directed.one_of);
+        self.inputs.set(Input::SamplingInterval, one_of);
         self.row.clear();
         self.row.extend(base.words());
         let state = self.row.len();

@@ -167,3 +167,20 @@ fn a_definition_that_no_record_can_fill_is_refused_by_name() {
         .exits(2)
         .says(&["udp://"]);
 }
+
+#[test]
+fn sampling_is_a_column() {
+    let folder = Folder::new();
+    let base = turboflow(["definition"]).exits(0).stdout;
+    let feature = "[[feature]]\nname = \"sampling\"\nop = \"max\"\nof = \"sampling_interval\"\n";
+    let definition = folder.write("d.toml", base + feature);
+    let (ipfix, csv) = (folder.file("a.ipfix"), folder.file("b.csv"));
+    turboflow(["record", "-q", "-r", &office(), "-w", &ipfix]).exits(0);
+    let collect = ["collect", "-q", "-r", &ipfix, "-w", &csv];
+    turboflow(collect.iter().chain(&["--definition", &definition])).exits(0);
+    let csv = folder.read("b.csv");
+    let mut names = csv.lines().next().unwrap().split(',');
+    let place = names.position(|name| name == "sampling").unwrap();
+    let all_seen = |row: &String| row.split(',').nth(place) == Some("1");
+    assert!(rows(&csv).len() > 700 && rows(&csv).iter().all(all_seen));
+}

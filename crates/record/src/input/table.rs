@@ -461,4 +461,11 @@ inputs! {
         meaning: Meaning::Amount,
         units: Units::Octets,
     }
+    SamplingInterval {
+        name: "sampling_interval",
+        description: "one packet of so many was metered",
+        bits: 32,
+        meaning: Meaning::Amount,
+        units: Units::Packets,
+    }
 }

@@ -17,7 +17,7 @@ const INPUTS: &str = "ip_length, frame_length, timestamp, tcp_flags, tcp_window,
     ingress_interface, egress_interface, queue_depth, hop_latency, direction, gap, \
     receive_queue, hardware_timestamp, application, application_category, \
     application_confidence, risk, server_name, ja3, ja4, dns_query_name, http_host, \
-    verdict, rule, packet_dropped, bytes_dropped";
+    verdict, rule, packet_dropped, bytes_dropped, sampling_interval";
 
 /// Parses each text and compares the complete error message.
 #[track_caller]
