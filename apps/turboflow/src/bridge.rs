@@ -54,8 +54,8 @@ Signals:
 Exit codes: 0 all well; 1 it ran, but frames or records were lost; 2 the rules are wrong or cannot
 be read, or the ports cannot be bridged; 130 aborted by a second Ctrl-C.";
 
-/// Flags of `turboflow record` that a bridge has no use for.
-const NO_USE: [&str; 12] = [
+/// Flags of `turboflow record` that a bridge has no use for. So are those of other engines.
+const NO_USE: [&str; 16] = [
     "read",
     "interface",
     "cpu-port",
@@ -68,6 +68,10 @@ const NO_USE: [&str; 12] = [
     "reassemble-flows",
     "icmp-ports",
     "dpi",
+    "snap-length",
+    "readers",
+    "xdp-mode",
+    "xdp-drop",
 ];
 
 /// Flags of `-h`.
@@ -127,12 +131,13 @@ pub(crate) struct BridgeArgs {
 
 /// Hides flags that a bridge has no use for; `-h` has those that are used most.
 pub(crate) fn hide_other_flags(command: Command) -> Command {
+    let others = engines::flags_of_others(engines::bridge::below());
     command.mut_args(|arg| {
         let name = arg
             .get_long()
             .unwrap_or_else(|| arg.get_id().as_str())
             .to_owned();
-        let is_hidden = NO_USE.contains(&name.as_str());
+        let is_hidden = NO_USE.contains(&name.as_str()) || others.contains(&name.as_str());
         arg.hide(is_hidden)
             .hide_short_help(is_hidden || !MOST_USED.contains(&name.as_str()))
     })

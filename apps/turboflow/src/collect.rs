@@ -84,7 +84,7 @@ pub(crate) struct CollectArgs {
 
 /// Hides flags that have no use for flow records; `-h` has those that are used most.
 pub(crate) fn hide_other_flags(command: Command) -> Command {
-    let others = engines::flags_of_others("collector");
+    let others = engines::flags_of_others(&["collector"]);
     let command = command.mut_arg("read", |arg| {
         arg.help("Files of IPFIX messages; `-` is standard input")
             .long_help("Files of IPFIX messages; `-` is standard input")

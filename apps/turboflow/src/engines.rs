@@ -407,9 +407,9 @@ pub(crate) fn hide_other_sources(command: clap::Command) -> clap::Command {
     })
 }
 
-/// The flags of all engines but one.
-pub(crate) fn flags_of_others(name: &str) -> Vec<&'static str> {
-    let others = all().filter(|engine| engine.abilities().name != name);
+/// The flags of all engines but these.
+pub(crate) fn flags_of_others(names: &[&str]) -> Vec<&'static str> {
+    let others = all().filter(|engine| !names.contains(&engine.abilities().name));
     let options = others.flat_map(|engine| engine.options());
     options.map(|option| option.flag).collect()
 }

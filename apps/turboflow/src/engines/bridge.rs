@@ -42,6 +42,11 @@ pub(crate) const NAME: &str = "bridge";
 /// The engine of `turboflow bridge`.
 pub(super) struct Bridge;
 
+/// The engines that it stands on, whose options it has.
+pub(crate) const fn below() -> &'static [&'static str] {
+    &[OffloadOptions::ENGINE, XdpOptions::ENGINE]
+}
+
 impl EngineKind for Bridge {
     fn abilities(&self) -> Abilities {
         Abilities {
@@ -55,7 +60,7 @@ impl EngineKind for Bridge {
     }
 
     fn stands_on(&self) -> &'static [&'static str] {
-        &[OffloadOptions::ENGINE, XdpOptions::ENGINE]
+        below()
     }
 
     fn sees_payload(&self) -> bool {
