@@ -55,7 +55,7 @@ Exit codes: 0 all well; 1 it ran, but frames or records were lost; 2 the rules a
 be read, or the ports cannot be bridged; 130 aborted by a second Ctrl-C.";
 
 /// Flags of `turboflow record` that a bridge has no use for. So are those of other engines.
-const NO_USE: [&str; 16] = [
+const NO_USE: [&str; 14] = [
     "read",
     "interface",
     "cpu-port",
@@ -70,8 +70,6 @@ const NO_USE: [&str; 16] = [
     "dpi",
     "snap-length",
     "readers",
-    "xdp-mode",
-    "xdp-drop",
 ];
 
 /// Flags of `-h`.
@@ -131,7 +129,8 @@ pub(crate) struct BridgeArgs {
 
 /// Hides flags that a bridge has no use for; `-h` has those that are used most.
 pub(crate) fn hide_other_flags(command: Command) -> Command {
-    let others = engines::flags_of_others(engines::bridge::below());
+    let mut others = engines::flags_of_others(engines::bridge::below());
+    others.extend(engines::bridge::UNUSED);
     command.mut_args(|arg| {
         let name = arg
             .get_long()

@@ -42,6 +42,9 @@ pub(crate) const NAME: &str = "bridge";
 /// The engine of `turboflow bridge`.
 pub(super) struct Bridge;
 
+/// Flags of these engines that it refuses.
+pub(crate) const UNUSED: [&str; 2] = ["xdp-mode", "xdp-drop"];
+
 /// The engines that it stands on, whose options it has.
 pub(crate) const fn below() -> &'static [&'static str] {
     &[OffloadOptions::ENGINE, XdpOptions::ENGINE]
