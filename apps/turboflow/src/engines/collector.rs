@@ -26,7 +26,7 @@ use listen::Listeners;
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Engine")]
 pub(super) struct CollectorOptions {
-    /// collector: where exporters send to: udp://[HOST]:PORT or tcp://[HOST]:PORT
+    /// collector: where exporters send to, such as udp://:4739 or tcp://HOST:4739
     ///
     /// Several are separated by commas. Without a host, every address of this machine. Over UDP
     /// come IPFIX, NetFlow v9 and NetFlow v5, whatever the port; over TCP comes IPFIX.

@@ -518,9 +518,11 @@ impl RecordArgs {
     pub(crate) fn into_run(mut self) -> anyhow::Result<RunConfig> {
         filter::separate(&mut self.read, &mut self.filter, self.decapsulate.as_ref())?;
         self.read = super::inputs::captures(self.read, self.quiet)?;
+        let shared = self.shared();
+        let engine = self.engine.into_config(self.microflow_slots)?;
         let is_live =
             !self.interface.is_empty() || !self.cpu_port.is_empty() && self.read.is_empty();
-        let outputs = shared::spread(&self.shared(), &self.write, is_live)?;
+        let outputs = shared::spread(&shared, &self.write, is_live || engine.listens())?;
         let run = RunConfig {
             bridge: BridgeConfig::default(),
             source: SourceConfig {
@@ -535,7 +537,7 @@ impl RecordArgs {
                 ring_size: self.ring_size,
                 readers: self.readers,
             },
-            engine: self.engine.into_config(self.microflow_slots)?,
+            engine,
             flow: FlowConfig {
                 definition: self.definition,
                 biflow: self.biflow,

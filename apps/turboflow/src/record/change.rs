@@ -147,7 +147,7 @@ fn kept<'a>(now: &RunConfig, next: &'a RunConfig) -> anyhow::Result<Vec<&'a Path
             continue;
         };
         let [before, after] = [(before, now), (output, next)]
-            .map(|(its, run)| shared::own(its.clone(), run.is_live()));
+            .map(|(its, run)| shared::own(its.clone(), run.goes_on()));
         if before == after || is_one_file(next, &output.to)? {
             kept.push(&output.to);
         }

@@ -192,7 +192,7 @@ pub(super) fn send_options(run: &RunConfig, output: &OutputConfig) -> SendOption
         template_interval,
         ..SendOptions::new(CLOCK)
     };
-    if run.is_live() {
+    if run.goes_on() {
         // In a live run, waiting would lose packets. Losing records instead is counted.
         options.patience = Duration::ZERO;
         options.linger = LIVE_LINGER;

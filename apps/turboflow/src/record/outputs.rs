@@ -73,7 +73,7 @@ impl<'a> OutputCreator<'a> {
     ) -> anyhow::Result<Self> {
         check_names(run, settings)?;
         for output in &run.outputs {
-            shared::check(output, run.is_live())?;
+            shared::check(output, run.goes_on())?;
             check_retention(output, run)?;
         }
         Ok(Self { run, settings, tls })
@@ -175,7 +175,7 @@ impl<'a> OutputCreator<'a> {
 
     /// How long to wait for the reader of a named pipe.
     fn pipe_patience(&self) -> Option<Duration> {
-        self.run.is_live().then_some(pipe::LIVE_PATIENCE)
+        self.run.goes_on().then_some(pipe::LIVE_PATIENCE)
     }
 }
 

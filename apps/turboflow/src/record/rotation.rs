@@ -19,7 +19,7 @@ use crate::units::counted;
 /// a `%` as it is.
 pub(super) fn pattern_of(run: &RunConfig, path: &Path) -> anyhow::Result<Option<NamePattern>> {
     match path.to_str() {
-        Some(text) if run.is_live() && NamePattern::is_meant(path) => Ok(Some(text.parse()?)),
+        Some(text) if run.goes_on() && NamePattern::is_meant(path) => Ok(Some(text.parse()?)),
         _ => Ok(None),
     }
 }

@@ -87,6 +87,38 @@ fn files_with_all_digits_come_back_equal_column_by_column() {
     }
 }
 
+/// As a service: the flow records of each hour are a file.
+#[test]
+fn files_may_rotate_while_it_listens() {
+    let (folder, port) = (Folder::new(), free_port());
+    let listen = format!("udp://127.0.0.1:{port}");
+    let [hourly, csv] = ["hour-%Y%m%dT%H%M%S.csv", "sent.csv"].map(|name| folder.file(name));
+    let args = [
+        "collect",
+        "-q",
+        "--listen",
+        &listen,
+        "-w",
+        &hourly,
+        "--rotate",
+        "1h",
+        "--collector-lag",
+        "1h",
+    ];
+    let collecting = Daemon::start(&mut command(args), folder, port);
+    let url = format!("ipfix+udp://127.0.0.1:{port}");
+    let sent = as_shown(
+        send(&office(), &url, &["--export-rate", "20k"]),
+        false,
+        false,
+    );
+    let folder = collecting.end("INT");
+    let names = folder.names();
+    let hour = names.iter().filter(|name| name.starts_with("hour-2"));
+    let got: Vec<Flow> = hour.flat_map(|name| flows(&folder.read(name))).collect();
+    assert_eq!(sums(&got), sums(&sent), "{names:?} {csv}");
+}
+
 #[test]
 fn cut_records_are_one_flow_again() {
     let folder = Folder::new();

@@ -34,6 +34,18 @@ impl EngineConfig {
     pub fn is_software(&self) -> bool {
         self.name == Self::SOFTWARE
     }
+
+    /// Whether an engine waits for what others send, because its options have addresses to
+    /// `listen` on.
+    #[must_use]
+    pub fn listens(&self) -> bool {
+        let addresses = self
+            .options
+            .values()
+            .filter_map(|table| table.get("listen"));
+        let mut lists = addresses.filter_map(toml::Value::as_array);
+        lists.any(|list| !list.is_empty())
+    }
 }
 
 impl Default for EngineConfig {

@@ -57,6 +57,13 @@ impl RunConfig {
         !source.interfaces.is_empty() || !source.cpu_ports.is_empty() && source.files.is_empty()
     }
 
+    /// Whether it goes on until it is told to end, so that outputs are sequences of files and nothing
+    /// may wait for long: over interfaces, and where an engine listens.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        self.is_live() || self.engine.listens()
+    }
+
     /// The configuration as TOML. Values that are omitted by default are omitted here.
     ///
     /// # Errors
