@@ -509,8 +509,8 @@ pub(crate) struct RecordArgs {
 }
 
 fn examples() -> String {
-    let of_engines: String = engines::all().map(|engine| engine.example()).collect();
-    format!("{EXAMPLES}{of_engines}{EXIT_CODES}")
+    let own: String = engines::all().map(|engine| engine.example()).collect();
+    format!("{EXAMPLES}{own}{EXIT_CODES}")
 }
 
 impl RecordArgs {
@@ -518,11 +518,9 @@ impl RecordArgs {
     pub(crate) fn into_run(mut self) -> anyhow::Result<RunConfig> {
         filter::separate(&mut self.read, &mut self.filter, self.decapsulate.as_ref())?;
         self.read = super::inputs::captures(self.read, self.quiet)?;
-        let shared = self.shared();
-        let engine = self.engine.into_config(self.microflow_slots)?;
-        let is_live =
-            !self.interface.is_empty() || !self.cpu_port.is_empty() && self.read.is_empty();
-        let outputs = shared::spread(&shared, &self.write, is_live || engine.listens())?;
+        let engine = self.engine.clone().into_config(self.microflow_slots)?;
+        let is_live = self.read.is_empty() && self.interface.len() + self.cpu_port.len() > 0;
+        let outputs = shared::spread(&self.shared(), &self.write, is_live || engine.listens())?;
         let run = RunConfig {
             bridge: BridgeConfig::default(),
             source: SourceConfig {

@@ -57,8 +57,8 @@ impl RunConfig {
         !source.interfaces.is_empty() || !source.cpu_ports.is_empty() && source.files.is_empty()
     }
 
-    /// Whether it goes on until it is told to end, so that outputs are sequences of files and nothing
-    /// may wait for long: over interfaces, and where an engine listens.
+    /// Whether it goes on until it is told to end, so that outputs may be sequences of files and
+    /// nothing waits for long: over interfaces, and where an engine listens.
     #[must_use]
     pub fn goes_on(&self) -> bool {
         self.is_live() || self.engine.listens()
