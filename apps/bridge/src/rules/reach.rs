@@ -24,6 +24,16 @@ pub(super) fn never_matching(rules: &[Rule]) -> Vec<RulesWarning> {
                  it, or remove it",
                 other.name, other.line
             )
+        } else if let Some(other) = rules[..place].iter().find(|it| it.takes_sure(rule)) {
+            return Some(RulesWarning {
+                line: rule.line,
+                what: format!(
+                    "rule `{}` matches only flows that are recognised with less than \
+                     `min_confidence`: rule `{}` in line {} drops the others before; put this rule \
+                     in front of it",
+                    rule.name, other.name, other.line
+                ),
+            });
         } else {
             return None;
         };
@@ -40,10 +50,23 @@ impl Rule {
     /// Whether this rule matches whatever the other one matches. Where one that drops asks for a
     /// name, one that passes matches with less confidence.
     fn covers(&self, other: &Self) -> bool {
-        let asks_for_more = self.action == Action::Drop
-            && other.action == Action::Pass
-            && self.when.ask_for_names();
-        self.except.is_none() && !asks_for_more && self.when.cover(&other.when)
+        self.covers_if_sure(other) && !self.asks_for_more_than(other)
+    }
+
+    /// Whether this rule matches what the other one matches, if names are trusted.
+    fn covers_if_sure(&self, other: &Self) -> bool {
+        self.except.is_none() && self.when.cover(&other.when)
+    }
+
+    /// Whether this rule leaves the other one only what is doubtful, and the other one names a part
+    /// of it: an exception that was meant to stand in front. A rule of the same names may be meant
+    /// for the doubtful.
+    fn takes_sure(&self, other: &Self) -> bool {
+        self.covers_if_sure(other) && !other.when.cover(&self.when)
+    }
+
+    fn asks_for_more_than(&self, other: &Self) -> bool {
+        self.action == Action::Drop && other.action == Action::Pass && self.when.ask_for_names()
     }
 
     /// A rule that passes is left by a name that is trusted, and matches others of it.

@@ -239,6 +239,8 @@ fn rules_that_no_flow_reaches_are_warned_of() {
     warned(&pair((both, "drop"), (tls, "drop")), &[]);
     // A name that is doubted is not dropped by the first, and passes by the second.
     warned(&pair((tls, "drop"), (tls, "pass")), &[]);
+    let late = ["line 5: rule `b` matches only flows that are recognised with less than"];
+    warned(&pair((tls, "drop"), (both, "pass")), &late);
     warned(&pair((tls, "pass"), (tls, "drop")), &covered);
     let net = "src = [\"10.0.0.0/8\"]";
     let part = "src = [\"10.1.0.0/16\"]\nport = [\"80-81\"]";

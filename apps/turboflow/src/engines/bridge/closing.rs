@@ -39,7 +39,7 @@ pub(super) fn closing(control: &Control, counts: &[OwnCount], received: u64) -> 
         table.push(vec![words, grouped(would_drop)]);
     }
     for (name, words) in WENT {
-        table.push(vec![format!("  {words}"), grouped(count_of(name))]);
+        table.push(vec![words.to_owned(), grouped(count_of(name))]);
     }
     let mut losses = Vec::new();
     let lost: u64 = LOST.iter().map(|name| count_of(name)).sum();
