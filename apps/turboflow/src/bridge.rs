@@ -150,6 +150,14 @@ pub(crate) fn run(args: BridgeArgs) -> anyhow::Result<Outcome> {
     let is_printed = args.record.print_config;
     // A run over interfaces, which may rotate its files.
     let mut record = args.record;
+    if !record.interface.is_empty() {
+        bail!(
+            "a bridge has its ports in {} and {}: leave out {}",
+            Key::BridgeIn,
+            Key::BridgeOut,
+            Key::Interfaces
+        );
+    }
     record.interface = args.first.iter().chain(&args.second).cloned().collect();
     let mut run = record.into_run()?;
     run.bridge = BridgeConfig {

@@ -121,8 +121,13 @@ impl<'a, const K: usize, const N: usize> Lane<'a, K, N> {
     fn due(&self, flow: &MicroflowRecord<K, N>) -> Option<EndReason> {
         let (limit_ns, reason) = self.limit(flow);
         let silent_ns = u128::from(flow.base.last_ns) + limit_ns;
+        let first_ns = u128::from(flow.base.first_ns);
+        let window_ns = match self.options.align_ns.map(u128::from) {
+            Some(align_ns) => (first_ns / align_ns + 1) * align_ns - 1,
+            None => or_never(None),
+        };
         let active_ns = or_never(self.options.active_timeout_ns);
-        let too_long_ns = u128::from(flow.base.first_ns) + active_ns;
+        let too_long_ns = (first_ns + active_ns).min(window_ns);
         let is_due = silent_ns < self.watermark_ns || too_long_ns < self.watermark_ns;
         let silence_first = silent_ns <= too_long_ns;
         is_due.then_some(if silence_first {
@@ -175,7 +180,14 @@ impl<'a, const K: usize, const N: usize> Lane<'a, K, N> {
         let first_ns = flow.base.first_ns.min(record.base.first_ns);
         let lasts_ns = self.cell_end_ns - u128::from(first_ns);
         let too_long = lasts_ns > or_never(self.options.active_timeout_ns);
-        too_long.then_some(EndReason::ActiveTimeout)
+        let other_window = self
+            .options
+            .align_ns
+            .map(u128::from)
+            .is_some_and(|align_ns| {
+                u128::from(first_ns) / align_ns != self.watermark_ns / align_ns
+            });
+        (too_long || other_window).then_some(EndReason::ActiveTimeout)
     }
 
     fn export(&mut self, index: usize, reason: EndReason) {

@@ -37,7 +37,7 @@ pub(super) struct CollectorOptions {
 
     /// collector: files of IPFIX messages; `-` is standard input
     #[arg(id = "flows-from", long = "flows-from", value_name = "FILE", num_args = 1..)]
-    #[arg(conflicts_with = "listen", hide_short_help = true)]
+    #[arg(hide_short_help = true)]
     #[serde(
         deserialize_with = "list::deserialize",
         skip_serializing_if = "Vec::is_empty"

@@ -159,7 +159,7 @@ impl Encoder {
             if element.id == 0 {
                 return Err(format!(
                     "{name} has no information element: nth has none over both directions of a \
-                     biflow; use a list, or another format"
+                     biflow, nor of the newest inputs; use a list, or another format"
                 ));
             }
             if let Some(other) = names.insert((element.enterprise, element.id), name) {
