@@ -129,17 +129,9 @@ pub(crate) struct BridgeArgs {
 
 /// Hides flags that a bridge has no use for; `-h` has those that are used most.
 pub(crate) fn hide_other_flags(command: Command) -> Command {
-    let mut others = engines::flags_of_others(engines::bridge::below());
-    others.extend(engines::bridge::UNUSED);
-    command.mut_args(|arg| {
-        let name = arg
-            .get_long()
-            .unwrap_or_else(|| arg.get_id().as_str())
-            .to_owned();
-        let is_hidden = NO_USE.contains(&name.as_str()) || others.contains(&name.as_str());
-        arg.hide(is_hidden)
-            .hide_short_help(is_hidden || !MOST_USED.contains(&name.as_str()))
-    })
+    let mut hidden = engines::flags_of_others(engines::bridge::below());
+    hidden.extend(NO_USE.into_iter().chain(engines::bridge::UNUSED));
+    engines::show_flags(command, &hidden, &MOST_USED)
 }
 
 pub(crate) fn run(args: BridgeArgs) -> anyhow::Result<Outcome> {
@@ -151,12 +143,7 @@ pub(crate) fn run(args: BridgeArgs) -> anyhow::Result<Outcome> {
     // A run over interfaces, which may rotate its files.
     let mut record = args.record;
     if !record.interface.is_empty() {
-        bail!(
-            "a bridge has its ports in {} and {}: leave out {}",
-            Key::BridgeIn,
-            Key::BridgeOut,
-            Key::Interfaces
-        );
+        return Err(engines::bridge::other_interfaces());
     }
     record.interface = args.first.iter().chain(&args.second).cloned().collect();
     let mut run = record.into_run()?;

@@ -84,21 +84,14 @@ pub(crate) struct CollectArgs {
 
 /// Hides flags that have no use for flow records; `-h` has those that are used most.
 pub(crate) fn hide_other_flags(command: Command) -> Command {
-    let others = engines::flags_of_others(&["collector"]);
     let command = command.mut_arg("read", |arg| {
         arg.help("Files of IPFIX messages; `-` is standard input")
             .long_help("Files of IPFIX messages; `-` is standard input")
             .conflicts_with("listen")
     });
-    command.mut_args(|arg| {
-        let name = arg
-            .get_long()
-            .unwrap_or_else(|| arg.get_id().as_str())
-            .to_owned();
-        let is_hidden = NO_USE.contains(&name.as_str()) || others.contains(&name.as_str());
-        let is_short = MOST_USED.contains(&name.as_str()) && !is_hidden;
-        arg.hide(is_hidden).hide_short_help(!is_short)
-    })
+    let mut hidden = engines::flags_of_others(&["collector"]);
+    hidden.extend(NO_USE);
+    engines::show_flags(command, &hidden, &MOST_USED)
 }
 
 pub(crate) fn run(args: CollectArgs) -> anyhow::Result<Outcome> {

@@ -407,6 +407,20 @@ pub(crate) fn hide_other_sources(command: clap::Command) -> clap::Command {
     })
 }
 
+/// Hides flags that a command has no use for; `-h` has those that are used most.
+pub(crate) fn show_flags(
+    command: clap::Command,
+    hidden: &[&str],
+    most_used: &[&str],
+) -> clap::Command {
+    command.mut_args(|arg| {
+        let name = arg.get_long().unwrap_or_else(|| arg.get_id().as_str());
+        let is_hidden = hidden.contains(&name);
+        let is_short = most_used.contains(&name) && !is_hidden;
+        arg.hide(is_hidden).hide_short_help(!is_short)
+    })
+}
+
 /// The flags of all engines but these.
 pub(crate) fn flags_of_others(names: &[&str]) -> Vec<&'static str> {
     let others = all().filter(|engine| !names.contains(&engine.abilities().name));

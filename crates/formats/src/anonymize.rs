@@ -7,13 +7,13 @@
 //! (Crypto-PAn), with AES-128 as in the authors' program; for IPv6, the same over 128 bits.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
 
 use aes::Aes128;
 use aes::cipher::{BlockEncrypt, KeyInit};
-use turboflow_record::{Column, ColumnKind, FlowBatch, Input};
+use turboflow_record::{Column, ColumnKind, Input};
 
-use crate::{EXPORTER_COLUMN, ExportError, FlowWriter, SendGauge, WriteProgress, WriteSummary};
+use crate::mapped::mapped;
+use crate::{EXPORTER_COLUMN, FlowWriter};
 
 /// A key of Crypto-PAn, ready for use.
 ///
@@ -119,7 +119,9 @@ pub fn anonymize(
     });
     match more {
         Some(more) => Err(more),
-        None => Ok(Box::new(Anonymizer { inner, key })),
+        None => Ok(mapped(inner, move |batch| {
+            batch.with_addresses(|address| key.pseudonym(address))
+        })),
     }
 }
 
@@ -146,50 +148,6 @@ pub fn tells_more(name: &str, kind: ColumnKind) -> Option<&'static str> {
         ColumnKind::Text if OF_NO_END.iter().any(|input| input.name() == name) => None,
         ColumnKind::Text => Some("texts that can tell addresses"),
         _ => None,
-    }
-}
-
-struct Anonymizer {
-    inner: Box<dyn FlowWriter>,
-    key: CryptoPan,
-}
-
-impl Anonymizer {
-    fn replaced(&self, batch: &FlowBatch) -> FlowBatch {
-        batch.with_addresses(|address| self.key.pseudonym(address))
-    }
-}
-
-impl FlowWriter for Anonymizer {
-    fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
-        let replaced = self.replaced(batch);
-        self.inner.write(&replaced)
-    }
-
-    fn write_several(&mut self, batches: &[Arc<FlowBatch>]) -> Result<(), ExportError> {
-        let replaced = batches.iter().map(|batch| Arc::new(self.replaced(batch)));
-        let replaced: Vec<_> = replaced.collect();
-        self.inner.write_several(&replaced)
-    }
-
-    fn flush(&mut self) -> Result<(), ExportError> {
-        self.inner.flush()
-    }
-
-    fn is_failing(&self) -> bool {
-        self.inner.is_failing()
-    }
-
-    fn progress(&self) -> WriteProgress {
-        self.inner.progress()
-    }
-
-    fn sending(&self) -> Option<Arc<SendGauge>> {
-        self.inner.sending()
-    }
-
-    fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError> {
-        self.inner.finish()
     }
 }
 

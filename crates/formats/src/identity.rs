@@ -6,11 +6,10 @@
 //! no packet has these values. Pipelines that deliver at least once become exact by keeping one
 //! record of each identity.
 
-use std::sync::Arc;
-
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, ValueData, Values};
 
-use crate::{ExportError, FlowWriter, SendGauge, WriteProgress, WriteSummary};
+use crate::FlowWriter;
+use crate::mapped::mapped;
 
 /// The column of the vantage point's name.
 pub const EXPORTER_COLUMN: &str = "exporter";
@@ -114,46 +113,7 @@ impl Identity {
 /// [`Identity::schema`].
 #[must_use]
 pub fn identify(inner: Box<dyn FlowWriter>, identity: Identity) -> Box<dyn FlowWriter> {
-    Box::new(Identifier { inner, identity })
-}
-
-struct Identifier {
-    inner: Box<dyn FlowWriter>,
-    identity: Identity,
-}
-
-impl FlowWriter for Identifier {
-    fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
-        self.inner.write(&self.identity.identified(batch))
-    }
-
-    fn write_several(&mut self, batches: &[Arc<FlowBatch>]) -> Result<(), ExportError> {
-        let identified = batches
-            .iter()
-            .map(|batch| Arc::new(self.identity.identified(batch)));
-        let identified: Vec<_> = identified.collect();
-        self.inner.write_several(&identified)
-    }
-
-    fn flush(&mut self) -> Result<(), ExportError> {
-        self.inner.flush()
-    }
-
-    fn is_failing(&self) -> bool {
-        self.inner.is_failing()
-    }
-
-    fn progress(&self) -> WriteProgress {
-        self.inner.progress()
-    }
-
-    fn sending(&self) -> Option<Arc<SendGauge>> {
-        self.inner.sending()
-    }
-
-    fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError> {
-        self.inner.finish()
-    }
+    mapped(inner, move |batch| identity.identified(batch))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod goflow2;
 mod identity;
 mod json;
 mod lines;
+mod mapped;
 mod name_pattern;
 mod names;
 mod output;

@@ -4,68 +4,28 @@
 //!
 //! `cargo run --release -p turboflow-kafka --features kafka --example cost -- RECORDS [TOPIC]...`
 
+#[path = "../../formats/examples/traffic/mod.rs"]
+mod traffic;
+
 use std::error::Error;
-use std::net::Ipv4Addr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use turboflow_formats::{Identity, TextOptions};
 use turboflow_kafka::{Encoder, KafkaOptions, KafkaTarget, Records, TlsTexts, send_to};
-use turboflow_merge::Layout;
-use turboflow_record::{Definition, FlowBatch, Schema, Value};
+use turboflow_record::{Definition, FlowBatch};
 use turboflow_transport::{Clock, SendOptions};
 
-/// A small generator (splitmix64): equal records on every run.
-struct Numbers(u64);
+/// Different addresses.
+const ADDRESSES: u64 = 300_000;
 
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) % limit
-    }
-
-    fn one_of(&mut self, values: &[u64]) -> Value<'static> {
-        Value::Unsigned(values[self.below(values.len() as u64) as usize])
-    }
-}
-
-/// Records of many clients and few services, flow sizes with a long tail.
-fn batches(schema: &Schema, records: u64) -> Vec<FlowBatch> {
-    let mut numbers = Numbers(1);
-    let mut batches = Vec::new();
-    for start in (0..records).step_by(8_192) {
-        let mut batch = FlowBatch::new(schema);
-        for index in start..records.min(start + 8_192) {
-            let packets = 1 + (1_000 / (1 + numbers.below(1_000))) * numbers.below(3);
-            let size = 40 + numbers.below(1_460);
-            let last = 1_700_000_000_000_000_000 + index * 50_000 + numbers.below(10_000_000);
-            let mut address =
-                || Value::Address(Ipv4Addr::from_bits(numbers.below(300_000) as u32 * 7919).into());
-            let ends = [address(), address()];
-            let rest = [
-                Value::Unsigned(32_768 + numbers.below(28_000)),
-                numbers.one_of(&[443, 443, 443, 80, 53, 22, 8080, 123]),
-                numbers.one_of(&[6, 6, 6, 17, 1]),
-                Value::Unsigned(packets),
-                Value::Unsigned(packets * size),
-                Value::Unsigned(last - packets * numbers.below(1_000_000)),
-                Value::Unsigned(last),
-                numbers.one_of(&[0, 2, 18, 24, 27, 31]),
-                Value::Unsigned(40 + numbers.below(30)),
-                Value::Unsigned(size),
-                numbers.one_of(&[64, 128, 57, 255, 60]),
-                numbers.one_of(&[64, 128, 57, 255, 60]),
-                numbers.one_of(&[0, 0, 0, 0, 8, 46]),
-                numbers.one_of(&[1, 2, 3, 3, 3, 4]),
-            ];
-            let row: Vec<_> = ends.into_iter().chain(rest).collect();
-            batch.push_row(&row);
-        }
-        batch.number_from(start + 1);
-        batches.push(batch);
+/// Records with the numbers of a run, from 1 on.
+fn batches(records: usize) -> Vec<FlowBatch> {
+    let mut batches = traffic::batches(records, ADDRESSES);
+    let mut next = 1;
+    for batch in &mut batches {
+        batch.number_from(next);
+        next += batch.rows() as u64;
     }
     batches
 }
@@ -89,7 +49,7 @@ fn monotonic() -> Duration {
 fn print_encoding(
     own: &Records<'_>,
     batches: &[FlowBatch],
-    records: u64,
+    records: usize,
 ) -> Result<(), Box<dyn Error>> {
     println!(
         "{:32} {:>12} {:>10} {:>10}",
@@ -118,15 +78,14 @@ fn print_encoding(
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let records: u64 = arguments
+    let records: usize = arguments
         .next()
         .map_or(Ok(2_000_000), |text| text.parse())?;
-    let layout = Layout::compile(&Definition::default(), false)?;
-    let schema = layout.schema();
-    let batches = batches(schema, records);
+    let schema = traffic::schema();
+    let batches = batches(records);
     let identity = Identity::new("benchmark", 1)?;
     let own = Records {
-        schema,
+        schema: &schema,
         key_columns: Definition::default().key.len(),
         is_biflow: false,
         identity: &identity,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A queue of a few entries in LUT RAM; what is first stands at the output, in a register.
 //
-// In: whoever puts something there knows that there is room (TheQueueNeverOverflows). Out:
+// In: an entry is put only where there is room (TheQueueNeverOverflows). Out:
 // valid_o does not wait for ready_i. One entry in every clock, latency 2 clocks.
 module tf_queue #(
   parameter int unsigned Bits      = 8,

@@ -32,16 +32,11 @@ pub fn pin_folder(below: &Path, first: &Link, second: &Link) -> Result<PathBuf, 
         });
     }
     let own = below.join("turboflow");
-    let network = std::fs::metadata("/proc/self/ns/net").map(|its| its.ino());
-    let folder = match network {
-        Ok(network) => own.join(folder_name(first, second, network)),
-        Err(source) => {
-            return Err(FailError::Folder {
-                folder: own,
-                source,
-            });
-        }
-    };
+    let network = network().map_err(|source| FailError::Folder {
+        folder: own.clone(),
+        source,
+    })?;
+    let folder = own.join(folder_name(first, second, network));
     let made = DirBuilder::new().recursive(true).mode(MODE).create(&folder);
     let made = match made {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),

@@ -19,7 +19,7 @@ use std::path::Path;
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use turboflow_engine::{Abilities, OwnCount};
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 use turboflow_engine_xdp::{KernelError, check_bridge_layout};
@@ -108,12 +108,7 @@ pub(crate) fn settle(run: &mut RunConfig) -> anyhow::Result<()> {
         bail!("a bridge meters its two ports: leave out {key}");
     }
     if !source.interfaces.is_empty() && source.interfaces != ports {
-        bail!(
-            "a bridge has its ports in {} and {}: leave out {}",
-            Key::BridgeIn,
-            Key::BridgeOut,
-            Key::Interfaces
-        );
+        return Err(other_interfaces());
     }
     source.interfaces = ports;
     let is_other =
@@ -127,6 +122,16 @@ pub(crate) fn settle(run: &mut RunConfig) -> anyhow::Result<()> {
     run.engine.name = NAME.to_owned();
     run.meter.dpi = cfg!(feature = "dpi");
     Ok(())
+}
+
+/// Interfaces beside the ports.
+pub(crate) fn other_interfaces() -> anyhow::Error {
+    anyhow!(
+        "a bridge has its ports in {} and {}: leave out {}",
+        Key::BridgeIn,
+        Key::BridgeOut,
+        Key::Interfaces
+    )
 }
 
 fn check_config(bridge: &BridgeConfig) -> anyhow::Result<()> {

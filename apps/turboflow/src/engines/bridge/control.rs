@@ -101,12 +101,14 @@ impl Control {
 
     /// Looks at the ports' counters once a second. Gives what to warn of.
     pub(super) fn look(&self, now_ns: u64) -> Option<Seen> {
-        let mut state = self.lock();
-        if !state.watch.is_due(now_ns) {
-            return None;
-        }
-        let ports = state.packets.as_ref()?.ports().ok()?;
-        state.watch.look(&ports)
+        let packets = {
+            let mut state = self.lock();
+            let is_due = state.watch.is_due(now_ns);
+            is_due.then(|| state.packets.clone()).flatten()?
+        };
+        // Without the lock, as in `by_rule`.
+        let ports = packets.ports().ok()?;
+        self.lock().watch.look(&ports)
     }
 
     /// The names of the ports, and what forwards when the bridge has ended.
@@ -152,7 +154,7 @@ impl Control {
                 state.is_dry_run,
             )
         };
-        // The thread that decides needs the lock while the kernel is asked for each rule.
+        // The kernel is asked without the lock, which other threads need meanwhile.
         let counted = |name: &str, id: RuleId, action: Action| RuleCount {
             rule: name.to_owned(),
             action: match action {

@@ -56,7 +56,7 @@ pub(super) fn open(
         );
     };
     let ports = ports::checked(first, second, rules.fail())?;
-    xdp::check_rights(NAME)?;
+    xdp::check_rights_of("a bridge", "")?;
     let held = HeldPorts::hold(&ports)?;
     check_left(&ports, rules.fail())?;
     say_start(&setup.bridge, &rules, &file);

@@ -56,8 +56,8 @@ impl Place {
             None => address.to_owned(),
         };
         let found = address.to_socket_addrs();
-        let found = found.with_context(|| format!("{text}: there is no such address"))?;
-        let Some(address) = { found }.next() else {
+        let mut found = found.with_context(|| format!("{text}: there is no such address"))?;
+        let Some(address) = found.next() else {
             bail!("{text}: there is no such address");
         };
         Ok(match is_udp {

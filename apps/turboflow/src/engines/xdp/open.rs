@@ -98,9 +98,18 @@ pub(in crate::engines) fn attach(
     })
 }
 
-/// Checks that this process has all capabilities that the engine needs. The kernel's own errors
-/// name none.
+/// Checks that this process has all capabilities that an engine of this name needs. The kernel's
+/// own errors name none.
 pub(in crate::engines) fn check_rights(name: &str) -> anyhow::Result<()> {
+    let without = Key::Engine.with(EngineConfig::SOFTWARE);
+    check_rights_of(
+        &Key::Engine.with(name),
+        &format!("; {without} needs CAP_NET_RAW alone"),
+    )
+}
+
+/// As `check_rights`, of what `who` names. `or`: what needs fewer, behind a semicolon.
+pub(in crate::engines) fn check_rights_of(who: &str, or: &str) -> anyhow::Result<()> {
     const OF_BPF: CapabilitySet = CapabilitySet::BPF.union(CapabilitySet::PERFMON);
     let wanted = [
         (CapabilitySet::BPF, "CAP_BPF"),
@@ -117,16 +126,6 @@ pub(in crate::engines) fn check_rights(name: &str) -> anyhow::Result<()> {
         .filter(|(right, _)| !held.contains(*right));
     let missing: Vec<_> = missing.map(|(_, name)| name).collect();
     if !missing.is_empty() {
-        let (who, or) = match name == crate::engines::bridge::NAME {
-            true => ("a bridge".to_owned(), String::new()),
-            false => (
-                Key::Engine.with(name),
-                format!(
-                    "; {} needs CAP_NET_RAW alone",
-                    Key::Engine.with(EngineConfig::SOFTWARE)
-                ),
-            ),
-        };
         bail!(
             "{who} lacks the right to do its work ({}): run as root, or give the program its rights once, with \
              `sudo setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw=ep $(command -v turboflow)`{or}",
