@@ -206,16 +206,26 @@ fn write_circumstances(out: &Path, options: &RunOptions, load_before: &str) -> a
     if let Some(note) = &options.note {
         text += &format!("- note: {note}\n");
     }
-    let command = if quick {
-        "make evaluation-quick\n"
-    } else {
-        "make evaluation\n"
-    };
-    for (name, text) in [("machine.md", text.as_str()), ("command.txt", command)] {
+    let command = command_line(quick, &options.parts);
+    for (name, text) in [("machine.md", &text), ("command.txt", &command)] {
         let path = out.join(name);
         fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())
+}
+
+/// What measures the same again.
+fn command_line(quick: bool, parts: &[String]) -> String {
+    let target = if quick {
+        "evaluation-quick"
+    } else {
+        "evaluation"
+    };
+    if parts.is_empty() {
+        format!("make {target}\n")
+    } else {
+        format!("make {target} ARGS=\"--parts {}\"\n", parts.join(","))
+    }
 }
 
 /// The relative path between two folders below the current one; empty, or with a slash at its end.

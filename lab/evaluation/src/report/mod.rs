@@ -81,13 +81,14 @@ pub(crate) fn write(folder: &Path, origin: &Origin<'_>, raw: &Raw) -> anyhow::Re
     for note in *notes {
         writeln!(page, "Note: {note}.\n").expect("a string takes any text");
     }
+    let mut left_out = Vec::new();
     for part in &PARTS {
-        writeln!(page, "## {}\n", part.title).expect("a string takes any text");
         let is_missing = !raw.is_complete(part.name);
         if is_missing && !part.is_computed {
-            page += "Not measured in this run.\n\n";
+            left_out.push(part.title);
             continue;
         }
+        writeln!(page, "## {}\n", part.title).expect("a string takes any text");
         let mut section = Section::default();
         if is_missing {
             let with_it = part.computed(raw, &Scale::of_computation())?;
@@ -99,6 +100,12 @@ pub(crate) fn write(folder: &Path, origin: &Origin<'_>, raw: &Raw) -> anyhow::Re
         for (name, svg) in &section.plots {
             let path = folder.join(format!("{name}.svg"));
             fs::write(&path, svg).with_context(|| format!("writing {}", path.display()))?;
+        }
+    }
+    if !left_out.is_empty() {
+        page += "## Not measured in this run\n\n";
+        for title in left_out {
+            writeln!(page, "- {title}").expect("a string takes any text");
         }
     }
     let path = folder.join("report.md");
