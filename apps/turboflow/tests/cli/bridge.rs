@@ -109,13 +109,27 @@ fn a_bridge_has_two_ports_and_no_source_of_records_beside() {
             &["leave out --engine xdp"],
         ),
         ("--in lo --out eth0 --biflow", &["leave out --biflow"]),
-        ("--in lo --out eth0 --check", &["--check"]),
+        ("--in lo --check --dry-run", &["--dry-run"]),
     ] {
         let options = ["bridge", "--rules", "x.toml"]
             .into_iter()
             .chain(options.split(' '));
         turboflow(options).exits(2).says(words);
     }
+}
+
+#[test]
+fn named_ports_are_checked_beside_the_rules() {
+    let folder = Folder::new();
+    let path = folder.write("rules.toml", "");
+    let checked = |ports: &str| {
+        let options = ["bridge", "--check", "--rules", &path].into_iter();
+        turboflow(options.chain(ports.split(' '))).exits(2)
+    };
+    checked("--in lo").says(&["add --out"]);
+    checked("--out lo").says(&["add --in"]);
+    checked("--in lo --out lo").says(&["both ports are interface lo"]);
+    checked("--in lo --out no-such-port").says(&["no-such-port"]);
 }
 
 #[test]

@@ -548,6 +548,21 @@ fn refused_by(
 fn what_cannot_be_bridged_is_refused_in_one_line() {
     let Some(link) = two_links() else { return };
     let both = [FAR, PORT];
+    let folder = Folder::new();
+    let rules = folder.write("rules.toml", "");
+    let program = command([""; 0]).get_program().to_os_string();
+    let checked = link
+        .inside(program.to_str().unwrap())
+        .args([
+            "bridge", "--check", "--rules", &rules, "--in", FAR, "--out", PORT,
+        ])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(checked.stdout).unwrap();
+    assert!(
+        said.ends_with(&format!("\n{FAR} and {PORT} can be bridged\n")),
+        "{said}"
+    );
     refused(&link, "", [FAR, FAR], &["both ports are interface vb"]);
     refused(&link, "", [NEAR, FAR], &["two ends of one veth pair"]);
     refused(&link, "", [FAR, "none"], &["none"]);
