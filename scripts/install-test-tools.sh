@@ -9,7 +9,7 @@
 #   scripts/install-test-tools.sh [tests|bench|samples|kernels|all]...        default: tests
 set -euo pipefail
 
-tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool libfaketime nfdump pmacct openssl strace systemd
+tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool libfaketime nfdump pmacct softflowd openssl strace systemd
     clang libelf-dev zlib1g-dev libdpdk-dev libndpi-dev libndpi-bin pkg-config verilator g++ python3-venv
     make libssl-dev maven)
 bench=(nfdump softflowd argus-server argus-client redis-server hyperfine)

@@ -127,7 +127,7 @@ pub(crate) enum Command {
     Record(Box<RecordArgs>),
     /// Meter interfaces as a service, configured by a file
     Run(RunArgs),
-    /// Take flow records of routers and other probes: IPFIX, NetFlow v9 and v5
+    /// Take flow records of routers and other probes: IPFIX, NetFlow v9, v5 and sFlow
     Collect(Box<CollectArgs>),
     /// Ask questions of files of flow records: who talks most, on which ports, when
     Show(Box<ShowArgs>),

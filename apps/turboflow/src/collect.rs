@@ -67,11 +67,11 @@ const MOST_USED: [&str; 16] = [
     "max-flows",
 ];
 
-/// Take flow records of routers and other probes: IPFIX, NetFlow v9 and v5.
+/// Take flow records of routers and other probes: IPFIX, NetFlow v9, v5 and sFlow.
 #[derive(Debug, Args)]
-#[command(about = "Take flow records of routers and other probes: IPFIX, NetFlow v9 and v5")]
+#[command(about = "Take flow records of routers and other probes: IPFIX, NetFlow v9, v5 and sFlow")]
 #[command(long_about = "\
-Take flow records of routers and other probes: IPFIX, NetFlow v9 and v5.
+Take flow records of routers and other probes: IPFIX, NetFlow v9, v5 and sFlow.
 
 A flow record of another exporter is a microflow record of an engine that others wrote. Records are
 put into the order of time and merged by the same flow cache as packets, and written to the same

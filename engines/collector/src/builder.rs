@@ -139,3 +139,59 @@ pub(crate) fn netflow5(
     }
     message
 }
+
+/// A datagram of sFlow from 192.0.2.1.
+pub(crate) fn sflow(sequence: u32, samples: &[Vec<u8>]) -> Vec<u8> {
+    let mut datagram = words(&[5, 1, 0xc000_0201, 0, sequence, 5_000, samples.len() as u32]);
+    datagram.extend(samples.concat());
+    datagram
+}
+
+/// What tells a flow sample of sFlow from others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlowSample {
+    pub(crate) sequence: u32,
+    pub(crate) one_of: u32,
+    pub(crate) dropped: u32,
+    pub(crate) is_expanded: bool,
+}
+
+impl FlowSample {
+    /// The sample of one packet, with its descriptions. It went from interface 7 to 9.
+    pub(crate) fn octets(&self, described: &[Vec<u8>]) -> Vec<u8> {
+        let Self {
+            sequence,
+            one_of,
+            dropped,
+            ..
+        } = *self;
+        let head = match self.is_expanded {
+            true => words(&[sequence, 0, 7, one_of, 1_000, dropped, 0, 7, 0, 9]),
+            false => words(&[sequence, 7, one_of, 1_000, dropped, 7, 9]),
+        };
+        let count = words(&[described.len() as u32]);
+        let format = if self.is_expanded { 3 } else { 1 };
+        of_format(format, &[head, count, described.concat()].concat())
+    }
+}
+
+/// A structure of sFlow: its format, its length and itself.
+pub(crate) fn of_format(format: u32, body: &[u8]) -> Vec<u8> {
+    [words(&[format, body.len() as u32]), body.to_vec()].concat()
+}
+
+/// The first bytes of an Ethernet frame, as sFlow describes a packet.
+pub(crate) fn first_bytes(frame: &[u8], wire_length_bytes: u32) -> Vec<u8> {
+    let mut body = words(&[1, wire_length_bytes, 4, frame.len() as u32]);
+    body.extend(frame);
+    body.resize(body.len().next_multiple_of(4), 0);
+    of_format(1, &body)
+}
+
+/// Numbers of 32 bits in network order.
+pub(crate) fn words(numbers: &[u32]) -> Vec<u8> {
+    numbers
+        .iter()
+        .flat_map(|number| number.to_be_bytes())
+        .collect()
+}

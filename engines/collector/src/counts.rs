@@ -30,11 +30,13 @@ macro_rules! counts {
 counts! {
     messages, "messages of exporters that were read";
     flows, "flow records that became microflow records, each direction of a biflow";
-    messages_malformed, "messages that end early, or are no NetFlow v5, v9 or IPFIX";
+    messages_malformed, "messages that end early, or are no NetFlow v5, v9, IPFIX or sFlow";
     messages_repeated, "datagrams that came twice, and were left out the second time";
     messages_late, "datagrams that came behind later ones";
     messages_lost, "NetFlow v9 messages missing in the sequence numbers, with unknown records";
-    records_lost, "records missing in the sequence numbers of NetFlow v5 and IPFIX";
+    records_lost, "records missing in the sequence numbers of NetFlow v5, IPFIX and sFlow";
+    samples_dropped, "packets that switches were to sample, and did not, as sFlow tells";
+    samples_unchecked, "samples of sFlow whose data source is beyond the limit of known ones";
     sequence_restarts, "sequence numbers that began anew: an exporter started again";
     exporters_forgotten, "exporters forgotten for newer ones, with their templates";
     domains_forgotten, "observation domains forgotten for newer ones, with their templates";

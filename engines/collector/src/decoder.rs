@@ -12,6 +12,7 @@ use crate::exporters::{Exporters, MOST_TEMPLATE_FIELDS, MOST_WAITING_BYTES, Send
 use crate::flow::{Flow, Side};
 use crate::header::{Header, V5_RECORD_BYTES, Version};
 use crate::sequence::Place;
+use crate::sflow::{self, Datagram, Sampled};
 use crate::slot::{Slot, TimeForm, Way};
 use crate::template::{FIRST_ID, Template, Unreadable};
 use crate::times::{MessageClock, Stamp};
@@ -63,6 +64,7 @@ pub(crate) struct Decoder {
     exporters: Exporters,
     wanted: InputSet,
     flow: Flow,
+    sampled: Sampled,
     pub(crate) counts: Counts,
 }
 
@@ -89,6 +91,7 @@ impl Decoder {
     pub(crate) fn new(wanted: InputSet) -> Self {
         Self {
             wanted,
+            sampled: Sampled::new(wanted),
             ..Self::default()
         }
     }
@@ -101,6 +104,9 @@ impl Decoder {
         taker: &mut impl TakeFlow,
     ) -> Option<u64> {
         self.counts.messages += 1;
+        if sflow::is_datagram(message.bytes) {
+            return self.sampled(message, taker);
+        }
         let Some(header) = Header::of(message.bytes) else {
             self.counts.messages_malformed += 1;
             return None;
@@ -108,7 +114,7 @@ impl Decoder {
         let id = (header.version, header.domain);
         let (fields, waiting_bytes, domain) =
             self.exporters.find(message.from, id, &mut self.counts);
-        if message.is_datagram && domain.sequence.is_repeated(print(message.bytes)) {
+        if message.is_datagram && domain.repeats.is_repeated(print(message.bytes)) {
             self.counts.messages_repeated += 1;
             return None;
         }
@@ -146,10 +152,35 @@ impl Decoder {
         };
         place(domain, &header, steps, &mut self.counts);
         if header.version == Version::Ipfix {
-            let found = domain.sequence.found(waited);
+            let found = domain.numbers.found(waited);
             self.counts.records_lost = self.counts.records_lost.saturating_sub(found);
         }
         Some(header.export_ns.saturating_sub(clock.shift_ns))
+    }
+
+    /// Reads a datagram of sFlow, which has no time of day: its packets have the time at which it
+    /// came.
+    fn sampled(&mut self, message: &Message<'_>, taker: &mut impl TakeFlow) -> Option<u64> {
+        let datagram = Datagram::of(message.bytes);
+        let (Some(datagram), Some(received_ns)) = (datagram, message.received_ns) else {
+            self.counts.messages_malformed += 1;
+            return None;
+        };
+        let id = (Version::Sflow, datagram.agent);
+        let (_, _, domain) = self.exporters.find(message.from, id, &mut self.counts);
+        if message.is_datagram && domain.repeats.is_repeated(print(message.bytes)) {
+            self.counts.messages_repeated += 1;
+            return None;
+        }
+        let kept = (&mut self.flow, &mut self.counts);
+        let sources = &mut domain.sources;
+        if !self
+            .sampled
+            .read(&datagram, received_ns, sources, kept, taker)
+        {
+            self.counts.messages_malformed += 1;
+        }
+        Some(received_ns)
     }
 
     /// Forgets what a sender told, because its connection has ended.
@@ -186,7 +217,7 @@ fn place(domain: &mut Domain, header: &Header, steps: u32, counts: &mut Counts) 
         Version::Netflow9 => &mut counts.messages_lost,
         _ => &mut counts.records_lost,
     };
-    match domain.sequence.place(header.sequence, steps) {
+    match domain.numbers.place(header.sequence, steps) {
         Place::Next => {}
         Place::Gap(missing) => *lost += u64::from(missing),
         Place::Late(found) => {
@@ -210,6 +241,7 @@ fn clock_of(
             let moment_ns = domain.boot.moment_ns(header.export_ns, header.uptime_ms);
             Some((moment_ns, header.uptime_ms))
         }
+        Version::Sflow => None,
         Version::Ipfix => domain.told_boot_ns().map(|boot_ns| {
             let uptime_ms = header.export_ns.saturating_sub(boot_ns) / 1_000_000;
             (boot_ns + uptime_ms * 1_000_000, uptime_ms as u32)

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::flow::Flow;
-use crate::sequence::Sequence;
+use crate::sequence::{Numbers, Repeats};
+use crate::sflow::Sources;
 use crate::template::{FIRST_ID, Template};
 use crate::times::{Boot, MessageClock};
 
@@ -29,7 +30,10 @@ pub(crate) struct Domain {
     templates: HashMap<u16, Arc<Template>>,
     /// Fields of all templates.
     fields: usize,
-    pub(crate) sequence: Sequence,
+    pub(crate) numbers: Numbers,
+    pub(crate) repeats: Repeats,
+    /// Those of sFlow.
+    pub(crate) sources: Sources,
     pub(crate) boot: Boot,
     waiting: Vec<WaitingSet>,
     waiting_bytes: usize,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A flow as a record has it, before its times are resolved.
 
-use turboflow_record::{FiveTuple, Input, InputValues};
+use std::net::IpAddr;
+
+use turboflow_record::{FiveTuple, Input, InputValues, Packet};
 
 use crate::bytes::number;
 use crate::slot::{Slot, TimeForm, Way};
@@ -106,6 +108,36 @@ impl Flow {
             Slot::SourceV6 | Slot::DestinationV6 => {}
             slot => self.take_number(slot, number(octets)),
         }
+    }
+
+    /// Takes a packet whole. The port of an ICMP packet is its type and code.
+    pub(crate) fn set_packet(&mut self, packet: &Packet, inputs: &InputValues) {
+        let tuple = &packet.tuple;
+        match (tuple.source(), tuple.destination()) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                self.family = 4;
+                self.source[..4].copy_from_slice(&source.octets());
+                self.destination[..4].copy_from_slice(&destination.octets());
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                self.family = 6;
+                (self.source, self.destination) = (source.octets(), destination.octets());
+            }
+            _ => return,
+        }
+        self.ports[..2].copy_from_slice(&tuple.source_port().to_be_bytes());
+        self.ports[2..].copy_from_slice(&tuple.destination_port().to_be_bytes());
+        self.protocol = tuple.protocol();
+        self.inputs.clone_from(inputs);
+        self.sides[0] = Side {
+            packets: 1,
+            bytes: u64::from(packet.ip_length_bytes),
+            tcp_flags: packet.tcp_flags,
+            tos: packet.tos,
+            ttl: [packet.ttl; 2],
+            length_bytes: [packet.ip_length_bytes; 2],
+            ..Side::default()
+        };
     }
 
     /// Whether an address is one: some templates have the fields of both families, of which one is

@@ -19,6 +19,7 @@ pub(crate) enum Version {
     Netflow5,
     Netflow9,
     Ipfix,
+    Sflow,
 }
 
 /// The header of a message.

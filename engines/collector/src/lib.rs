@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow records of routers and other probes as an engine: IPFIX (RFC 7011), NetFlow v9 (RFC 3954)
-//! and NetFlow v5.
+//! Flow records of routers and other probes as an engine: IPFIX (RFC 7011), NetFlow v9 (RFC 3954),
+//! NetFlow v5, and the sampled packets of sFlow v5.
 //!
 //! A flow record is a microflow record of an engine that others wrote. Messages come from a
 //! [`MessageSource`], which the program opens; this crate has no sockets and no clock. What an
@@ -23,6 +23,7 @@ mod header;
 mod order;
 mod rows;
 mod sequence;
+mod sflow;
 mod slot;
 mod stream;
 mod template;

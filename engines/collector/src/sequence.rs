@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sequence numbers of one exporter's domain: what is missing, late, repeated, or begun anew.
 //!
-//! They count records in NetFlow v5 and IPFIX, and messages in NetFlow v9, modulo 2^32.
+//! They count records in NetFlow v5 and IPFIX, messages in NetFlow v9, and samples of a data source
+//! in sFlow, modulo 2^32.
 
 /// A gap of more is no loss but another start: ten seconds of ten million records a second would be
 /// lost.
@@ -23,17 +24,14 @@ pub(crate) enum Place {
     Restart,
 }
 
-/// The sequence numbers of a domain.
+/// The datagrams of a domain that came last.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sequence {
-    next: Option<u32>,
-    /// What is missing since the numbers began, and can still come late.
-    missing: u64,
+pub(crate) struct Repeats {
     prints: [u64; REMEMBERED],
     at: usize,
 }
 
-impl Sequence {
+impl Repeats {
     /// Whether a datagram came before; `print`, which is not 0, tells datagrams apart.
     pub(crate) fn is_repeated(&mut self, print: u64) -> bool {
         if self.prints.contains(&print) {
@@ -43,7 +41,17 @@ impl Sequence {
         self.at = (self.at + 1) % REMEMBERED;
         false
     }
+}
 
+/// Sequence numbers: those of a domain, or of a data source of sFlow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Numbers {
+    next: Option<u32>,
+    /// What is missing since the numbers began, and can still come late.
+    missing: u64,
+}
+
+impl Numbers {
     /// The place of a message with `steps` numbers.
     pub(crate) fn place(&mut self, sequence: u32, steps: u32) -> Place {
         let after = sequence.wrapping_add(steps);
@@ -73,7 +81,6 @@ impl Sequence {
         *self = Self {
             next: Some(after),
             missing: 0,
-            ..self.clone()
         };
         Place::Restart
     }
@@ -92,28 +99,29 @@ mod tests {
 
     #[test]
     fn gaps_are_counted_and_taken_back_when_their_datagram_comes() {
-        let mut sequence = Sequence::default();
-        assert_eq!(sequence.place(u32::MAX - 4, 5), Place::Next);
-        assert_eq!(sequence.place(0, 10), Place::Next);
-        assert_eq!(sequence.place(40, 10), Place::Gap(30));
-        assert_eq!(sequence.place(10, 20), Place::Late(20));
-        assert_eq!(sequence.place(50, 1), Place::Next);
-        assert_eq!(sequence.place(30, 10), Place::Late(10));
+        let mut numbers = Numbers::default();
+        assert_eq!(numbers.place(u32::MAX - 4, 5), Place::Next);
+        assert_eq!(numbers.place(0, 10), Place::Next);
+        assert_eq!(numbers.place(40, 10), Place::Gap(30));
+        assert_eq!(numbers.place(10, 20), Place::Late(20));
+        assert_eq!(numbers.place(50, 1), Place::Next);
+        assert_eq!(numbers.place(30, 10), Place::Late(10));
         assert_eq!(
-            sequence.place(20, 0),
+            numbers.place(20, 0),
             Place::Next,
             "templates that come late"
         );
-        assert_eq!(sequence.place(51, 1), Place::Next);
-        assert!(!sequence.is_repeated(7) && sequence.is_repeated(7));
+        assert_eq!(numbers.place(51, 1), Place::Next);
+        let mut repeats = Repeats::default();
+        assert!(!repeats.is_repeated(7) && repeats.is_repeated(7));
     }
 
     #[test]
     fn numbers_that_go_back_are_another_start() {
-        let mut sequence = Sequence::default();
-        assert_eq!(sequence.place(1_000, 30), Place::Next);
-        assert_eq!(sequence.place(0, 30), Place::Restart);
-        assert_eq!(sequence.place(30, 30), Place::Next);
-        assert_eq!(sequence.place(1 << 31, 30), Place::Restart);
+        let mut numbers = Numbers::default();
+        assert_eq!(numbers.place(1_000, 30), Place::Next);
+        assert_eq!(numbers.place(0, 30), Place::Restart);
+        assert_eq!(numbers.place(30, 30), Place::Next);
+        assert_eq!(numbers.place(1 << 31, 30), Place::Restart);
     }
 }

@@ -4,6 +4,7 @@
 mod lies;
 mod properties;
 mod senders;
+mod sflow;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -29,7 +29,7 @@ pub(super) struct CollectorOptions {
     /// collector: where exporters send to, such as udp://:4739 or tcp://HOST:4739
     ///
     /// Several are separated by commas. Without a host, every address of this machine. Over UDP
-    /// come IPFIX, NetFlow v9 and NetFlow v5, whatever the port; over TCP comes IPFIX.
+    /// come IPFIX, NetFlow v9, v5 and sFlow, whatever the port; over TCP comes IPFIX.
     #[arg(long = "listen", value_name = "ADDRESS,...", value_delimiter = ',')]
     #[arg(hide_short_help = true)]
     #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
@@ -134,7 +134,7 @@ impl EngineKind for Collector {
     }
 
     fn about(&self) -> &'static str {
-        "flow records of routers and other probes: IPFIX, NetFlow v9 and v5 (turboflow collect)"
+        "flow records of routers and other probes: IPFIX, NetFlow, sFlow (turboflow collect)"
     }
 
     fn options(&self) -> &'static [&'static EngineOption] {
@@ -289,7 +289,9 @@ impl RemoteSetup for CollectorOptions {
         let lost = counts.iter().filter(|count| {
             let is_loss = matches!(
                 count.name,
-                "collector_messages_lost" | "collector_sets_waiting_lost"
+                "collector_messages_lost"
+                    | "collector_sets_waiting_lost"
+                    | "collector_samples_dropped"
             );
             is_loss && count.count > 0
         });

@@ -141,3 +141,61 @@ fn pmacctd_in_every_version() {
         );
     }
 }
+
+/// Each packet of the sample as a sample of sFlow.
+#[test]
+fn pmacctd_by_sflow() {
+    if is_missing(&[Need::Tool("pmacctd")]) {
+        return;
+    }
+    let folder = Folder::new();
+    let printed = folder.file("printed.csv");
+    pmacctd(
+        &folder,
+        &format!(
+            "plugins: print\nprint_output: csv\nprint_output_file: {printed}\n\
+             print_refresh_time: 600"
+        ),
+    );
+    let [all, _] = added(&folder.read("printed.csv"));
+    let collecting = Collecting::start(&["-q"]);
+    let port = collecting.port();
+    pmacctd(
+        &folder,
+        &format!(
+            "plugins: sfprobe\nsfprobe_receiver: 127.0.0.1:{port}\nsfprobe_agentip: 192.0.2.1"
+        ),
+    );
+    // It takes no sample of three packets of 40 octets, as the numbers of its samples say.
+    assert_eq!(sums(&collected(collecting)), (all.0 - 3, all.1 - 120));
+}
+
+/// The number behind a word of what softflowd says.
+fn said(text: &str, word: &str) -> u64 {
+    let behind = text.split_once(word).map(|(_, behind)| behind.trim_start());
+    let digits = behind.and_then(|behind| behind.split_whitespace().next());
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn softflowd_in_every_version() {
+    if is_missing(&[Need::Tool("softflowd")]) {
+        return;
+    }
+    for version in ["5", "9", "10"] {
+        let collecting = Collecting::start(&["-q"]);
+        let to = format!("127.0.0.1:{}", collecting.port());
+        let args = ["-r", &office(), "-n", &to, "-v", version];
+        let ran = finish(Command::new("softflowd").args(args));
+        let packets = said(&ran.stdout, "Packets processed:");
+        assert!(packets > 8_000, "{ran:?}");
+        let protocols = ran.stdout.lines().filter(|line| line.contains("):"));
+        let octets = protocols.map(|line| said(line, "):")).sum();
+        let found = match version {
+            // It numbers messages of IPFIX after their records, where the RFC numbers them before.
+            "10" => flows(&collecting.end().read("flows.csv")),
+            _ => collected(collecting),
+        };
+        assert_eq!(sums(&found), (packets, octets), "version {version}");
+    }
+}

@@ -15,6 +15,8 @@ use crate::log::say;
 
 /// Datagrams of a socket, or reads of a connection, before the others have their turn.
 const MOST_AT_ONCE: usize = 64;
+/// Octets that the kernel may hold of each UDP socket: exporters send in bursts.
+const SOCKET_BYTES: usize = 16 << 20;
 /// Connections at a time. Each has a buffer of 256 KiB.
 const MOST_CONNECTIONS: usize = 256;
 
@@ -105,6 +107,7 @@ impl Listeners {
             Place::Udp(address) => {
                 let socket = bind_or_v4(address, UdpSocket::bind)?;
                 socket.set_nonblocking(true)?;
+                widen(&socket);
                 let bound = socket.local_addr()?;
                 self.datagrams.push(socket);
                 Ok(bound)
@@ -145,6 +148,16 @@ impl Listeners {
             }
         }
     }
+}
+
+/// Makes the kernel's buffer of a socket as large as it may be: root may exceed
+/// `net.core.rmem_max`. A smaller one is no error.
+fn widen(socket: &UdpSocket) {
+    #[cfg(target_os = "linux")]
+    if rustix::net::sockopt::set_socket_recv_buffer_size_force(socket, SOCKET_BYTES).is_ok() {
+        return;
+    }
+    let _ = rustix::net::sockopt::set_socket_recv_buffer_size(socket, SOCKET_BYTES);
 }
 
 /// Binds an address, or all of IPv4 on a machine without IPv6.
