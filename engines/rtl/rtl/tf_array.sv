@@ -62,6 +62,7 @@ module tf_array
   kind_e              kind_q [HashLatency];
   logic               head_epoch, hashed_epoch;
   logic [AgeBits-1:0] head_age, hashed_age;
+  logic               head_turning, hashed_turning;
   logic [KeyBits-1:0] head_key, hashed_key;
   packet_t            head_packet;
   alone_t             head_alone, hashed_alone;
@@ -79,17 +80,17 @@ module tf_array
     .clk_i, .rst_ni(rst_nq[0]), .bucket_mask_i, .sweep_every_i, .age_period_i, .room_i,
     .ready_o, .kind_i, .time_i,
     .arrival_i(arrival), .key_i,
-    .kind_o(head_kind), .epoch_o(head_epoch), .age_o(head_age), .key_o(head_key),
-    .packet_o(head_packet), .alone_o(head_alone), .clean_i(all_clean_q), .busy_i(any_busy_q)
+    .kind_o(head_kind), .epoch_o(head_epoch), .age_o(head_age), .turning_o(head_turning),
+    .key_o(head_key), .packet_o(head_packet), .alone_o(head_alone), .clean_i(all_clean_q), .busy_i(any_busy_q)
   );
   tf_hash_toeplitz #(.KeyBits(KeyBits), .HashBits(HashBits)) u_hash (
     .clk_i, .seed_i(seed_q), .key_i(head_key), .hash_o(hash)
   );
   tf_delay #(
-    .Bits(1 + AgeBits + KeyBits + $bits(packet_t) + $bits(alone_t)), .Clocks(HashLatency)
+    .Bits(2 + AgeBits + KeyBits + $bits(packet_t) + $bits(alone_t)), .Clocks(HashLatency)
   ) u_hashing (
-    .clk_i, .d_i({head_epoch, head_age, head_key, head_packet, head_alone}),
-    .q_o({hashed_epoch, hashed_age, hashed_key, hashed_packet, hashed_alone})
+    .clk_i, .d_i({head_epoch, head_age, head_turning, head_key, head_packet, head_alone}),
+    .q_o({hashed_epoch, hashed_age, hashed_turning, hashed_key, hashed_packet, hashed_alone})
   );
   always_ff @(posedge clk_i) begin
     seed_q      <= seed_i[KeyBits+HashBits-2:0];
@@ -116,6 +117,7 @@ module tf_array
     place.tag   = MaxTagBits'(hash[Subtables*BucketBits +: TagBits]);
     place.epoch = hashed_epoch;
     place.age   = hashed_age;
+    place.turning = hashed_turning;
   end
 
   // The line -------------------------------------------------------------------------------------

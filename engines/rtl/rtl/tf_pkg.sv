@@ -5,6 +5,9 @@ package tf_pkg;
   parameter int unsigned MaxBucketBits = 12;  // a subtable has at most 4,096 buckets in a stage
   parameter int unsigned MaxTagBits    = 16;
   parameter int unsigned AgeBits       = 2;   // coarse time of the last use of a slot
+  // Packets from the first that is written with a new period to the first that is compared with it:
+  // more than there are ops between the search for a slot and its writing.
+  parameter int unsigned TurningPackets = 8;
   parameter int unsigned SeedBits      = 512; // of the hash, as many as the largest key takes
   parameter int unsigned StageLatency  = 13;  // clocks that any token spends in a stage
   parameter int unsigned HashLatency   = 4;
@@ -46,5 +49,6 @@ package tf_pkg;
     logic [MaxTagBits-1:0]         tag;
     logic                          epoch;
     logic [AgeBits-1:0]            age;
+    logic                          turning;  // the next period has begun for what is written
   } place_t;
 endpackage

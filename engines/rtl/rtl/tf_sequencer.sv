@@ -35,6 +35,7 @@ module tf_sequencer
   output kind_e                 kind_o,
   output logic                  epoch_o,
   output logic [AgeBits-1:0]    age_o,
+  output logic                  turning_o,
   output logic [KeyBits-1:0]    key_o,
   output packet_t               packet_o,       // of KindPacket
   output alone_t                alone_o,        // of KindAlone
@@ -158,9 +159,13 @@ module tf_sequencer
                                                   || (kind_q == InputCell && !sweeping_q)));
   end
 
-  // Periods of activity are counted in packets, so that records do not depend on idle places.
-  logic [23:0]        left_q;
-  logic [AgeBits-1:0] age_q;
+  // Periods of activity are counted in packets, so that records do not depend on idle places. What
+  // is written is of the new period at once, and the search follows TurningPackets later: so no slot
+  // grows idle between an op that wrote it and one that was searching meanwhile.
+  localparam int unsigned TurningBits = $clog2(TurningPackets + 1);
+  logic [23:0]            left_q;
+  logic [AgeBits-1:0]     age_q;
+  logic [TurningBits-1:0] turning_q;
 
   always_ff @(posedge clk_i) begin
     gap_q      <= gap_d;
@@ -174,11 +179,14 @@ module tf_sequencer
     open_q      <= open_d;
     if (place == KindPacket) begin
       left_q <= (left_q == '0) ? age_period_i : left_q - 24'd1;
-      if (left_q == '0) age_q <= age_q + 1'b1;
+      if (left_q == '0)        turning_q <= TurningBits'(TurningPackets);
+      else if (turning_q != '0) turning_q <= turning_q - 1'b1;
+      if (turning_q == TurningBits'(1)) age_q <= age_q + 1'b1;
     end
     kind_o   <= place;
     epoch_o  <= epoch_d;
     age_o    <= age_q;
+    turning_o <= turning_q != '0;
     key_o    <= key_q;
     packet_o <= packet_q;
     alone_o  <= alone_of(time_q, arrival_q);
@@ -194,6 +202,7 @@ module tf_sequencer
       epoch_q    <= 1'b0;
       left_q     <= age_period_i;
       age_q      <= '0;
+      turning_q  <= '0;
       kind_o     <= KindIdle;
     end
   end

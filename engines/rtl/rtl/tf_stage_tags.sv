@@ -11,8 +11,9 @@
 //        else the first idle or stale one
 //        else any one, by bits of the tag
 //
-// Idle is a slot whose last use was two periods ago (SAPTM, section 3.4, with 2 bits in each slot
-// and without a table of candidates). Stale is a record of the cell before.
+// Idle is a slot whose last use was one or two periods ago (SAPTM, section 3.4, with 2 bits in each
+// slot and without a table of candidates). One that was used again counts as used a period later, so
+// records of one packet make room first. Stale is a record of the cell before.
 //
 // Latency 7 clocks, one op in every clock, no handshake:
 //
@@ -72,6 +73,7 @@ module tf_stage_tags
     logic                         begins;  // a cell begins
     logic                         epoch;
     logic [AgeBits-1:0]           age;
+    logic                         turning;
     logic [S-1:0][BucketBits-1:0] bucket;
     logic [TagBits-1:0]           tag;
   } op_t;
@@ -105,6 +107,7 @@ module tf_stage_tags
                                    && place_i.stage == MaxStageBits'(Id));
     op0_d.epoch  = op0_d.sweep ? epoch_q : place_i.epoch;
     op0_d.age    = place_i.age;
+    op0_d.turning = place_i.turning;
     op0_d.tag    = place_i.tag[TagBits-1:0];
     for (int s = 0; s < S; s++) begin
       op0_d.bucket[s] = op0_d.sweep ? sweep_q : place_i.bucket[s][BucketBits-1:0];
@@ -132,6 +135,9 @@ module tf_stage_tags
   logic [BucketBits-1:0] clear_q;
   tag_t [S-1:0][Slots-1:0] row1, row2_q;
 
+  logic is_next_age;
+  assign is_next_age = decision6_q.matched | ((fault != 24) & op6_q.turning);
+
   for (genvar s = 0; s < S; s++) begin : g_tags
     logic [Slots-1:0]      write;
     logic [BucketBits-1:0] write_addr;
@@ -141,7 +147,7 @@ module tf_stage_tags
       write_addr = op6_q.bucket[s];
       // A slot that was used again is idle a period later than one that was used once.
       written    = '{valid: decision6_q.keep, epoch: op6_q.epoch,
-                     age: op6_q.age + AgeBits'(decision6_q.matched), sig: sig(op6_q, s)};
+                     age: op6_q.age + AgeBits'(is_next_age), sig: sig(op6_q, s)};
       if (busy_q) begin
         write      = '1;
         write_addr = clear_q;
@@ -226,8 +232,8 @@ module tf_stage_tags
         free2[s][k]  = over ? ~keep : ~row2_q[s][k].valid;
         stale2[s][k] = over ? keep & stale
                             : row2_q[s][k].valid & (row2_q[s][k].epoch != op2_q.epoch);
-        // What was written just now is not idle: a period is longer than the way to here.
-        idle2[s][k]  = stale2[s][k] | (~over & row2_q[s][k].valid & (unused_for == AgeBits'(2)));
+        // What was written just now is not idle (TurningPackets). One or two periods are.
+        idle2[s][k]  = stale2[s][k] | (~over & row2_q[s][k].valid & (^unused_for));
       end
     end
   end

@@ -11,7 +11,9 @@ use crate::size::LineConfig;
 /// Coarse times have 2 bits.
 const AGES: u32 = 4;
 /// A slot is idle if its last use is as many periods ago.
-const IDLE_AGE: u32 = 2;
+const IDLE_AGES: std::ops::RangeInclusive<u32> = 1..=2;
+/// Packets from the first that is written with a new period to the first that is compared with it.
+const TURNING_PACKETS: u64 = 8;
 
 /// A slot that is in use.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +136,7 @@ impl Model {
             if subtable >= self.subtables() {
                 continue;
             }
-            let is_idle = |slot: &Slot| (age + AGES - slot.age) % AGES == IDLE_AGE;
+            let is_idle = |slot: &Slot| IDLE_AGES.contains(&((age + AGES - slot.age) % AGES));
             let mut slots = self.slots_of(place, subtable);
             if let Some(at) = slots.find(|&at| self.slots[at].as_ref().is_some_and(is_idle)) {
                 return (subtable, at);
@@ -145,9 +147,9 @@ impl Model {
         (subtable, self.bucket(place, subtable) + any)
     }
 
-    /// The period, modulo [`AGES`].
-    fn age(&self) -> u32 {
-        (self.packets / u64::from(self.config.age_period) % u64::from(AGES)) as u32
+    /// The period after so many packets, modulo [`AGES`].
+    fn age_after(&self, packets: u64) -> u32 {
+        (packets / u64::from(self.config.age_period) % u64::from(AGES)) as u32
     }
 
     /// Whether a packet may join a record of its flow, by the rule for engines in
@@ -173,9 +175,9 @@ impl Model {
             left.push(Left { key, base, why });
             return;
         }
-        let now = self.age();
+        let now = self.age_after(self.packets.saturating_sub(TURNING_PACKETS));
+        let mut age = self.age_after(self.packets);
         self.packets += 1;
-        let mut age = now;
         let (subtable, at) = match held {
             Some(at) => {
                 age = (now + 1) % AGES;

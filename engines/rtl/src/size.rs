@@ -84,8 +84,8 @@ pub struct LineConfig {
     pub ends_cut: bool,
     /// Packets between two sweeps while packets come; 0: sweeps take places without a packet alone.
     pub sweep_every: u16,
-    /// Packets of a period of activity, from [`LineConfig::LEAST_AGE_PERIOD`] to 2^24. As many as
-    /// the line has slots evict the fewest records of the powers of two (`docs/fpga.md`).
+    /// Packets of a period of activity, from [`LineConfig::LEAST_AGE_PERIOD`] to 2^24. Twice as many
+    /// as the line has slots evict the fewest records of the powers of two (`docs/fpga.md`).
     pub age_period: u32,
     /// The forward that is taken out of the line, for tests of tests; 0: none.
     pub fault: u32,
@@ -94,7 +94,7 @@ pub struct LineConfig {
 }
 
 impl LineConfig {
-    /// More than the packets that are on their way to a slot at one time.
+    /// More than the packets that are on their way to a slot at one time, twice.
     pub const LEAST_AGE_PERIOD: u32 = 16;
 
     /// A line of that build in that size, keyed by `hasher`.
@@ -111,7 +111,7 @@ impl LineConfig {
             size,
             ends_cut: false,
             sweep_every: 64,
-            age_period: build.slots(size).max(Self::LEAST_AGE_PERIOD),
+            age_period: (2 * build.slots(size)).clamp(Self::LEAST_AGE_PERIOD, 1 << 24),
             fault: 0,
             seed: std::array::from_fn(|word| hasher.hash(&[word as u64, u64::MAX]).0),
         }

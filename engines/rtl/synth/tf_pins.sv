@@ -52,7 +52,7 @@ module tf_pins
     .TagsApart(TagsApart)
   ) u_array (
     .clk_i, .rst_ni(rst_nq), .seed_i(in_q.seed), .stage_mask_i('1), .bucket_mask_i('1),
-    .ends_cut_i(1'b0), .sweep_every_i(16'd64), .age_period_i(24'd4095),
+    .ends_cut_i(1'b0), .sweep_every_i(16'd64), .age_period_i(24'd8191),
     .room_i(1'b1), .taken_o(), .ready_o(ready), .kind_i(in_q.kind), .time_i(in_q.stamp), .length_i(in_q.arrival.length),
     .tcp_flags_i(in_q.arrival.tcp_flags), .ttl_i(in_q.arrival.ttl), .tos_i(in_q.arrival.tos),
     .key_i(in_q.key),
