@@ -131,7 +131,7 @@ const ROOMS: [Room; 29] = [
     room(
         EVALUATION,
         &[
-            OFFLOAD, RECORD, MERGE, PACKET, CAPTURE, SOFTWARE, AGGREGATE, RUN, PLAN, WORKLOAD,
+            OFFLOAD, RTL, RECORD, MERGE, PACKET, CAPTURE, SOFTWARE, AGGREGATE, RUN, PLAN, WORKLOAD,
             ACCURACY, BENCH,
         ],
     ),

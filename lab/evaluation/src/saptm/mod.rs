@@ -5,6 +5,7 @@
 //! Everything here is simulated key by key, and the same for a seed on every machine.
 
 pub(crate) mod equations;
+pub(crate) mod line;
 pub(crate) mod placement;
 pub(crate) mod printed;
 pub(crate) mod victims;
@@ -36,6 +37,24 @@ impl Shape {
         SUBTABLES * self.buckets * self.slots
     }
 
+    /// The buckets of a flow, each in the stage that is given.
+    fn in_stages(self, hasher: &KeyHasher, flow: u64, stages: [usize; 2]) -> [usize; SUBTABLES] {
+        let among = self.buckets / self.stages;
+        [0, 1].map(|subtable| self.within(hasher, flow, subtable, stages[subtable] * among, among))
+    }
+
+    /// The bucket of a flow in a subtable, from the first of some on.
+    fn within(
+        self,
+        hasher: &KeyHasher,
+        flow: u64,
+        subtable: usize,
+        first: usize,
+        among: usize,
+    ) -> usize {
+        subtable * self.buckets + first + draw(hasher, flow, subtable as u64, among)
+    }
+
     /// The stage of a bucket: subtables are cut by the number of the bucket (section 3.2).
     pub(crate) const fn stage(self, bucket: usize) -> usize {
         bucket % self.buckets / (self.buckets / self.stages)
@@ -52,25 +71,31 @@ pub(crate) enum Placement {
     Anywhere,
     /// In one stage, as in `engines/rtl`.
     OneStage,
+    /// In a stage and the one behind it.
+    Neighbours,
 }
 
 impl Placement {
     /// The buckets of a flow, of the left subtable first. Those of the right one are counted on
     /// from the left one's.
     pub(crate) fn buckets(self, shape: Shape, hasher: &KeyHasher, flow: u64) -> [usize; SUBTABLES] {
-        let draw = |what: u64, below: usize| {
-            let hash = hasher.hash(&[flow, what]);
-            hash.share(below as u64) as usize
-        };
-        let (from, among) = match self {
-            Self::Anywhere => (0, shape.buckets),
-            Self::OneStage => {
-                let among = shape.buckets / shape.stages;
-                (draw(2, shape.stages) * among, among)
+        let stage = || draw(hasher, flow, 2, shape.stages);
+        match self {
+            Self::Anywhere => {
+                [0, 1].map(|subtable| shape.within(hasher, flow, subtable, 0, shape.buckets))
             }
-        };
-        [from + draw(0, among), shape.buckets + from + draw(1, among)]
+            Self::OneStage => shape.in_stages(hasher, flow, [stage(); SUBTABLES]),
+            Self::Neighbours => {
+                let left = stage();
+                shape.in_stages(hasher, flow, [left, (left + 1) % shape.stages])
+            }
+        }
     }
+}
+
+/// A number below a bound, by the hash of a flow.
+fn draw(hasher: &KeyHasher, flow: u64, what: u64, below: usize) -> usize {
+    hasher.hash(&[flow, what]).share(below as u64) as usize
 }
 
 /// Packets of flows by Zipf's law with exponent 1.

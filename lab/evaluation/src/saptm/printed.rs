@@ -141,6 +141,11 @@ impl Printed {
         self.counts
     }
 
+    /// The slots in use of every bucket.
+    pub(crate) fn filled(&self) -> Vec<usize> {
+        self.buckets.iter().map(Vec::len).collect()
+    }
+
     fn add(&mut self, line: Line, now: u64) {
         let mut records = self.buckets[line.bucket].iter_mut();
         let record = records.find(|record| record.id == line.id);

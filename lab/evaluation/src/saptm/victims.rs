@@ -10,19 +10,23 @@ use super::{Placement, Shape};
 pub(crate) enum Victim {
     /// Any one, by the hash of the new flow.
     Random,
-    /// The one idle for longest by the 2-bit time of its last use, as in `engines/rtl`.
-    Activity,
+    /// The first one that is idle by the 2-bit time of its last use.
+    Activity(Activity),
     /// The least recently used one.
     LeastRecent,
 }
 
 impl Victim {
-    pub(crate) const ALL: [Self; 3] = [Self::Random, Self::Activity, Self::LeastRecent];
+    pub(crate) const ALL: [Self; 3] = [
+        Self::Random,
+        Self::Activity(Activity::OF_THE_LINE),
+        Self::LeastRecent,
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Random => "random",
-            Self::Activity => "activity, 2 bits",
+            Self::Activity(_) => "activity, 2 bits",
             Self::LeastRecent => "least recently used",
         }
     }
@@ -37,9 +41,32 @@ struct Slot {
     period: u64,
 }
 
-/// Coarse times have 2 bits, and a slot is idle at the age of two periods.
+/// Coarse times have 2 bits.
 const AGES: u64 = 4;
-const IDLE_AGE: u64 = 2;
+
+/// When a slot is idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Activity {
+    /// Periods since its last use; one that was used again counts as used a period later.
+    pub(crate) idle_ages: &'static [u64],
+    /// The packets of a period, for each slot of the table.
+    pub(crate) packets_a_slot: u64,
+}
+
+impl Activity {
+    /// As in `engines/rtl`.
+    pub(crate) const OF_THE_LINE: Self = Self {
+        idle_ages: &[1, 2],
+        packets_a_slot: 2,
+    };
+}
+
+/// A small table of four stages.
+pub(crate) const FOUR_THOUSAND_SLOTS: Shape = Shape {
+    stages: 4,
+    buckets: 256,
+    slots: 8,
+};
 
 /// Records that leave a table for these packets, those at the end included.
 pub(crate) fn records(shape: Shape, victim: Victim, packets: &[u64], seed: u64) -> usize {
@@ -48,7 +75,10 @@ pub(crate) fn records(shape: Shape, victim: Victim, packets: &[u64], seed: u64) 
     let (mut left, mut resident) = (0, 0);
     for (now, &flow) in (0_u64..).zip(packets) {
         let pair = Placement::OneStage.buckets(shape, &hasher, flow);
-        let period = now / shape.all_slots() as u64;
+        let period = match victim {
+            Victim::Activity(rule) => now / (rule.packets_a_slot * shape.all_slots() as u64),
+            Victim::Random | Victim::LeastRecent => 0,
+        };
         let mut held = None;
         for bucket in pair {
             let found = buckets[bucket].iter().position(|slot| slot.flow == flow);
@@ -96,10 +126,11 @@ fn chosen(
     };
     let found = match victim {
         Victim::Random => any(),
-        Victim::Activity => {
+        Victim::Activity(rule) => {
             let is_idle = |&(bucket, at): &(usize, usize)| {
                 let slot = &buckets[bucket][at];
-                (period % AGES + AGES - slot.period % AGES) % AGES == IDLE_AGE
+                rule.idle_ages
+                    .contains(&((period % AGES + AGES - slot.period % AGES) % AGES))
             };
             // As in `engines/rtl`, the hash says which bucket is searched first.
             let first = pair[(hash >> 32 & 1) as usize];
@@ -116,18 +147,16 @@ mod tests {
     use super::*;
     use crate::saptm::zipf;
 
-    /// The goal of 12 % is missed here by a point.
     #[test]
-    fn victims_by_activity_save_a_tenth_of_the_records_of_random_ones() {
-        let shape = Shape {
-            stages: 4,
-            buckets: 256,
-            slots: 8,
-        };
+    fn victims_by_activity_save_an_eighth_of_the_records_of_random_ones() {
+        let shape = FOUR_THOUSAND_SLOTS;
         assert_eq!(shape.all_slots(), 4_096);
-        let packets = zipf(100_000, 1_000_000, 1);
-        let [random, activity, _] = Victim::ALL.map(|victim| records(shape, victim, &packets, 1));
-        let saved = 1.0 - activity as f64 / random as f64;
-        assert!(saved >= 0.10, "{activity} of {random}: {saved}");
+        let [random, activity, _] = Victim::ALL;
+        for seed in 1..=3 {
+            let packets = zipf(100_000, 1_000_000, seed);
+            let of = |victim| records(shape, victim, &packets, seed) as f64;
+            let saved = 1.0 - of(activity) / of(random);
+            assert!(saved >= 0.125, "{saved}");
+        }
     }
 }

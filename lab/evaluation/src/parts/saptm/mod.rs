@@ -2,15 +2,19 @@
 //! SAPTM: its table as printed, its figures and equations, and what its placement is worth.
 
 mod disagreements;
+mod drawings;
+mod equations;
 mod report;
 mod sheets;
 
 use super::{FactSink, Part, Scale};
 use crate::facts::Fact;
 use crate::saptm::equations::TABLE_3;
+use crate::saptm::line::{self, Keys};
+use crate::saptm::placement::{self, Rule, Spread};
 use crate::saptm::printed::{Counts, Printed};
-use crate::saptm::victims::{self, Victim};
-use crate::saptm::{Placement, SUBTABLES, Shape, placement, zipf};
+use crate::saptm::victims::{self, Activity, Victim};
+use crate::saptm::{Placement, SUBTABLES, Shape, zipf};
 
 pub(super) const PART: Part = Part {
     name: "saptm",
@@ -28,19 +32,107 @@ const PACKETS: usize = 48_579;
 /// The paper does not say how long a candidate may be silent: packets, chosen here.
 const ACTIVENESS: u64 = 10_000;
 const SEED: u64 = 1;
+/// The paper's best clock, at 32 stages (section 5.2), and its header in bytes.
+const CLOCK_MHZ: f64 = 358.0;
+const HEADER_BYTES: f64 = 20.0;
+/// The stages of Figure 10.
+const STAGES_OF_FIGURE_10: usize = 8;
 
-const PLACEMENTS: [(&str, Placement); 2] = [
-    ("anywhere", Placement::Anywhere),
-    ("one stage", Placement::OneStage),
+/// Buckets anywhere, and both in one stage: the two that are compared for every number of stages.
+const ANYWHERE: (&str, Rule) = ("anywhere", Rule::of(Placement::Anywhere));
+const ONE_STAGE: (&str, Rule) = ("one stage", Rule::of(Placement::OneStage));
+const PLACEMENTS: [(&str, Rule); 2] = [ANYWHERE, ONE_STAGE];
+/// The table as printed, in Figure 10.
+const AS_PRINTED: &str = "as printed";
+/// What else was tried to even stages out, for the number of stages of Figure 10.
+const TRIED: [(&str, Rule); 5] = [
+    ("neighbours", Rule::of(Placement::Neighbours)),
+    ("front 4096", Rule::front(4_096)),
+    ("front 16384", Rule::front(16_384)),
+    ("front 65536", Rule::front(65_536)),
+    ("front 262144", Rule::front(262_144)),
 ];
 
+/// When a slot may be idle, in the periods since its last use, and how long a period is.
+const ACTIVITIES: [(&str, Activity); 6] = [
+    ("2 periods of 1", activity(&[2], 1)),
+    ("2 periods of 2", activity(&[2], 2)),
+    ("1 or 2 periods of 1", activity(&[1, 2], 1)),
+    ("1 or 2 periods of 2", Activity::OF_THE_LINE),
+    ("1 or 2 periods of 4", activity(&[1, 2], 4)),
+    ("2 or 3 periods of 1", activity(&[2, 3], 1)),
+];
+
+const fn activity(idle_ages: &'static [u64], packets_a_slot: u64) -> Activity {
+    Activity {
+        idle_ages,
+        packets_a_slot,
+    }
+}
+
 fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
+    stages(scale, give);
+    as_printed(scale, give);
+    records(scale, give);
+    for stages in STAGES {
+        let fact = Fact::new(PART.name)
+            .of("is", "clocks")
+            .value("stages", stages as f64)
+            .value("new_key_clocks", TABLE_3.new_key(SUBTABLES as f64))
+            .value(
+                "mean_clocks_without_hash",
+                TABLE_3.mean(0.0, SUBTABLES as f64, stages as f64),
+            );
+        give(fact);
+    }
+    Ok(())
+}
+
+/// Figure 10: how flows spread over stages, by every rule.
+fn stages(scale: &Scale, give: FactSink<'_>) {
     let seeds = scale.pick(3, 20);
-    for (name, placement) in PLACEMENTS {
+    for (name, rule) in PLACEMENTS {
         for stages in STAGES {
-            give(placed(name, placement, stages, seeds));
+            give(placed(name, rule, stages, seeds));
         }
     }
+    for (name, rule) in TRIED {
+        give(placed(name, rule, STAGES_OF_FIGURE_10, seeds));
+    }
+    let shape = Shape::of_paper(STAGES_OF_FIGURE_10);
+    for keys in Keys::ALL {
+        let variances =
+            (0..seeds).map(|seed| line::stage_variance(shape, keys, FLOWS as u64, seed));
+        let fact = Fact::new(PART.name)
+            .of("is", "hash of the line")
+            .of("keys", keys.name())
+            .value("stage_variance", variances.sum::<f64>() / seeds as f64);
+        give(fact);
+    }
+    let mut printed = Printed::new(shape, ACTIVENESS, SEED);
+    let packets = zipf(FLOWS, PACKETS, SEED);
+    packets.iter().for_each(|flow| printed.packet(*flow));
+    let of = |(name, rule)| {
+        let filled = placement::filled(shape, rule, FLOWS as u64, SEED);
+        (name, filled)
+    };
+    for (name, filled) in [of(ANYWHERE), of(ONE_STAGE), (AS_PRINTED, printed.filled())] {
+        for (stage, loads) in (1..).zip(placement::of_stages(shape, &filled)) {
+            let buckets = Spread::of(&loads);
+            let fact = Fact::new(PART.name)
+                .of("is", "stage")
+                .of("placement", name)
+                .value("stage", f64::from(stage))
+                .value("slots", loads.iter().sum())
+                .value("bucket_mean", buckets.mean)
+                .value("bucket_variance", buckets.variance);
+            give(fact);
+        }
+    }
+}
+
+/// The table as printed, with every number of stages.
+fn as_printed(scale: &Scale, give: FactSink<'_>) {
     let loads = [
         ("Figure 10's", zipf(FLOWS, PACKETS, SEED)),
         ("30K flows", zipf(30_000, scale.pick(50_000, 500_000), SEED)),
@@ -49,9 +141,13 @@ fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
         for stages in STAGES {
             let mut table = Printed::new(Shape::of_paper(stages), ACTIVENESS, SEED);
             packets.iter().for_each(|flow| table.packet(*flow));
-            give(as_printed(name, stages, &table.finish()));
+            give(counted(name, stages, &table.finish()));
         }
     }
+}
+
+/// Records that leave, by the choice of the one that makes room, in the study and in the line.
+fn records(scale: &Scale, give: FactSink<'_>) {
     let packets = zipf(100_000, scale.pick(100_000, 1_000_000), SEED);
     for buckets in [64, 256, 1_024, 4_096] {
         let shape = Shape {
@@ -69,28 +165,45 @@ fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
             give(fact);
         }
     }
-    for stages in STAGES {
-        let fact = Fact::new(PART.name)
-            .of("is", "clocks")
-            .value("stages", stages as f64)
-            .value("new_key_clocks", TABLE_3.new_key(SUBTABLES as f64))
-            .value(
-                "mean_clocks_without_hash",
-                TABLE_3.mean(0.0, SUBTABLES as f64, stages as f64),
-            );
-        give(fact);
+    let shape = victims::FOUR_THOUSAND_SLOTS;
+    for seed in 1..=scale.pick(1, 5) {
+        let packets = zipf(100_000, scale.pick(100_000, 1_000_000), seed);
+        let share = |records: usize| records as f64 / packets.len() as f64;
+        let by = |name: &str, any: usize, chosen: usize| {
+            Fact::new(PART.name)
+                .of("is", "saved")
+                .of("by", name)
+                .value("seed", seed as f64)
+                .value("any_records_per_packet", share(any))
+                .value("activity_records_per_packet", share(chosen))
+        };
+        let [random, activity, recent] = Victim::ALL;
+        let records = |victim| victims::records(shape, victim, &packets, seed);
+        let any = records(random);
+        give(by("study", any, records(activity)));
+        give(by("least recently used", any, records(recent)));
+        for (name, rule) in ACTIVITIES {
+            give(by(name, any, records(Victim::Activity(rule))));
+        }
+        for keys in Keys::ALL {
+            let [any, chosen] = [false, true]
+                .map(|by_activity| line::records(shape, by_activity, keys, &packets, seed));
+            give(by(keys.name(), any, chosen));
+        }
     }
-    Ok(())
 }
 
 /// Figure 10 and the load at the first overflow, in the mean over seeds.
-fn placed(name: &str, placement: Placement, stages: usize, seeds: u64) -> Fact {
+fn placed(name: &str, rule: Rule, stages: usize, seeds: u64) -> Fact {
     let shape = Shape::of_paper(stages);
-    let spreads = (0..seeds).map(|seed| placement::spread(shape, placement, FLOWS as u64, seed));
-    let spreads: Vec<placement::Spread> = spreads.collect();
-    let mean =
-        |of: fn(&placement::Spread) -> f64| spreads.iter().map(of).sum::<f64>() / seeds as f64;
-    let loads = (0..seeds).map(|seed| placement::first_overflow(shape, placement, seed));
+    let spreads: Vec<Spread> = (0..seeds)
+        .map(|seed| {
+            let filled = placement::filled(shape, rule, FLOWS as u64, seed);
+            Spread::over_stages(shape, &filled)
+        })
+        .collect();
+    let mean = |of: fn(&Spread) -> f64| spreads.iter().map(of).sum::<f64>() / seeds as f64;
+    let loads = (0..seeds).map(|seed| placement::first_overflow(shape, rule, seed));
     Fact::new(PART.name)
         .of("is", "placement")
         .of("placement", name)
@@ -98,11 +211,10 @@ fn placed(name: &str, placement: Placement, stages: usize, seeds: u64) -> Fact {
         .value("seeds", seeds as f64)
         .value("stage_mean_flows", mean(|spread| spread.mean))
         .value("stage_variance", mean(|spread| spread.variance))
-        .value("refused_share", mean(|spread| spread.refused_share))
         .value("load_at_first_overflow", loads.sum::<f64>() / seeds as f64)
 }
 
-fn as_printed(name: &str, stages: usize, counts: &Counts) -> Fact {
+fn counted(name: &str, stages: usize, counts: &Counts) -> Fact {
     Fact::new(PART.name)
         .of("is", "printed")
         .of("packets_of", name)

@@ -3,19 +3,47 @@
 
 use super::disagreements::DISAGREEMENTS;
 use super::sheets::{Ours, Paper};
-use super::{PART, PLACEMENTS, STAGES};
+use super::{
+    ACTIVITIES, CLOCK_MHZ, HEADER_BYTES, PART, PLACEMENTS, STAGES, STAGES_OF_FIGURE_10, drawings,
+    equations,
+};
 use crate::facts::{Facts, Raw};
 use crate::report::axis::Spacing;
 use crate::report::chart::{Plot, Series};
 use crate::report::{Section, number, percent};
 use crate::saptm::equations::{key_gbps, minimum_frames_mpps, mkeys_per_s};
+use crate::saptm::line::Keys;
 use crate::saptm::victims::Victim;
 
-/// The paper's best clock, at 32 stages (section 5.2), and its header in bytes.
-const CLOCK_MHZ: f64 = 358.0;
-const HEADER_BYTES: f64 = 20.0;
 /// Its gain over the best and the worst sketch (Figure 13).
 const GAINS: [(&str, f64); 2] = [("SketchVisor", 14.1), ("Deltoid", 70.5)];
+
+/// Rules of placement, what they are, and what they take beside what the line has.
+const TRIED: [(&str, &str, &str); 7] = [
+    (
+        "anywhere",
+        "anywhere, as on a processor",
+        "two passes, or 16 records of a flow",
+    ),
+    (
+        "one stage",
+        "ours: in one stage, which the hash says",
+        "none",
+    ),
+    (
+        "neighbours",
+        "in a stage and the next one",
+        "two passes, or 2 records of a flow",
+    ),
+    (
+        "front 4096",
+        "in one stage, which a table in front of 4,096 entries says",
+        "20 Kbit",
+    ),
+    ("front 16384", "the same, 16,384 entries", "80 Kbit"),
+    ("front 65536", "the same, 65,536 entries", "320 Kbit"),
+    ("front 262144", "the same, 262,144 entries", "1,280 Kbit"),
+];
 
 pub(super) fn report(raw: &Raw, section: &mut Section) {
     let facts = raw.part(PART.name);
@@ -26,10 +54,12 @@ pub(super) fn report(raw: &Raw, section: &mut Section) {
          *Anywhere*: as in the paper, and on a processor.",
     );
     disagreements(section);
-    figure_10(&facts.with("is", "placement"), section);
+    figure_10(&facts, section);
     printed(&facts.with("is", "printed"), section);
     victims(&facts.with("is", "victim"), section);
-    throughput(&facts.with("is", "clocks"), section);
+    saved(&facts.with("is", "saved"), section);
+    equations::say(raw, section);
+    throughput(raw, &facts, section);
     resources(section);
 }
 
@@ -47,11 +77,12 @@ fn figure_10(facts: &Facts, section: &mut Section) {
          w = 4096, h = 8): flows of a stage, their variance over the stages, and the share of \
          slots in use when a flow first finds both buckets full.",
     );
+    let placed = facts.with("is", "placement");
     let mut rows = Vec::new();
     for stages in STAGES {
         let mut row = vec![stages.to_string()];
         for (name, _) in PLACEMENTS {
-            let here = facts.with("placement", name).at("stages", stages as f64);
+            let here = placed.with("placement", name).at("stages", stages as f64);
             let of = |key, digits| number(here.first(key).unwrap_or(f64::NAN), digits);
             row.extend([
                 of("stage_mean_flows", 1),
@@ -69,6 +100,60 @@ fn figure_10(facts: &Facts, section: &mut Section) {
         "one stage: mean",
         "variance",
         "load at first overflow",
+    ];
+    section.table(&names, &rows);
+    drawings::figure_10(facts, section);
+    tried(facts, section);
+}
+
+/// What was tried to even stages out: what it gives, and what it takes.
+fn tried(facts: &Facts, section: &mut Section) {
+    let placed = facts.with("is", "placement");
+    let placed = placed.at("stages", STAGES_OF_FIGURE_10 as f64);
+    let processor = placed.with("placement", "anywhere").first("stage_variance");
+    let processor = processor.unwrap_or(f64::NAN);
+    let of_hash = |keys: Keys| {
+        let here = facts.with("is", "hash of the line");
+        here.with("keys", keys.name()).first("stage_variance")
+    };
+    let row = |what: &str, variance: Option<f64>, load: Option<f64>, price: &str| {
+        let variance = variance.unwrap_or(f64::NAN);
+        vec![
+            what.to_owned(),
+            number(variance, 0),
+            number(variance / processor, 2),
+            number(load.unwrap_or(f64::NAN), 3),
+            price.to_owned(),
+        ]
+    };
+    let mut rows: Vec<Vec<String>> = TRIED
+        .iter()
+        .map(|(name, what, price)| {
+            let here = placed.with("placement", name);
+            let load = here.first("load_at_first_overflow");
+            row(what, here.first("stage_variance"), load, price)
+        })
+        .collect();
+    let hashed = [
+        ("ours, the line's own hash, random keys", Keys::Random),
+        ("ours, keys that count up", Keys::Neighbours),
+    ];
+    for (place, (what, keys)) in (2..).zip(hashed) {
+        rows.insert(place, row(what, of_hash(keys), None, "none"));
+    }
+    section.say(
+        "What was tried for 8 stages, in the mean of the seeds. A table in front has no keys: it \
+         is addressed by the hash, its first flow in a cell gets the stage that fewest entries \
+         have, and all others of that entry follow. The order of sweeps, the length of a cell, \
+         ties and the choice of victims change nothing: until a pair of buckets is full, the hash \
+         alone says how many flows a stage has.",
+    );
+    let names = [
+        "buckets of a flow",
+        "variance over stages",
+        "times the processor's",
+        "load at first overflow",
+        "what it takes",
     ];
     section.table(&names, &rows);
 }
@@ -128,6 +213,7 @@ fn victims(facts: &Facts, section: &mut Section) {
         series: series.collect(),
     };
     section.plot("saptm-victims", title, plot.svg());
+    let [random_name, activity_name, recent_name] = Victim::ALL.map(Victim::name);
     let [random, activity, recent] = Victim::ALL.map(of);
     let rows = random.iter().zip(&activity).zip(&recent);
     let rows: Vec<Vec<String>> = rows
@@ -143,53 +229,122 @@ fn victims(facts: &Facts, section: &mut Section) {
         .collect();
     let names = [
         "slots",
-        Victim::Random.name(),
-        Victim::Activity.name(),
-        Victim::LeastRecent.name(),
+        random_name,
+        activity_name,
+        recent_name,
         "saved by activity",
     ];
     section.table(&names, &rows);
 }
 
-fn throughput(facts: &Facts, section: &mut Section) {
+/// What activity saves with 4,096 slots, in the study above and in the line itself.
+fn saved(facts: &Facts, section: &mut Section) {
+    section.say(
+        "The line itself on the same packets, 4,096 slots: its records are those of the model, \
+         which the SystemVerilog gives one by one. With random keys it saves what the study says. \
+         Keys that count up are spread by a linear hash more evenly than by chance: any victim \
+         then costs fewer records, and a chosen one as many as with random keys.",
+    );
+    let of = [
+        ("study", "the study above"),
+        (Keys::Random.name(), "the line, random keys"),
+        (Keys::Neighbours.name(), "the line, keys that count up"),
+    ];
+    let tuned = ACTIVITIES.map(|(name, _)| (name, name));
+    let others = [("least recently used", "least recently used")];
+    saved_table("by", &of, facts, section);
+    section.say(
+        "What else may count as idle, in the study: the periods since the last use, each as many \
+         packets as the table has slots, times a number. *1 or 2 periods of 2* is the line's.",
+    );
+    saved_table("idle", &[&tuned[..], &others].concat(), facts, section);
+}
+
+fn saved_table(what: &str, of: &[(&str, &str)], facts: &Facts, section: &mut Section) {
+    let rows = of.iter().map(|(by, name)| {
+        let here = facts.with("by", by);
+        let column = |key| {
+            here.0
+                .iter()
+                .map(|fact| fact.get(key))
+                .collect::<Vec<f64>>()
+        };
+        let any = column("any_records_per_packet");
+        let chosen = column("activity_records_per_packet");
+        let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+        let saved: Vec<f64> = any
+            .iter()
+            .zip(&chosen)
+            .map(|(any, one)| 1.0 - one / any)
+            .collect();
+        vec![
+            (*name).to_owned(),
+            number(mean(&any), 4),
+            number(mean(&chosen), 4),
+            percent(mean(&saved)),
+            percent(saved.iter().copied().fold(f64::INFINITY, f64::min)),
+            percent(saved.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+        ]
+    });
+    let names = [
+        what,
+        "any victim, records a packet",
+        "by activity",
+        "saved, mean of the seeds",
+        "least",
+        "most",
+    ];
+    section.table(&names, &rows.collect::<Vec<_>>());
+}
+
+fn throughput(raw: &Raw, facts: &Facts, section: &mut Section) {
     let clocks = facts.first("new_key_clocks").unwrap_or(f64::NAN);
     let rate = mkeys_per_s(CLOCK_MHZ, clocks);
     let effective = rate * HEADER_BYTES * 8.0 / 1e3;
     section.say(format!(
-        "### Equations 1 to 4, and Figures 11 to 13\n\nA new key takes {clocks:.0} clocks in stage \
+        "### Figures 11 to 13\n\nA new key takes {clocks:.0} clocks in stage \
          1. At the paper's best clock of {CLOCK_MHZ:.0} MHz (32 stages, the one number of Figure \
          11 in the text), that is {rate:.1} M new keys/s or {:.1} Gb/s of keys; 100 Gb/s carry \
          {:.1} M frames of 64 bytes. Ours takes one key in every clock, so 150 MHz are enough.",
         key_gbps(CLOCK_MHZ, clocks),
         minimum_frames_mpps(100.0),
     ));
-    let rows: Vec<Vec<String>> = facts
-        .0
+    drawings::figure_11(facts, section);
+    let routed = Ours::in_tree().routed;
+    let routed = routed
         .iter()
-        .map(|fact| {
-            vec![
-                number(fact.get("stages"), 0),
-                number(fact.get("new_key_clocks"), 0),
-                number(fact.get("mean_clocks_without_hash"), 1),
-            ]
-        })
-        .collect();
-    let names = [
-        "stages",
-        "clocks of a new key",
-        "mean clocks, without the hash",
-    ];
-    section.table(&names, &rows);
+        .map(|one| format!("{} MHz with {} stages ({})", one.mhz, one.stages, one.run));
+    section.say(format!(
+        "Figure 11 is a drawing without numbers. Here a known key takes SAPTM one clock, which \
+         favours it, and its clock is its best one for any number of stages. Ours was routed for \
+         an ECP5, a slower chip than the paper's: {}.",
+        routed.collect::<Vec<_>>().join(", ")
+    ));
+    if drawings::figures_12_and_13(raw, section) {
+        section.say(
+            "Figure 12 is a drawing without numbers, of Deltoid, UnivMon, Reversible Sketch, \
+             FlowRadar and SketchVisor. These are the designs of `lab/accuracy` (part `accuracy` \
+             of this run, without recovering flows from a sketch), and the aggregator behind a \
+             line of 65,536 slots (part `figure12`, times the records a packet above). They say \
+             how a processor and a line compare, not how ours compare with the paper's testbed.",
+        );
+    } else {
+        section.say(
+            "This run lacks the parts `accuracy` and `figure12`, of which Figures 12 and 13 are \
+             drawn.",
+        );
+    }
     let gains = GAINS.map(|(sketch, gain)| {
         let share = effective / gain;
         format!("{share:.2} Gb/s for {sketch} ({gain}x)")
     });
     section.say(format!(
         "Figure 13's *effective throughput* counts headers of 20 bytes: with only new keys \
-         {effective:.1} Gb/s by the equations. Its gains then mean {}. They compare an FPGA with \
-         sketches on a processor. Figure 12, the processor's seconds, is a drawing without \
-         numbers, and its testbed is not described well enough to run it again.",
-        gains.join(" and ")
+         {effective:.1} Gb/s by the equations. Its gains then mean {}. If a key took one \
+         clock, they mean 14.1 and 70.5 of {:.1} Gb/s. They compare an FPGA with sketches on a \
+         processor, whose testbed is not described well enough to run it again.",
+        gains.join(" and "),
+        CLOCK_MHZ * HEADER_BYTES * 8.0 / 1e3,
     ));
 }
 
@@ -248,7 +403,7 @@ mod tests {
             "| 8 | 1250.0 |",
             "| Figure 10's | 8 |",
             "| 4096 |",
-            "| 32 | 5 | 51.5 |",
+            "| 32 | 5 | 3 | 51.5 | 1 | 422 |",
             "71.6 M new keys/s",
             "| 29112 / 28736 / 592 / 0 (2026-11-28-fpga) |",
             "| 32 | 142000 (6.6 %) / 188000 (6.8 %) / 325 / 68 | not measured |",

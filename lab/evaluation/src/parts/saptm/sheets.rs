@@ -28,6 +28,18 @@ pub(super) struct Printed {
 #[serde(deny_unknown_fields)]
 pub(super) struct Ours {
     pub(super) resources: Vec<Counted>,
+    /// By the number of stages, ascending.
+    pub(super) routed: Vec<Routed>,
+}
+
+/// The clock of a line that was placed and routed for an ECP5, best of its seeds.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Routed {
+    pub(super) stages: u32,
+    pub(super) mhz: f64,
+    /// The folder of the run below `bench/runs`.
+    pub(super) run: String,
 }
 
 /// What a synthesis counted.

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Equations 1 to 4, corrected, and Tables 1 and 3, each beside ours.
+
+use super::{PART, STAGES};
+use crate::facts::Raw;
+use crate::report::{Section, number};
+use crate::saptm::equations::TABLE_3;
+
+/// Clocks of the line in `engines/rtl`: its head and hash, and each of its stages.
+pub(super) const HEAD_CLOCKS: f64 = 6.0;
+pub(super) const STAGE_CLOCKS: f64 = 13.0;
+
+/// An equation: its number, what the paper prints, and what it must say.
+const EQUATIONS: [[&str; 4]; 4] = [
+    [
+        "1",
+        "max(L_lfc, d L_lft) + L_cp + max(L_wfc, L_wfr, L_uwl, L_wft, L_dq)",
+        "the same with L_uwr",
+        "1: every clock takes a key",
+    ],
+    [
+        "2",
+        "size of a key x L_s1 / f",
+        "size of a key x f / L_s1",
+        "size of a key x f",
+    ],
+    [
+        "3",
+        "L_hash + L_lfc + max(L_ufr, L_wfc, L_wfr, L_dq)",
+        "the same without L_hash, which Equation 4 has",
+        "13, for any place",
+    ],
+    [
+        "4",
+        "L_hash + L_s1 + N L_sn / 2",
+        "L_hash + L_s1 + (N - 1) L_sn / 2",
+        "6 + 13 N, for any place",
+    ],
+];
+
+/// Parameters of Table 1, their clocks in Table 3, and what ours has instead.
+const PARAMETERS: [[&str; 4]; 9] = [
+    ["L_ha", "the hash", "not printed", "4"],
+    [
+        "L_lfc, L_wfc",
+        "looking up and writing the flow-key cache",
+        "1, 1",
+        "no cache: the 16 tags of a key's buckets are searched, s0 to s4",
+    ],
+    [
+        "L_lft, L_uft, L_wft",
+        "looking up, updating and writing the tracking table",
+        "1, 1 (as L_ufft), 1",
+        "no table: both buckets are in one stage",
+    ],
+    [
+        "L_cp",
+        "the comparator",
+        "1",
+        "1, s5: the op just ahead is known",
+    ],
+    ["L_uwr", "the workload registers", "2", "none"],
+    [
+        "L_ufr",
+        "updating a counter",
+        "2",
+        "6, s7 to s12, with all ten features",
+    ],
+    [
+        "L_wfr",
+        "writing key and counter",
+        "1",
+        "in these 6; the tag in s6",
+    ],
+    [
+        "L_dq",
+        "writing the queue to the next stage",
+        "1",
+        "no queue: a place of the line",
+    ],
+    ["L_ufc", "in Table 3 alone", "1", ""],
+];
+
+pub(super) fn say(raw: &Raw, section: &mut Section) {
+    section.say(
+        "### Equations 1 to 4, Tables 1 and 3\n\n*f* is the clock, *N* the number of stages, \
+         *L_s1* the clocks that a new key takes in stage 1, *L_sn* those of a later stage.",
+    );
+    let names = ["equation", "as printed", "corrected", "ours"];
+    let text = |row: &[&str; 4]| row.map(str::to_owned).to_vec();
+    section.table(&names, &EQUATIONS.iter().map(text).collect::<Vec<_>>());
+    let names = ["parameter", "what", "clocks in Table 3", "ours"];
+    section.table(&names, &PARAMETERS.iter().map(text).collect::<Vec<_>>());
+    let facts = raw.part(PART.name).with("is", "clocks");
+    let rows = STAGES.map(|stages| {
+        let here = facts.at("stages", stages as f64);
+        let of = |key, digits| number(here.first(key).unwrap_or(f64::NAN), digits);
+        vec![
+            stages.to_string(),
+            of("new_key_clocks", 0),
+            number(TABLE_3.later_stage(), 0),
+            of("mean_clocks_without_hash", 1),
+            "1".to_owned(),
+            number(HEAD_CLOCKS + STAGE_CLOCKS * stages as f64, 0),
+        ]
+    });
+    let names = [
+        "stages",
+        "clocks of a new key",
+        "in a later stage",
+        "mean clocks of a key, without the hash",
+        "ours: clocks of a key",
+        "from head to end of the line",
+    ];
+    section.table(&names, &rows);
+    section.say(
+        "The paper is faster from end to end, and ours takes a key in every clock. The latency of \
+         a line is microseconds at most, and a record stays in it for up to a second.",
+    );
+}
