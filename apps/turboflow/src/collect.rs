@@ -28,7 +28,7 @@ Exit codes: 0 all well; 1 it ran, but records were lost, or a file was damaged; 
 130 aborted by a second Ctrl-C.";
 
 /// Flags of `turboflow record` that have no use for flow records.
-const NO_USE: [&str; 16] = [
+const NO_USE: [&str; 17] = [
     "interface",
     "cpu-port",
     "filter",
@@ -44,6 +44,7 @@ const NO_USE: [&str; 16] = [
     "reassemble-flows",
     "flows-from",
     "records-from",
+    "frames-from",
     "dpi",
 ];
 

@@ -5,8 +5,11 @@
 //! A file is the stream of one engine. The records between two watermarks are read as a whole
 //! before any of them is handed over, so that a run over several files can merge them in the order
 //! of time. What the sender counted, and what was lost on the way, goes into the ledger.
+//!
+//! Frames that a sender handed over whole come by the same way ([`FrameMessages`]).
 
 mod error;
+mod frames;
 mod messages;
 mod totals;
 
@@ -23,6 +26,7 @@ use turboflow_merge::{Layout, MOST_STATE_WORDS};
 use turboflow_record::{Input, InputSet};
 
 pub use error::RecordsError;
+pub use frames::{FrameMessages, FrameSource};
 use messages::{Messages, Unreadable};
 use totals::Totals;
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `--engine records`: the program's side of the engine that replays microflow records.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use turboflow_capture::CaptureFile;
 use turboflow_engine::{Abilities, RemoteEngine};
-use turboflow_engine_records::RecordsEngine;
+use turboflow_engine_records::{FrameMessages, FrameSource, RecordsEngine};
 use turboflow_merge::Layout;
+use turboflow_packet::Frame;
 use turboflow_run::{PipelineConfig, RunConfig, list};
 
 use super::options::{self, EngineOption, Options, WrittenAs, WrittenOptions};
@@ -34,6 +37,17 @@ pub(super) struct RecordsOptions {
         skip_serializing_if = "Vec::is_empty"
     )]
     from: Vec<PathBuf>,
+
+    /// records: captures of the frames that the senders of these records handed over whole
+    ///
+    /// They are metered here, in the same run: a flow whose packets went both ways is one flow.
+    #[arg(long = "frames-from", value_name = "FILE", num_args = 1..)]
+    #[arg(hide_short_help = true)]
+    #[serde(
+        deserialize_with = "list::deserialize",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    frames: Vec<PathBuf>,
 }
 
 const FROM: &EngineOption = &EngineOption::of(
@@ -42,6 +56,26 @@ const FROM: &EngineOption = &EngineOption::of(
     "from",
     "\"microflows.records\"",
 );
+
+const FRAMES: &EngineOption =
+    &EngineOption::of("engine.records", "frames-from", "frames", "\"whole.pcap\"");
+
+/// Frames at a time.
+const BATCH_FRAMES: usize = 1_024;
+
+/// The frames of a capture.
+struct Captured(CaptureFile);
+
+impl FrameSource for Captured {
+    fn next(&mut self, each: &mut dyn FnMut(&Frame<'_>)) -> io::Result<bool> {
+        let batch = self.0.next_batch(BATCH_FRAMES).map_err(io::Error::other)?;
+        let Some(batch) = batch else {
+            return Ok(false);
+        };
+        batch.frames().iter().for_each(each);
+        Ok(true)
+    }
+}
 
 /// The engine of the crate `turboflow-engine-records`.
 pub(super) struct Records;
@@ -65,7 +99,7 @@ impl EngineKind for Records {
     }
 
     fn options(&self) -> &'static [&'static EngineOption] {
-        &[FROM]
+        &[FROM, FRAMES]
     }
 
     fn meters_interfaces(&self) -> bool {
@@ -100,7 +134,8 @@ impl RemoteSetup for RecordsOptions {
                 Key::Of(FROM).with("FILE")
             );
         }
-        if self.from.iter().filter(|path| is_stdin(path)).count() > 1 {
+        let all = self.from.iter().chain(&self.frames);
+        if all.filter(|path| is_stdin(path)).count() > 1 {
             bail!("standard input ({} -) can be read only once", Key::Of(FROM));
         }
         Ok(())
@@ -114,8 +149,17 @@ impl RemoteSetup for RecordsOptions {
     ) -> anyhow::Result<OpenEngines> {
         self.check(run, config, layout)?;
         let mut engines: Vec<Box<dyn RemoteEngine>> = Vec::new();
+        let mut streams: Vec<(&Path, Box<dyn io::Read + Send>)> = Vec::new();
         for path in &self.from {
-            let mut engine = RecordsEngine::new(path.clone(), open_stream(path)?, layout);
+            streams.push((path.as_path(), open_stream(path)?));
+        }
+        for path in &self.frames {
+            let frames = Captured(CaptureFile::open(path)?);
+            let messages = FrameMessages::new(frames, layout);
+            streams.push((path.as_path(), Box::new(messages)));
+        }
+        for (path, stream) in streams {
+            let mut engine = RecordsEngine::new(path.to_owned(), stream, layout);
             while !engine.begin()? {
                 if STOP.asked() {
                     bail!("{}: stopped by a signal before it began", path.display());
@@ -125,9 +169,9 @@ impl RemoteSetup for RecordsOptions {
             engines.push(Box::new(engine));
         }
         Ok(OpenEngines {
-            name: match &self.from[..] {
-                [path] => path.display().to_string(),
-                paths => format!("{} files", paths.len()),
+            name: match (&self.from[..], &self.frames[..]) {
+                ([path], []) => path.display().to_string(),
+                (records, frames) => format!("{} files", records.len() + frames.len()),
             },
             engines,
             held: Vec::new(),

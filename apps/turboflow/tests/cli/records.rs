@@ -9,7 +9,7 @@ use turboflow_merge::{Layout, MicroflowRecord};
 use turboflow_packet::{Parser, ParserConfig};
 use turboflow_record::{Definition, Family};
 
-use crate::support::{Folder, office, turboflow};
+use crate::support::{Folder, office, pcap_header, pcap_packet, turboflow};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -40,6 +40,14 @@ impl Writer {
 
 /// The messages of an engine that sees the packets of the sample.
 fn messages() -> Vec<Vec<u8>> {
+    divided(usize::MAX).0
+}
+
+/// The messages of an engine that hands one of so many frames of the sample over whole, and a
+/// capture of these.
+fn divided(one_in: usize) -> (Vec<Vec<u8>>, Vec<u8>) {
+    const ETHERNET: u32 = 1;
+    let (mut whole, mut seen) = (pcap_header(ETHERNET), 0);
     let layout = Layout::compile(&Definition::default(), false).unwrap();
     let mut writer = Writer {
         encoder: Encoder::new(&layout, 1, 1_400),
@@ -57,6 +65,11 @@ fn messages() -> Vec<Vec<u8>> {
                 writer.complete(now * SECOND_NS, false);
             }
             second = second.max(now);
+            seen += 1;
+            if seen % one_in == 0 {
+                whole.extend(pcap_packet(frame.timestamp_ns / 1_000, frame.bytes));
+                continue;
+            }
             let counters = &mut writer.counters;
             counters.packets_received += 1;
             counters.bytes_received += u64::from(frame.wire_length_bytes);
@@ -86,7 +99,7 @@ fn messages() -> Vec<Vec<u8>> {
     // Without a watermark, as a capture ends: flows are not idle for longer than to its last
     // packet.
     writer.complete(0, true);
-    writer.messages
+    (writer.messages, whole)
 }
 
 fn sorted(csv: &str) -> Vec<&str> {
@@ -116,6 +129,67 @@ fn flow_records_are_those_of_the_packets() {
     let (only_replayed, only_read) = (other(&replayed, &read), other(&read, &replayed));
     assert_eq!((only_replayed, only_read), (vec![], vec![]));
     assert_eq!(replayed.len(), read.len());
+}
+
+/// A card hands over what its parser does not read. The flows of the run are those of all frames,
+/// and the ledger has all of them.
+#[test]
+fn frames_that_came_whole_join_the_records_of_the_same_run() {
+    let folder = Folder::new();
+    let (messages, whole) = divided(7);
+    let records = folder.write("card.records", messages.concat());
+    let whole = folder.write("whole.pcap", whole);
+    let (ledger, of_all) = (folder.file("ledger.json"), folder.file("all.json"));
+    let both = ["--records-from", &records, "--frames-from", &whole];
+    let record = [
+        "record", "--engine", "records", "-w", "-", "--format", "csv",
+    ];
+    let joined = turboflow(record.iter().chain(&both).chain(&["--ledger", &ledger])).exits(0);
+    let read = [
+        "record",
+        "-r",
+        &office(),
+        "-w",
+        "-",
+        "--format",
+        "csv",
+        "--ledger",
+        &of_all,
+    ];
+    let read = turboflow(read).exits(0);
+    assert!(read.stdout.lines().count() > 700);
+    assert_eq!(sorted(&joined.stdout), sorted(&read.stdout));
+    let [ledger, of_all] = ["ledger.json", "all.json"]
+        .map(|name| -> serde_json::Value { serde_json::from_str(&folder.read(name)).unwrap() });
+    assert_eq!(ledger["balanced"], true, "{ledger:#}");
+    for sum in ["packets_recorded", "bytes_recorded"] {
+        assert!(ledger[sum].as_u64() > Some(0), "{ledger:#}");
+        assert_eq!(ledger[sum], of_all[sum], "{sum}");
+    }
+}
+
+/// What was read before the damage is in the run, and the damage is said.
+#[test]
+fn a_capture_of_whole_frames_that_is_cut_is_said() {
+    let folder = Folder::new();
+    let (messages, whole) = divided(7);
+    let records = folder.write("card.records", messages.concat());
+    let cut = folder.write("cut.pcap", &whole[..whole.len() - 5]);
+    let ledger = folder.file("ledger.json");
+    let both = ["--records-from", &records, "--frames-from", &cut];
+    let to = ["-w", &folder.file("out.csv"), "--ledger", &ledger];
+    turboflow(
+        ["record", "--engine", "records"]
+            .iter()
+            .chain(&both)
+            .chain(&to),
+    )
+    .exits(1)
+    .says(&["cut.pcap"]);
+    let ledger: serde_json::Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
+    assert_eq!(ledger["balanced"], true, "{ledger:#}");
+    // The headers of the frame that is cut are there.
+    assert_eq!(ledger["packets_recorded"], 13_004, "{ledger:#}");
 }
 
 #[test]

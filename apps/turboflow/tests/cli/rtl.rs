@@ -76,7 +76,7 @@ mod simulated {
     use turboflow_testing::{Need, captures_folder, is_missing};
 
     use super::*;
-    use crate::support::{project, rows};
+    use crate::support::{pcap_header, pcap_packet, project, rows};
 
     /// The flow records of a capture, as a file of CSV.
     fn records(capture: &str, args: &[&str]) -> String {
@@ -199,11 +199,12 @@ mod simulated {
     }
 
     /// What a card in the box of a shell sends, written to files as it comes: frames went in at its
-    /// port. The host gets no packet whole of these captures.
+    /// port. Those that the host gets whole are metered in the same run.
     #[test]
     fn frames_that_pass_a_shell_become_the_records_of_the_software_engine() {
         const ENGINE_ID: u8 = 100;
         const LENGTH_OF_ID: usize = 20;
+        const ETHERNET: u32 = 1;
         let folder = Folder::new();
         // Cells of a card are shorter, and flows end where cells do, which is a reason of its own.
         let uncut = [
@@ -219,8 +220,13 @@ mod simulated {
             "destination_options6",
             "fragments4_in_order",
             "fragments6_after_options",
+            "ah6",
+            "llc_snap",
+            "mpls_two",
+            "pppoe",
         ]
         .map(|case| project(&format!("samples/cases/{case}.pcap")));
+        let mut captures_with_whole = 0;
         for capture in cases.into_iter().chain([office()]) {
             let mut file = CaptureFile::open(Path::new(&capture)).unwrap();
             let mut frames = Vec::new();
@@ -241,21 +247,34 @@ mod simulated {
                 card.arrive(&frames, pace);
                 card.end(end_ns);
                 let mut families = [Vec::new(), Vec::new()];
+                let nothing = pcap_header(ETHERNET);
+                let mut whole = nothing.clone();
                 for packet in card.said() {
-                    if let HostPacket::Message(bytes) = packet {
-                        families[usize::from(bytes[LENGTH_OF_ID - 1] - ENGINE_ID)].extend(bytes);
+                    match packet {
+                        HostPacket::Message(bytes) => {
+                            let family = bytes[LENGTH_OF_ID - 1] - ENGINE_ID;
+                            families[usize::from(family)].extend(bytes);
+                        }
+                        HostPacket::Whole { frame, .. } => {
+                            whole.extend(pcap_packet(frame.time_ns / 1_000, &frame.bytes));
+                        }
                     }
                 }
                 assert_eq!(card.counters().packets_dropped, 0);
+                captures_with_whole += usize::from(whole != nothing);
+                let whole = folder.write(&format!("{shell:?}.pcap"), whole);
                 let files = families.map(|bytes| {
                     folder.write(&format!("{shell:?}{}.records", bytes.len()), &bytes)
                 });
                 let merge = ["record", "-q", "--engine", "records", "--records-from"];
                 let to = ["-w", "-", "--format", "csv"];
-                let args = [&merge[..], &[&files[0], &files[1]], &to, &uncut].concat();
+                let from = [&files[0], &files[1], "--frames-from", &whole];
+                let args = [&merge[..], &from, &to, &uncut].concat();
                 let merged = turboflow(args).exits(0).stdout;
-                assert_eq!(rows(&merged), rows(&records(&capture, &uncut)), "{shell:?}");
+                let of = format!("{capture}, {shell:?}");
+                assert_eq!(rows(&merged), rows(&records(&capture, &uncut)), "{of}");
             }
         }
+        assert!(captures_with_whole >= 8, "{captures_with_whole}");
     }
 }

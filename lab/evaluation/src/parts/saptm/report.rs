@@ -242,8 +242,8 @@ fn saved(facts: &Facts, section: &mut Section) {
     section.say(
         "The line itself on the same packets, 4,096 slots: its records are those of the model, \
          which the SystemVerilog gives one by one. With random keys it saves what the study says. \
-         Keys that count up are spread by a linear hash more evenly than by chance: any victim \
-         then costs fewer records, and a chosen one as many as with random keys.",
+         Keys that count up are spread by a linear hash otherwise than by chance. Any victim then \
+         costs fewer records or more, by the seed, and a chosen one as many as with random keys.",
     );
     let of = [
         ("study", "the study above"),
