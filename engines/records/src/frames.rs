@@ -14,7 +14,7 @@ use turboflow_record::{Family, InputValues, Packet, WORDS_V4, WORDS_V6};
 const CELL_NS: u64 = 1_000_000_000;
 /// Of a message.
 const MESSAGE_BYTES: usize = 1_400;
-/// The stream is one of its own, so its number is nobody else's.
+/// The stream has one sender, whatever its number is.
 const ENGINE_ID: u32 = 0;
 
 /// Where frames come from.

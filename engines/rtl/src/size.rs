@@ -84,8 +84,8 @@ pub struct LineConfig {
     pub ends_cut: bool,
     /// Packets between two sweeps while packets come; 0: sweeps take places without a packet alone.
     pub sweep_every: u16,
-    /// Packets of a period of activity, from [`LineConfig::LEAST_AGE_PERIOD`] to 2^24. Twice as many
-    /// as the line has slots evict the fewest records of the powers of two (`docs/fpga.md`).
+    /// Packets of a period of activity, from [`LineConfig::LEAST_AGE_PERIOD`] to 2^24. Twice as
+    /// many as the line has slots evict the fewest records of the powers of two (`docs/fpga.md`).
     pub age_period: u32,
     /// The forward that is taken out of the line, for tests of tests; 0: none.
     pub fault: u32,

@@ -12,8 +12,8 @@ use super::Shape;
 pub(crate) enum Keys {
     /// Any, as far from each other as a hash puts them.
     Random,
-    /// Those of flows that count addresses and ports up: neighbours differ in few bits, and a linear
-    /// hash spreads them otherwise than chance does.
+    /// Those of flows that count addresses and ports up: neighbours differ in few bits, and a
+    /// linear hash spreads them otherwise than chance does.
     Neighbours,
 }
 

@@ -38,8 +38,8 @@ fn draw(
     section.plot(file, title, plot.svg());
 }
 
-/// Figure 10: slots in use of each stage; the loads of buckets within a stage; and the variance over
-/// stages, by their number.
+/// Figure 10: slots in use of each stage; the loads of buckets within a stage; and the variance
+/// over stages, by their number.
 pub(super) fn figure_10(facts: &Facts, section: &mut Section) {
     let names = [
         (AS_PRINTED, "SAPTM as printed", 1),
