@@ -116,6 +116,7 @@ fn write_report(out: &Path, folder: Option<&Path>, raw: &Raw) -> anyhow::Result<
         run: &out.file_name().unwrap_or_default().to_string_lossy(),
         link: &link(folder, out),
         notes: &machine::notes(out),
+        quick: commit_of(out).ends_with(QUICK),
     };
     report::write(folder, &origin, raw)?;
     let page = folder.join("report.md");
@@ -134,11 +135,17 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Part>> {
 /// The suffix that quick runs add to their commit.
 const QUICK: &str = ", quick";
 
+/// The commit of a run, and whether it is a quick one; empty if it has none yet.
+fn commit_of(out: &Path) -> String {
+    let commit = fs::read_to_string(out.join("commit.txt")).unwrap_or_default();
+    commit.trim().to_owned()
+}
+
 /// Quick and full measurements must not mix in one run.
 fn check_scale(out: &Path, quick: bool) -> anyhow::Result<()> {
-    let before = fs::read_to_string(out.join("commit.txt")).unwrap_or_default();
+    let before = commit_of(out);
     ensure!(
-        before.is_empty() || before.trim().ends_with(QUICK) == quick,
+        before.is_empty() || before.ends_with(QUICK) == quick,
         "{} is {}: remove it, or name another folder",
         out.display(),
         if quick {

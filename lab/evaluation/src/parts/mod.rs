@@ -35,10 +35,10 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// All there is to compute, and nothing outside of the program.
-    pub(crate) fn of_computation() -> Self {
+    /// What there is to compute, and nothing outside of the program.
+    pub(crate) fn of_computation(quick: bool) -> Self {
         Self {
-            quick: false,
+            quick,
             redis: None,
             captures: PathBuf::new(),
         }

@@ -63,11 +63,18 @@ pub(crate) struct Origin<'a> {
     pub(crate) link: &'a str,
     /// Notes on the run, shown at the top of the report.
     pub(crate) notes: &'a [String],
+    /// Whether it is a quick run: what is computed for its report is quick, too.
+    pub(crate) quick: bool,
 }
 
 /// Writes `report.md` and its plots.
 pub(crate) fn write(folder: &Path, origin: &Origin<'_>, raw: &Raw) -> anyhow::Result<()> {
-    let Origin { run, link, notes } = origin;
+    let Origin {
+        run,
+        link,
+        notes,
+        quick,
+    } = origin;
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     let mut page = format!(
         "# The papers' evaluation, run again\n\n\
@@ -91,7 +98,7 @@ pub(crate) fn write(folder: &Path, origin: &Origin<'_>, raw: &Raw) -> anyhow::Re
         writeln!(page, "## {}\n", part.title).expect("a string takes any text");
         let mut section = Section::default();
         if is_missing {
-            let with_it = part.computed(raw, &Scale::of_computation())?;
+            let with_it = part.computed(raw, &Scale::of_computation(*quick))?;
             (part.report)(&with_it, &mut section);
         } else {
             (part.report)(raw, &mut section);
