@@ -4,7 +4,8 @@
 # Building and running TurboFlow does not need them, and a test without its program reports that.
 # clang, libelf and zlib build the XDP engine, DPDK the software pipeline of the P4 engine, Verilator
 # the FPGA engine, nDPI the inspection of applications, and make, a C compiler and OpenSSL's headers
-# the client of Kafka; these are left out of tests without them.
+# the client of Kafka; these are left out of tests without them. Packages of Python, for the wheel and
+# files of a lakehouse, go into an environment of their own.
 #
 #   scripts/install-test-tools.sh [tests|bench|samples|kernels|all]...        default: tests
 set -euo pipefail
@@ -62,6 +63,22 @@ install_kafka() {
     fi
 }
 
+# Packages of Python that read our files, in an environment of their own.
+install_python() {
+    local folder=$tools/python list=$tools/../../scripts/python/requirements.txt
+    cmp -s "$list" "$folder/installed" && return
+    python3 -c 'import venv, ensurepip' 2>/dev/null || { echo "install-test-tools: no python3-venv here: tests of the wheel say so" >&2; return; }
+    echo "install-test-tools: installing packages of Python"
+    rm -rf "$folder"
+    # What comes is compiled when it is used: most of it never is.
+    if python3 -m venv "$folder" && "$folder/bin/pip" install --quiet --disable-pip-version-check --no-compile --requirement "$list"; then
+        cp "$list" "$folder/installed"
+    else
+        echo "install-test-tools: the packages of Python could not be installed: their tests say so" >&2
+        rm -rf "$folder"
+    fi
+}
+
 wanted=()
 for group in "${@:-tests}"; do
     case $group in
@@ -69,6 +86,7 @@ for group in "${@:-tests}"; do
         install_goflow2
         install_netgauze
         install_kafka
+        install_python
         ;;
     esac
     case $group in

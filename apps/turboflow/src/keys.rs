@@ -98,8 +98,10 @@ keys! {
     Format "format" "output" "format";
     TextTime "time" "output" "text-time";
     Names "names" "output" "names";
+    ParquetTypes "parquet-types" "output" "parquet-types";
     Rotate "rotate" "output" "rotate";
     RotateSize "rotate-size" "output" "rotate-size";
+    RotateBy "rotate-by" "output" "rotate-by";
     Keep "keep" "output" "keep";
     KeepSize "keep-size" "output" "keep-size";
     Anonymize "anonymize" "output" "anonymize";

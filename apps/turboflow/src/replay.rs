@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use turboflow_formats::wire::WireOptions;
 use turboflow_formats::{
-    ExportError, FlowWriter, Format, TextOptions, TimeForm, WriteOptions, to_writer,
+    ExportError, FlowWriter, Format, ParquetTypes, TextOptions, TimeForm, WriteOptions, to_writer,
 };
 use turboflow_merge::Layout;
 use turboflow_query::{Filter, Input};
@@ -20,7 +20,7 @@ use crate::keys::Key;
 use crate::log::say;
 use crate::record::{
     FILE_DOMAIN, as_files, check_paths, check_use, file, format, format_of, is_stdout, name_of,
-    origin, own_domain, sending, stdout, time_form,
+    origin, own_domain, parquet_types, sending, stdout, time_form,
 };
 use crate::show::{clock_ns, found, moment, say_damages, say_left_out};
 use crate::signals::{self, STOP};
@@ -67,6 +67,11 @@ pub(crate) struct ReplayArgs {
     /// Protocols and end reasons by name in CSV and JSON
     #[arg(long)]
     names: bool,
+
+    /// Types of Parquet columns: exact, or lake or lake-binary for table formats such as Iceberg
+    #[arg(long, value_name = "TYPES", default_value = "exact", value_parser = parquet_types())]
+    #[arg(hide_possible_values = true)]
+    parquet_types: ParquetTypes,
 
     /// Only records that match, as in `turboflow show`
     #[arg(long = "where", value_name = "EXPR")]
@@ -214,6 +219,7 @@ impl ReplayArgs {
             (Key::Format, self.format.is_some()),
             (Key::TextTime, self.time != TimeForm::default()),
             (Key::Names, self.names),
+            (Key::ParquetTypes, self.parquet_types.is_lake()),
         ];
         for (key, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
             check_use(key, self.format, &written, false)?;
@@ -245,6 +251,7 @@ impl ReplayArgs {
             let default = is_stdout(path).then_some(Format::Csv);
             let format = format_of(path, self.format.or(default))?;
             let options = WriteOptions {
+                parquet_types: self.parquet_types,
                 metadata: origin(&meaning.definition, meaning.is_biflow),
                 files: as_files(self.sync, self.follow_links),
                 wire: wire(FILE_DOMAIN),

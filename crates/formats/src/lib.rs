@@ -45,11 +45,12 @@ pub use identity::{EXPORTER_COLUMN, Identity, RUN_COLUMN, SEQUENCE_COLUMN, ident
 pub use json::JsonMessages;
 pub use name_pattern::NamePattern;
 pub use names::{end_reason_name, end_reason_number};
+pub use parquet::ParquetTypes;
 pub use parquet::schema::DEFINITION_KEY;
 pub use quotes::{csv_field, json_string};
 pub use read::{FlowReader, ReadError, from_stream, read, read_again};
 pub use retention::{Retention, left_over_of};
-pub use rotate::{RotateEvent, RotateOptions, rotate};
+pub use rotate::{RotateBy, RotateEvent, RotateOptions, rotate};
 pub use text_options::{TextOptions, TimeForm};
 pub use time::{iso_time_ns, time_text, whole_time_text};
 pub use turboflow_record::{protocol_name, protocol_number};

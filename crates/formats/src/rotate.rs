@@ -2,10 +2,13 @@
 //! File rotation: a new file at a fixed time, at a size limit, or on request. Each file is written
 //! under a temporary name and renamed when it is complete.
 
-use std::io;
+mod by_record;
+
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fmt, io};
 
 use turboflow_record::{Column, FlowBatch};
 
@@ -18,6 +21,38 @@ use crate::{ExportError, FlowWriter, Format, WriteOptions, WriteProgress, WriteS
 /// Delay before a new file is tried after a failure, if no rotation comes first.
 const RETRY_MS: u64 = 60_000;
 
+/// What says to which file a record belongs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RotateBy {
+    /// The clock, when the record is written.
+    #[default]
+    Clock,
+    /// The record's first time.
+    Record,
+}
+
+impl RotateBy {
+    /// Every choice by its name.
+    pub const NAMES: [(&str, Self); 2] = [("clock", Self::Clock), ("record", Self::Record)];
+}
+
+impl FromStr for RotateBy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::NAMES.iter().find(|(name, _)| *name == text);
+        let found = found.map(|(_, by)| *by);
+        found.ok_or_else(|| "write clock or record".to_owned())
+    }
+}
+
+impl fmt::Display for RotateBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = Self::NAMES.iter().find(|(_, by)| by == self);
+        f.write_str(found.map_or("", |(name, _)| name))
+    }
+}
+
 /// When a file ends and the next one starts.
 #[derive(Clone, Copy, Debug)]
 pub struct RotateOptions {
@@ -26,6 +61,8 @@ pub struct RotateOptions {
     /// Size limit of a file. Formats with buffers (a Parquet row group) may exceed it by what they
     /// buffer. `None`: no limit.
     pub size_bytes: Option<u64>,
+    /// What says to which file a record belongs.
+    pub by: RotateBy,
     /// How long files are kept.
     pub keep: Retention,
     /// The clock, in milliseconds since 1970: this crate reads no clock.
@@ -49,13 +86,18 @@ pub enum RotateEvent<'a> {
     Failed(&'a ExportError),
 }
 
-/// A [`FlowWriter`] of files named by `pattern`.
-struct RotatingWriter {
+/// Where files are made, how, and how long they stay.
+struct Place {
     pattern: NamePattern,
     format: Format,
     schema: Vec<Column>,
     write: WriteOptions,
     options: RotateOptions,
+}
+
+/// A [`FlowWriter`] of files named by the clock.
+struct RotatingWriter {
+    place: Place,
     /// `None` between a failure and the next rotation.
     current: Option<Current>,
     /// Period of the file, or of the pause after a failure.
@@ -76,14 +118,16 @@ struct Current {
     given: u64,
 }
 
-/// A writer to files named by `pattern` and the time of their start. The first file is started at
-/// once. An existing file is never replaced.
+/// A writer to files named by `pattern` and the time of their start, or, with
+/// [`RotateBy::Record`], by that of their records. The first file is started at once, by records
+/// with the first of them. An existing file is never replaced.
 ///
 /// A file that cannot be written does not end the output: the failure is reported, and a new file
 /// is tried at the next rotation, at most a minute later. [`FlowWriter::finish`] returns the error.
 ///
 /// # Errors
-/// As [`create`](crate::create), for the first file.
+/// As [`create`](crate::create), for the first file; [`ExportError::Encode`] for records without a
+/// time by which to choose their file.
 pub fn rotate(
     pattern: NamePattern,
     format: Format,
@@ -91,13 +135,21 @@ pub fn rotate(
     write: &WriteOptions,
     options: RotateOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
-    let now_ms = (options.wall_ms)();
-    let mut writer = RotatingWriter {
+    let place = Place {
         pattern,
         format,
         schema: schema.to_vec(),
         write: write.clone(),
         options,
+    };
+    // An earlier run may have left the disk full.
+    place.remove_oldest();
+    if options.by == RotateBy::Record {
+        return by_record::writer(place);
+    }
+    let now_ms = (options.wall_ms)();
+    let mut writer = RotatingWriter {
+        place,
         current: None,
         begins_ms: now_ms,
         ends_ms: u64::MAX,
@@ -106,61 +158,31 @@ pub fn rotate(
         given: 0,
         failure: None,
     };
-    // An earlier run may have left the disk full.
-    writer.remove_oldest();
     writer.begin(now_ms)?;
     Ok(Box::new(writer))
 }
 
-impl RotatingWriter {
-    /// Starts a file with the time `named_ms` in its name.
-    fn begin(&mut self, named_ms: u64) -> Result<(), ExportError> {
-        self.begins_ms = named_ms;
-        self.ends_ms = self.options.every_ms.map_or(u64::MAX, |every_ms| {
-            (named_ms / every_ms + 1).saturating_mul(every_ms)
-        });
+impl Place {
+    /// Starts a file that is named by that time.
+    fn start(&self, named_seconds: u64) -> Result<Current, ExportError> {
         if self.pattern.has_folders() {
-            self.make_folder(&self.pattern.path(named_ms / 1_000))?;
+            self.make_folder(&self.pattern.path(named_seconds))?;
         }
-        let path = self.pattern.free_path(named_ms / 1_000);
+        let path = self.pattern.free_path(named_seconds);
         let (writer, written_bytes) =
             create_counted(&path, self.format, &self.schema, &self.write)?;
-        self.current = Some(Current {
+        Ok(Current {
             writer,
             path,
             written_bytes,
             given: 0,
-        });
-        Ok(())
+        })
     }
 
-    /// Ends the file and starts the next, if it is time.
-    fn turn(&mut self) {
-        let now_ms = (self.options.wall_ms)();
-        let turns = (self.options.turns_asked)();
-        // A clock that was set back also starts a new file, because names contain the time.
-        let is_over = !(self.begins_ms..self.ends_ms).contains(&now_ms);
-        let is_large = self.current.as_ref().is_some_and(|current| {
-            let limit = self.options.size_bytes.unwrap_or(u64::MAX);
-            current.written_bytes.load(Ordering::Relaxed) >= limit
-        });
-        if !is_over && !is_large && turns == self.turns {
-            return;
-        }
-        self.turns = turns;
-        self.complete();
-        // Also after a failure: a full disk may be the reason.
-        self.remove_oldest();
-        // The next period starts where this one should have ended, however late that is noticed.
-        let aligned_ms = self
-            .options
-            .every_ms
-            .map(|every_ms| now_ms - now_ms % every_ms);
-        let due_ms = aligned_ms.filter(|aligned_ms| *aligned_ms > self.begins_ms);
-        let named_ms = due_ms.unwrap_or(now_ms);
-        if let Err(error) = self.begin(named_ms) {
-            self.fail(error);
-        }
+    /// Whether a file has reached its size.
+    fn is_full(&self, current: &Current) -> bool {
+        let limit = self.options.size_bytes.unwrap_or(u64::MAX);
+        current.written_bytes.load(Ordering::Relaxed) >= limit
     }
 
     /// Makes the folder of a file that is named by time. What has no time in its name is not made:
@@ -202,6 +224,46 @@ impl RotatingWriter {
             },
         );
     }
+}
+
+impl RotatingWriter {
+    /// Starts a file with the time `named_ms` in its name.
+    fn begin(&mut self, named_ms: u64) -> Result<(), ExportError> {
+        self.begins_ms = named_ms;
+        let every_ms = self.place.options.every_ms;
+        self.ends_ms = every_ms.map_or(u64::MAX, |every_ms| {
+            (named_ms / every_ms + 1).saturating_mul(every_ms)
+        });
+        self.current = Some(self.place.start(named_ms / 1_000)?);
+        Ok(())
+    }
+
+    /// Ends the file and starts the next, if it is time.
+    fn turn(&mut self) {
+        let options = self.place.options;
+        let now_ms = (options.wall_ms)();
+        let turns = (options.turns_asked)();
+        // A clock that was set back also starts a new file, because names contain the time.
+        let is_over = !(self.begins_ms..self.ends_ms).contains(&now_ms);
+        let is_large = self
+            .current
+            .as_ref()
+            .is_some_and(|current| self.place.is_full(current));
+        if !is_over && !is_large && turns == self.turns {
+            return;
+        }
+        self.turns = turns;
+        self.complete();
+        // Also after a failure: a full disk may be the reason.
+        self.place.remove_oldest();
+        // The next period starts where this one should have ended, however late that is noticed.
+        let aligned_ms = options.every_ms.map(|every_ms| now_ms - now_ms % every_ms);
+        let due_ms = aligned_ms.filter(|aligned_ms| *aligned_ms > self.begins_ms);
+        let named_ms = due_ms.unwrap_or(now_ms);
+        if let Err(error) = self.begin(named_ms) {
+            self.fail(error);
+        }
+    }
 
     fn complete(&mut self) {
         let Some(Current { writer, path, .. }) = self.current.take() else {
@@ -211,15 +273,15 @@ impl RotatingWriter {
             Ok(summary) => {
                 self.total.records += summary.records;
                 self.total.bytes += summary.bytes;
-                (self.options.observe)(&RotateEvent::Completed(&path, summary));
+                (self.place.options.observe)(&RotateEvent::Completed(&path, summary));
             }
             Err(error) => self.fail(error),
         }
     }
 
     fn fail(&mut self, error: ExportError) {
-        (self.options.observe)(&RotateEvent::Failed(&error));
-        let now_ms = (self.options.wall_ms)();
+        (self.place.options.observe)(&RotateEvent::Failed(&error));
+        let now_ms = (self.place.options.wall_ms)();
         self.current = None;
         self.ends_ms = self.ends_ms.min(now_ms.saturating_add(RETRY_MS));
         self.total.records += error.records_written();
@@ -260,7 +322,7 @@ impl FlowWriter for RotatingWriter {
 
     fn write_several(&mut self, batches: &[Arc<FlowBatch>]) -> Result<(), ExportError> {
         // With a size limit, the size is checked after each batch.
-        if self.options.size_bytes.is_some() {
+        if self.place.options.size_bytes.is_some() {
             return batches.iter().try_for_each(|batch| self.write(batch));
         }
         let rows = batches.iter().map(|batch| batch.rows()).sum();
@@ -288,11 +350,11 @@ impl FlowWriter for RotatingWriter {
 
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
         self.complete();
-        self.remove_oldest();
+        self.place.remove_oldest();
         match self.failure.take() {
             None => Ok(self.total),
             Some(source) => Err(ExportError::Write {
-                place: self.pattern.to_string(),
+                place: self.place.pattern.to_string(),
                 records: self.total.records,
                 kept: None,
                 source,

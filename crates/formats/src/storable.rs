@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records that formats with signed times can hold.
+//! Records that formats with signed times, or signed numbers, can hold.
 
 use std::ops::Range;
 
@@ -8,25 +8,34 @@ use turboflow_record::{Column, ColumnKind, FlowBatch, Value, ValueData};
 /// The rows without a time after 2262, where the signed nanoseconds of Parquet and
 /// Arrow end.
 pub(crate) fn storable_rows(schema: &[Column], batch: &FlowBatch) -> Vec<Range<usize>> {
-    let columns = 0..schema.len();
-    let too_late: Vec<usize> = columns
+    rows_with(batch, |column| {
+        schema[column].kind == ColumnKind::TimestampNs
+    })
+}
+
+/// The rows whose numbers are all below 2^63, where signed ones end.
+pub(crate) fn signed_rows(_schema: &[Column], batch: &FlowBatch) -> Vec<Range<usize>> {
+    rows_with(batch, |_| true)
+}
+
+/// The rows whose numbers in `signed` columns, and in lists, fit in signed ones.
+fn rows_with(batch: &FlowBatch, signed: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
+    let too_large: Vec<usize> = (0..batch.columns().len())
         .filter(|&column| match &batch.column(column).data {
-            ValueData::Unsigned(times) if schema[column].kind == ColumnKind::TimestampNs => {
-                any_too_late(times)
-            }
-            ValueData::List { elements, .. } => any_too_late(elements),
+            ValueData::Unsigned(numbers) => signed(column) && any_too_large(numbers),
+            ValueData::List { elements, .. } => any_too_large(elements),
             _ => false,
         })
         .collect();
-    if too_late.is_empty() {
+    if too_large.is_empty() {
         return std::iter::once(0..batch.rows()).collect();
     }
     let is_storable = |row: &usize| {
-        too_late
+        too_large
             .iter()
             .all(|&column| match batch.value(*row, column) {
-                Value::Unsigned(time) => !any_too_late(&[time]),
-                Value::List(elements) => !any_too_late(elements),
+                Value::Unsigned(number) => !any_too_large(&[number]),
+                Value::List(elements) => !any_too_large(elements),
                 _ => true,
             })
     };
@@ -34,8 +43,8 @@ pub(crate) fn storable_rows(schema: &[Column], batch: &FlowBatch) -> Vec<Range<u
     storable.map(|row| row..row + 1).collect()
 }
 
-/// Whether one of the numbers does not fit in a signed one. Only times are that large.
-fn any_too_late(numbers: &[u64]) -> bool {
+/// Whether one of the numbers does not fit in a signed one.
+fn any_too_large(numbers: &[u64]) -> bool {
     let bits = numbers.iter().fold(0, |bits, number| bits | number);
     i64::try_from(bits).is_err()
 }

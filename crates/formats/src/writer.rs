@@ -6,7 +6,7 @@ use std::sync::Arc;
 use turboflow_record::FlowBatch;
 
 use crate::wire::WireOptions;
-use crate::{ExportError, FileOptions, SendGauge, TextOptions};
+use crate::{ExportError, FileOptions, ParquetTypes, SendGauge, TextOptions};
 
 /// Takes flow records batch by batch and writes them in one format.
 ///
@@ -96,6 +96,8 @@ pub enum Compression {
 pub struct WriteOptions {
     /// Compression of Parquet pages. Default: zstd at level 1.
     pub compression: Compression,
+    /// The types of Parquet columns.
+    pub parquet_types: ParquetTypes,
     /// Records in a Parquet row group, which bounds the writer's memory. Default: 1,048,576, about
     /// 100 MiB at most with the default definition.
     pub row_group_records: usize,
@@ -114,6 +116,7 @@ impl Default for WriteOptions {
     fn default() -> Self {
         Self {
             compression: Compression::Zstd { level: 1 },
+            parquet_types: ParquetTypes::default(),
             row_group_records: 1 << 20,
             metadata: Vec::new(),
             files: FileOptions::default(),

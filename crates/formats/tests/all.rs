@@ -9,6 +9,7 @@ mod goflow2;
 mod golden;
 mod hostile;
 mod ipfix;
+mod lake;
 mod packed;
 mod round_trip;
 mod sets;

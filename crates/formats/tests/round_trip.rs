@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use crate::support::{Owned, batch, default_batch, default_schema, read_all, table, write};
+use crate::support::{
+    Owned, batch, default_batch, default_schema, read_all, table, write, write_as,
+};
 use parquet::basic::Encoding;
 use parquet::data_type::DoubleType;
 use parquet::file::metadata::KeyValue;
@@ -12,7 +14,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::FileReader;
 use parquet::file::writer::SerializedFileWriter;
 use proptest::prelude::*;
-use turboflow_formats::Format;
+use turboflow_formats::{Format, ParquetTypes};
 use turboflow_record::{ColumnKind, FlowBatch, Schema, Value};
 
 /// Whether two batches hold the same values.
@@ -43,11 +45,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn parquet_gives_back_schema_and_records((schema, rows) in table(0..180)) {
+    fn parquet_gives_back_schema_and_records(
+        (schema, mut rows) in table(0..180),
+        (_, types) in prop::sample::select(ParquetTypes::NAMES.to_vec()),
+    ) {
+        if types.is_lake() {
+            rows.iter_mut().flatten().for_each(Owned::make_signed);
+        }
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("flows.parquet");
         let batches: Vec<_> = rows.chunks(37).map(|rows| batch(&schema, rows)).collect();
-        write(&path, Format::Parquet, &schema, &batches);
+        write_as(&path, Format::Parquet, types, &schema, &batches);
         let (read_schema, read) = read_all(&path);
         prop_assert_eq!(&read_schema, &schema);
         same(&schema, &batch(&schema, &rows), &read)?;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use turboflow_formats::{Format, TimeForm};
+use turboflow_formats::{Format, ParquetTypes, RotateBy, TimeForm};
 use turboflow_merge::Initiator;
 use turboflow_packet::TunnelSet;
 use turboflow_record::TimeUnit;
@@ -14,52 +14,11 @@ use turboflow_run::{
     SourceConfig, Time, Timeout, TimeoutsConfig, Window,
 };
 
-use super::value_names::{format, log_format, time_form};
+use super::help::{SHORT, examples};
+use super::value_names::{format, log_format, parquet_types, rotate_by, time_form};
 use super::{filter, shared};
-use crate::engines::{self, EngineArgs};
+use crate::engines::EngineArgs;
 use crate::units::time_unit;
-
-/// Follows the options in `-h`, which is one screen.
-const SHORT: &str = "\
-These are the options most used; --help has all of them, examples and exit codes.";
-
-const EXAMPLES: &str = "\
-Examples:
-  Look at a capture: totals, top flow records, protocols, and where every packet went
-    turboflow record -r office.pcap
-  Keep the flow records, as Parquet and as CSV
-    turboflow record -r office.pcap -w flows.parquet -w flows.csv
-  Meter a directory of captures as one stream of packets, on four threads
-    turboflow record -r day/*.pcap.zst -w day.parquet --threads 4
-  Meter an interface until Ctrl-C, or for a minute; records are written as flows end
-    turboflow record -i eth0 -w - --format jsonl
-    turboflow record -i eth0 -i eth1 --duration 1m -w minute.parquet
-  A file every five minutes, named by its beginning
-    turboflow record -i eth0 -w flows-%Y%m%dT%H%M%S.parquet --rotate 5m
-  Only some packets, in tcpdump's filter language
-    turboflow record -i eth0 'tcp port 443'
-    turboflow record -r office.pcap 'net 192.0.2.0/24 and not port 53'
-  Send records to a collector, and keep them
-    turboflow record -r office.pcap -w ipfix+udp://127.0.0.1:4739 -w flows.parquet
-  In a pipe
-    ssh router tcpdump -i eth0 -w - | turboflow record -r - -w - --format csv | head
-  The exact totals of every flow, however long its pauses
-    turboflow record -r office.pcap -w totals.csv \\
-        --idle-timeout none --active-timeout none --linger none
-  What is inside the tunnels, both directions in one record
-    turboflow record -r office.pcap -w inner.csv --decapsulate --reassemble-flows --biflow
-";
-
-const EXIT_CODES: &str = "
-Exit codes:
-  0  all well; also when the reader of standard output went away (`| head`)
-  1  it ran, but a capture was damaged, records could not be written or sent, packets had an unknown
-     link type, packets of an interface were dropped, an interface went away, or Ctrl-C ended the
-     reading of files early: standard error says which and how much
-  2  it could not run (options, definition, missing or foreign files); no output was touched
-  130  aborted by a second Ctrl-C; the unfinished outputs are removed
-Packets that the capturing side of a file lost (source_dropped) and frames that are not IP,
-malformed or truncated are counted and reported. They do not change the exit code.";
 
 /// Meter capture files or network interfaces: packets in, flow records out.
 ///
@@ -135,6 +94,22 @@ pub(crate) struct RecordArgs {
     #[arg(long, help_heading = "Input and output", hide_short_help = true)]
     names: bool,
 
+    /// Types of Parquet columns: exact, lake or lake-binary
+    ///
+    /// `lake`: those that table formats such as Iceberg know. Numbers are signed; a time is all of
+    /// its nanoseconds as a long and, at the end, a timestamp in microseconds: first_ns and
+    /// first_time. Records have the columns of --identity. `lake-binary`: addresses also as 16
+    /// bytes: src_addr_bytes.
+    #[arg(
+        long,
+        value_name = "TYPES",
+        default_value = "exact",
+        hide_short_help = true
+    )]
+    #[arg(value_parser = parquet_types(), hide_possible_values = true)]
+    #[arg(help_heading = "Input and output")]
+    parquet_types: ParquetTypes,
+
     /// Write every counter of the run to this file, as JSON
     ///
     /// The file also has seed, version, table sizes, damaged files and outputs.
@@ -156,6 +131,21 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "SIZE", value_parser = str::parse::<Size>, conflicts_with = "read")]
     #[arg(help_heading = "Input and output", hide_short_help = true)]
     rotate_size: Option<Size>,
+
+    /// What names the file of a record: clock or record
+    ///
+    /// `record`: the record's first time, so that a folder such as dt=%Y-%m-%d/hour=%H has the
+    /// flows that began then. Files of up to four intervals of --rotate (default: hours) are open
+    /// beside each other.
+    #[arg(
+        long,
+        value_name = "BY",
+        default_value = "clock",
+        conflicts_with = "read"
+    )]
+    #[arg(value_parser = rotate_by(), hide_possible_values = true, hide_short_help = true)]
+    #[arg(help_heading = "Input and output")]
+    rotate_by: RotateBy,
 
     /// Have files on the disk before they get their names
     ///
@@ -508,11 +498,6 @@ pub(crate) struct RecordArgs {
     pub(crate) print_config: bool,
 }
 
-fn examples() -> String {
-    let own: String = engines::all().map(|engine| engine.example()).collect();
-    format!("{EXAMPLES}{own}{EXIT_CODES}")
-}
-
 impl RecordArgs {
     /// Converts the flags into a run.
     pub(crate) fn into_run(mut self) -> anyhow::Result<RunConfig> {
@@ -578,8 +563,10 @@ impl RecordArgs {
             format: self.format,
             text_time: self.time,
             names: self.names,
+            parquet_types: self.parquet_types,
             rotate: self.rotate,
             rotate_size: self.rotate_size,
+            rotate_by: self.rotate_by,
             keep: self.keep,
             keep_size: self.keep_size,
             anonymize: self.anonymize.clone(),

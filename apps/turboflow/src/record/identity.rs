@@ -22,7 +22,9 @@ pub(super) fn of_run(run: &RunConfig) -> anyhow::Result<Identity> {
 
 /// The identity of the records of an output, if it has columns for it.
 pub(super) fn of(run: &RunConfig, output: &OutputConfig) -> anyhow::Result<Option<Identity>> {
-    output.identity.then(|| of_run(run)).transpose()
+    // Tables are filled by pipelines that deliver at least once.
+    let has = output.identity || output.parquet_types.is_lake();
+    has.then(|| of_run(run)).transpose()
 }
 
 /// The columns of an output with that identity.
@@ -32,8 +34,9 @@ pub(super) fn schema(schema: &[Column], identity: Option<&Identity>) -> anyhow::
         Some(_) => Identity::schema(schema).map_err(|taken| {
             anyhow!(
                 "the definition has a column `{taken}`, and so has the identity of a record: \
-                 rename the feature, or leave {} out",
-                Key::Identity
+                 rename the feature, or leave {} and {} out",
+                Key::Identity,
+                Key::ParquetTypes
             )
         }),
     }

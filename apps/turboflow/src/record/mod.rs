@@ -7,6 +7,7 @@ mod check;
 mod collectors;
 mod filter;
 mod frames;
+mod help;
 mod identity;
 mod inputs;
 mod kafka;
@@ -68,7 +69,7 @@ pub(crate) use shared::{applies_to, check_use};
 use sources::OpenSource;
 use summary::{Summary, SummaryWriter};
 use unparsed::UnparsedFile;
-pub(crate) use value_names::{format, time_form};
+pub(crate) use value_names::{format, parquet_types, time_form};
 pub(crate) use watch::{FinishedRun, Watched};
 
 /// How long shutdown of a service waits for a stalled stream, as for a collector. Together with the

@@ -81,6 +81,7 @@ impl<'a> OutputCreator<'a> {
 
     fn options(&self, output: &OutputConfig) -> WriteOptions {
         WriteOptions {
+            parquet_types: output.parquet_types,
             metadata: metadata(self.settings),
             wire: collectors::wire_options(output, self.settings),
             files: file_options(self.run),

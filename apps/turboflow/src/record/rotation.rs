@@ -43,6 +43,7 @@ pub(super) fn output(
             .rotate
             .map(|Rotation(every)| u64::try_from(every.as_millis()).unwrap_or(u64::MAX)),
         size_bytes: output.rotate_size.map(|Size(bytes)| bytes),
+        by: output.rotate_by,
         keep: Retention {
             age_seconds: output.keep.map(|Time(age)| age.as_secs()),
             total_bytes: output.keep_size.map(|Size(bytes)| bytes),

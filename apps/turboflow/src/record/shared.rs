@@ -14,12 +14,14 @@ use super::outputs::{is_stdout, name_of};
 use crate::keys::{Key, OUTPUT};
 
 /// Options that are refused if they apply to no output. Others are ignored then.
-const REFUSED_IF_UNUSED: [Key; 12] = [
+const REFUSED_IF_UNUSED: [Key; 14] = [
     Key::Format,
     Key::TextTime,
     Key::Names,
+    Key::ParquetTypes,
     Key::Rotate,
     Key::RotateSize,
+    Key::RotateBy,
     Key::Keep,
     Key::KeepSize,
     Key::Anonymize,
@@ -84,17 +86,22 @@ pub(crate) fn applies_to(key: Key, to: &Path, given: Option<Format>, is_live: bo
             is_stdout(to) || Format::from_path(to).map_or(true, |its| Some(its) == given)
         }
         (
-            Key::Rotate | Key::RotateSize | Key::Keep | Key::KeepSize,
+            Key::Rotate | Key::RotateSize | Key::RotateBy | Key::Keep | Key::KeepSize,
             Kind::File { has_time, .. },
         ) => has_time,
-        (Key::Rotate | Key::RotateSize | Key::Keep | Key::KeepSize, Kind::Collector { .. }) => {
-            false
-        }
+        (
+            Key::Rotate | Key::RotateSize | Key::RotateBy | Key::Keep | Key::KeepSize,
+            Kind::Collector { .. },
+        ) => false,
         (Key::TextTime | Key::Names, kind) => match kind {
             Kind::Collector { .. } | Kind::Topic { .. } => false,
             // Standard output is text unless another format is asked for.
             Kind::File { format, .. } => format.is_none_or(|format| format.is_text()),
         },
+        (Key::ParquetTypes, Kind::Collector { .. }) => false,
+        (Key::ParquetTypes, Kind::File { format, .. }) => {
+            format.is_none_or(|format| format == Format::Parquet)
+        }
         (Key::Identity, Kind::Collector { .. }) => false,
         (Key::Identity, Kind::File { format, .. }) => format != Some(Format::Ipfix),
         (Key::Rate | Key::TemplateInterval, kind) => matches!(kind, Kind::Collector { .. }),
@@ -113,8 +120,10 @@ fn reset(output: &mut OutputConfig, key: Key) {
         Key::Format => output.format = default.format,
         Key::TextTime => output.text_time = default.text_time,
         Key::Names => output.names = default.names,
+        Key::ParquetTypes => output.parquet_types = default.parquet_types,
         Key::Rotate => output.rotate = default.rotate,
         Key::RotateSize => output.rotate_size = default.rotate_size,
+        Key::RotateBy => output.rotate_by = default.rotate_by,
         Key::Keep => output.keep = default.keep,
         Key::KeepSize => output.keep_size = default.keep_size,
         Key::Anonymize => output.anonymize = default.anonymize,
@@ -208,7 +217,7 @@ fn not_applicable(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow
             key.with(&format.to_string()),
             name_of(to)
         ),
-        (Key::Rotate | Key::RotateSize | Key::Keep | Key::KeepSize, ..) => anyhow!(
+        (Key::Rotate | Key::RotateSize | Key::RotateBy | Key::Keep | Key::KeepSize, ..) => anyhow!(
             "{key} needs an output whose name has a time, because every file needs its own name: {}",
             Key::To.with("flows-%Y%m%dT%H%M%S.parquet")
         ),
@@ -221,6 +230,9 @@ fn not_applicable(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow
              domains and sequence numbers instead",
             Key::To.with("flows.parquet")
         ),
+        (Key::ParquetTypes, ..) => {
+            anyhow!("{key} is for Parquet: {}", Key::To.with("flows.parquet"))
+        }
         (Key::TextTime | Key::Names, ..) => anyhow!(
             "{key} is for CSV and JSON lines: {}",
             Key::To.with("flows.csv")

@@ -2,7 +2,7 @@
 //! Values of flags that have names, which shells can complete.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use turboflow_formats::{Format, TimeForm};
+use turboflow_formats::{Format, ParquetTypes, RotateBy, TimeForm};
 use turboflow_run::LogFormat;
 
 /// A format by its name, which shells can complete.
@@ -18,6 +18,18 @@ pub(crate) fn format() -> impl TypedValueParser<Value = Format> {
 pub(crate) fn time_form() -> impl TypedValueParser<Value = TimeForm> {
     let names = TimeForm::NAMES.map(|(name, _)| name);
     PossibleValuesParser::new(names).try_map(|name| name.parse::<TimeForm>())
+}
+
+/// Types of Parquet columns by their name.
+pub(crate) fn parquet_types() -> impl TypedValueParser<Value = ParquetTypes> {
+    let names = ParquetTypes::NAMES.map(|(name, _)| name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<ParquetTypes>())
+}
+
+/// What names the file of a record.
+pub(super) fn rotate_by() -> impl TypedValueParser<Value = RotateBy> {
+    let names = RotateBy::NAMES.map(|(name, _)| name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<RotateBy>())
 }
 
 /// A format of lines on standard error by its name.

@@ -17,6 +17,7 @@ mod help;
 mod identity;
 mod invariance;
 mod kafka;
+mod lake;
 mod log;
 #[cfg(target_os = "linux")]
 mod loss;

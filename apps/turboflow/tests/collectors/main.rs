@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow records sent to real collectors, and taken from real exporters. Each collector decodes
-//! every flow without an error, also after a restart of the collector, lost templates, or a restart
-//! of the exporter.
+//! Flow records sent to real collectors, taken from real exporters, and read by other programs.
+//! Each collector decodes every flow without an error, also after a restart of the collector, lost
+//! templates, or a restart of the exporter.
 //!
 //! The tests need `scripts/install-test-tools.sh`; a test without its collector is skipped.
 //! docs/interop.md has the command lines.
@@ -15,6 +15,7 @@ mod faults;
 mod flow;
 mod goflow2;
 mod kafka;
+mod lakehouse;
 mod netgauze;
 mod nfacctd;
 mod nfcapd;

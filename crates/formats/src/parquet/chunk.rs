@@ -9,11 +9,12 @@ use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::WriterPropertiesPtr;
 use parquet::schema::types::ColumnDescPtr;
-use turboflow_record::{Column, ColumnKind, Values};
+use turboflow_record::{ColumnKind, Values};
 
 use crate::parquet::flat::FlatChunk;
 use crate::parquet::library::LibraryChunk;
 use crate::parquet::page::Compressor;
+use crate::parquet::types::{Form, Leaf};
 
 /// The encoder of one column chunk.
 pub(crate) enum Chunk {
@@ -23,32 +24,36 @@ pub(crate) enum Chunk {
 
 impl Chunk {
     pub(crate) fn new(
-        column: &Column,
+        leaf: &Leaf,
         descriptor: ColumnDescPtr,
         properties: &WriterPropertiesPtr,
     ) -> Self {
-        match column.kind {
-            ColumnKind::Float | ColumnKind::List | ColumnKind::Text => {
-                let properties = WriterPropertiesPtr::clone(properties);
-                Self::Library(Box::new(LibraryChunk::new(column, descriptor, properties)))
-            }
-            _ => Self::Flat(Box::new(FlatChunk::new(column, descriptor))),
+        let column = &leaf.column;
+        let is_rare = matches!(
+            column.kind,
+            ColumnKind::Float | ColumnKind::List | ColumnKind::Text
+        );
+        if is_rare || leaf.form == Form::Bytes {
+            let properties = WriterPropertiesPtr::clone(properties);
+            Self::Library(Box::new(LibraryChunk::new(column, descriptor, properties)))
+        } else {
+            Self::Flat(Box::new(FlatChunk::new(leaf, descriptor)))
         }
     }
 
     /// Encodes the values of `rows` of a batch's column.
     pub(crate) fn write(
         &mut self,
-        column: &Column,
+        leaf: &Leaf,
         values: &Values,
         rows: Range<usize>,
         compressor: &mut Compressor,
     ) -> Result<()> {
         let absent = !values.valid.is_empty() && values.valid[rows.clone()].contains(&false);
-        if absent && !column.nullable {
+        if absent && !leaf.column.nullable {
             let message = format!(
                 "{} is absent in a record, which it may never be",
-                column.name
+                leaf.column.name
             );
             return Err(ParquetError::General(message));
         }

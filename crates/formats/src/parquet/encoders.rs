@@ -13,11 +13,12 @@ use bytes::Bytes;
 use parquet::basic::Compression as Codec;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result;
-use turboflow_record::{Column, FlowBatch};
+use turboflow_record::FlowBatch;
 
 use crate::Compression;
 use crate::parquet::chunk::Chunk;
 use crate::parquet::page::Compressor;
+use crate::parquet::types::Leaf;
 
 /// With fewer rows, encoding is faster than starting a thread.
 const MIN_ROWS: usize = 1_024;
@@ -48,20 +49,16 @@ impl Encoders {
     pub(crate) fn write(
         &mut self,
         chunks: &mut [Chunk],
-        schema: &[Column],
+        leaves: &[Leaf],
         parts: &[Part<'_>],
     ) -> Result<()> {
         let rows: usize = parts.iter().map(|(_, rows)| rows.len()).sum();
-        let work = chunks.iter_mut().zip(schema).enumerate();
-        self.run(
-            work,
-            rows >= MIN_ROWS,
-            |(index, (chunk, column)), compressor| {
-                parts.iter().try_for_each(|(batch, rows)| {
-                    chunk.write(column, batch.column(index), rows.clone(), compressor)
-                })
-            },
-        )?;
+        let work = chunks.iter_mut().zip(leaves);
+        self.run(work, rows >= MIN_ROWS, |(chunk, leaf), compressor| {
+            parts.iter().try_for_each(|(batch, rows)| {
+                chunk.write(leaf, batch.column(leaf.source), rows.clone(), compressor)
+            })
+        })?;
         Ok(())
     }
 

@@ -14,12 +14,13 @@ use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result;
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescPtr;
-use turboflow_record::{Column, ColumnKind, ValueData, Values};
+use turboflow_record::{ColumnKind, ValueData, Values};
 
 use crate::parquet::dictionary::{AddressDictionary, NumberDictionary};
 use crate::parquet::encode::{bits_of, delta, hybrid};
 use crate::parquet::page::{Compressor, Ending, Pages};
 use crate::parquet::texts::{Bounds, PageTexts, plain};
+use crate::parquet::types::{Form, Leaf};
 use crate::text::{ADDRESS_BYTES, MAC_BYTES, Text};
 
 /// Values of a page: 128 KiB of dictionary indices, which stay in the cache until the page is full,
@@ -33,6 +34,8 @@ const FEW_ADDRESSES: usize = 1 << 13;
 /// The encoder of one column chunk of addresses, MAC addresses, numbers or times.
 pub(crate) struct FlatChunk {
     kind: ColumnKind,
+    /// Numbers are divided by this: nanoseconds of a time's unit.
+    unit: u64,
     nullable: bool,
     descriptor: ColumnDescPtr,
     content: Content,
@@ -73,7 +76,8 @@ enum Content {
 }
 
 impl FlatChunk {
-    pub(crate) fn new(column: &Column, descriptor: ColumnDescPtr) -> Self {
+    pub(crate) fn new(leaf: &Leaf, descriptor: ColumnDescPtr) -> Self {
+        let column = &leaf.column;
         let content = match column.kind {
             ColumnKind::Address => Content::Addresses {
                 dictionary: AddressDictionary::new(),
@@ -92,6 +96,10 @@ impl FlatChunk {
         };
         Self {
             kind: column.kind,
+            unit: match leaf.form {
+                Form::Micros => 1_000,
+                _ => 1,
+            },
             nullable: column.nullable,
             descriptor,
             content,
@@ -189,11 +197,11 @@ impl FlatChunk {
     }
 
     fn push_numbers(&mut self, values: &[u64], valid: &[bool]) {
-        if valid.is_empty() {
+        if valid.is_empty() && self.unit == 1 {
             return self.push_present(values);
         }
-        let there = values.iter().zip(valid).filter(|(_, valid)| **valid);
-        let there: Vec<u64> = there.map(|(&value, _)| value).collect();
+        let there = (0..values.len()).filter(|&row| valid.get(row) != Some(&false));
+        let there: Vec<u64> = there.map(|row| values[row] / self.unit).collect();
         self.push_present(&there);
     }
 

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Floats, lists and texts, which few definitions have: encoded by the parquet crate.
+//! Floats, lists, texts and binary addresses, which few files have: encoded by the parquet crate.
 
 use std::io::{self, Write};
 use std::mem;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use parquet::column::page::{CompressedPage, PageWriteSpec, PageWriter};
 use parquet::column::writer::{ColumnCloseResult, ColumnWriter, get_column_writer};
-use parquet::data_type::ByteArray;
+use parquet::data_type::{ByteArray, FixedLenByteArray};
 use parquet::errors::Result;
 use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 use turboflow_record::{Column, ValueData, Values};
 
-/// The encoder of one column chunk of floats, lists or texts.
+/// The encoder of one column chunk of floats, lists, texts or binary addresses.
 pub(crate) struct LibraryChunk {
     nullable: bool,
     writer: ColumnWriter<'static>,
@@ -24,6 +25,7 @@ pub(crate) struct LibraryChunk {
     numbers: Vec<i64>,
     floats: Vec<f64>,
     texts: Vec<ByteArray>,
+    addresses: Vec<FixedLenByteArray>,
     definition_levels: Vec<i16>,
     repetition_levels: Vec<i16>,
 }
@@ -45,6 +47,7 @@ impl LibraryChunk {
             numbers: Vec::new(),
             floats: Vec::new(),
             texts: Vec::new(),
+            addresses: Vec::new(),
             definition_levels: Vec::new(),
             repetition_levels: Vec::new(),
         }
@@ -60,7 +63,8 @@ impl LibraryChunk {
                 self.write_lists(ends, elements, &values.valid, rows)
             }
             ValueData::Text { ends, texts } => self.write_texts(ends, texts, &values.valid, rows),
-            _ => unreachable!("addresses and numbers have an encoder of their own"),
+            ValueData::Address(addresses) => self.write_addresses(addresses, &values.valid, rows),
+            ValueData::Unsigned(_) => unreachable!("numbers have an encoder of their own"),
         }
     }
 
@@ -84,6 +88,33 @@ impl LibraryChunk {
             unreachable!("the schema says that this column is DOUBLE")
         };
         writer.write_batch(&self.floats, levels, None).map(|_| ())
+    }
+
+    fn write_addresses(
+        &mut self,
+        addresses: &[IpAddr],
+        valid: &[bool],
+        rows: Range<usize>,
+    ) -> Result<()> {
+        self.addresses.clear();
+        for row in rows {
+            let there = valid.get(row) != Some(&false);
+            self.definition_levels.push(i16::from(there));
+            if there {
+                let octets = match addresses[row] {
+                    IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+                    IpAddr::V6(address) => address.octets(),
+                };
+                self.addresses.push(octets.to_vec().into());
+            }
+        }
+        let levels = self.nullable.then_some(&self.definition_levels[..]);
+        let ColumnWriter::FixedLenByteArrayColumnWriter(writer) = &mut self.writer else {
+            unreachable!("the schema says that this column is FIXED_LEN_BYTE_ARRAY")
+        };
+        writer
+            .write_batch(&self.addresses, levels, None)
+            .map(|_| ())
     }
 
     fn write_texts(

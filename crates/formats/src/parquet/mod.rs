@@ -11,6 +11,16 @@
 //! | float | `DOUBLE` |
 //! | list | three-level `LIST` of `INT64 (INTEGER(64, unsigned))` |
 //!
+//! With the types of table formats ([`ParquetTypes::Lake`]):
+//!
+//! | column | Parquet type |
+//! |---|---|
+//! | unsigned, 8 and 16 bits | `INT32` |
+//! | unsigned, 32 and 64 bits; time | `INT64` |
+//! | a time once more, at the end | `INT64 (TIMESTAMP(MICROS, UTC))` |
+//! | an address once more, at the end, by choice | `FIXED_LEN_BYTE_ARRAY(16)` |
+//! | list | three-level `LIST` of `INT64` |
+//!
 //! Columns are encoded as batches arrive, all columns of a row group together. So memory holds
 //! compressed pages rather than records.
 
@@ -23,6 +33,8 @@ mod library;
 mod page;
 pub(crate) mod schema;
 mod texts;
+mod types;
 mod writer;
 
+pub use types::ParquetTypes;
 pub(crate) use writer::writer;

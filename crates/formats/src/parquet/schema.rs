@@ -12,6 +12,7 @@ use turboflow_record::{Column, ColumnKind};
 
 use crate::WriteOptions;
 use crate::parquet::page::codec_of;
+use crate::parquet::types::{Form, Leaf};
 
 /// Footer key: the version that wrote the file.
 pub(crate) const VERSION_KEY: &str = "turboflow.version";
@@ -21,11 +22,16 @@ pub(crate) const COLUMNS_KEY: &str = "turboflow.columns";
 /// [`WriteOptions::metadata`]). Readers take the ops of features from it.
 pub const DEFINITION_KEY: &str = "turboflow.definition";
 
+/// In a [`COLUMNS_KEY`] value: a column whose values another one has too.
+const DERIVED: &str = "derived";
+/// Octets of an address in binary.
+const ADDRESS_OCTETS: i32 = 16;
+
 /// The message type of the file.
-pub(crate) fn message(schema: &[Column]) -> Result<TypePtr> {
-    let fields = schema
+pub(crate) fn message(leaves: &[Leaf]) -> Result<TypePtr> {
+    let fields = leaves
         .iter()
-        .map(|column| field(column).map(Arc::new))
+        .map(|leaf| field(leaf).map(Arc::new))
         .collect::<Result<_>>()?;
     Ok(Arc::new(
         Type::group_type_builder("flow_record")
@@ -34,41 +40,53 @@ pub(crate) fn message(schema: &[Column]) -> Result<TypePtr> {
     ))
 }
 
-fn field(column: &Column) -> Result<Type> {
+fn field(leaf: &Leaf) -> Result<Type> {
+    let column = &leaf.column;
     let repetition = if column.nullable {
         Repetition::OPTIONAL
     } else {
         Repetition::REQUIRED
     };
-    let (physical, logical) = match column.kind {
-        ColumnKind::Address | ColumnKind::Mac | ColumnKind::Text => {
+    let (physical, logical) = match (leaf.form, column.kind) {
+        (Form::Bytes, _) => (PhysicalType::FIXED_LEN_BYTE_ARRAY, None),
+        (Form::Micros, _) => (
+            PhysicalType::INT64,
+            Some(LogicalType::timestamp(true, TimeUnit::MICROS)),
+        ),
+        (_, ColumnKind::Address | ColumnKind::Mac | ColumnKind::Text) => {
             (PhysicalType::BYTE_ARRAY, Some(LogicalType::String))
         }
-        ColumnKind::Unsigned { bits: 64 } => {
+        (_, ColumnKind::Float) => (PhysicalType::DOUBLE, None),
+        (form, ColumnKind::List) => return list(&column.name, repetition, form),
+        (Form::Lake, ColumnKind::Unsigned { bits: 8 | 16 }) => (PhysicalType::INT32, None),
+        (Form::Lake, _) => (PhysicalType::INT64, None),
+        (Form::Exact, ColumnKind::Unsigned { bits: 64 }) => {
             (PhysicalType::INT64, Some(LogicalType::integer(64, false)))
         }
-        ColumnKind::Unsigned { bits } => (
+        (Form::Exact, ColumnKind::Unsigned { bits }) => (
             PhysicalType::INT32,
             Some(LogicalType::integer(bits as i8, false)),
         ),
-        ColumnKind::TimestampNs => (
+        (Form::Exact, ColumnKind::TimestampNs) => (
             PhysicalType::INT64,
             Some(LogicalType::timestamp(true, TimeUnit::NANOS)),
         ),
-        ColumnKind::Float => (PhysicalType::DOUBLE, None),
-        ColumnKind::List => return list(&column.name, repetition),
     };
-    Type::primitive_type_builder(&column.name, physical)
+    let field = Type::primitive_type_builder(&column.name, physical)
         .with_logical_type(logical)
-        .with_repetition(repetition)
-        .build()
+        .with_repetition(repetition);
+    match leaf.form {
+        Form::Bytes => field.with_length(ADDRESS_OCTETS).build(),
+        _ => field.build(),
+    }
 }
 
 /// The standard three levels: `optional group NAME (LIST) { repeated group list { required int64
 /// element } }`.
-fn list(name: &str, repetition: Repetition) -> Result<Type> {
+fn list(name: &str, repetition: Repetition, form: Form) -> Result<Type> {
+    let unsigned = (form == Form::Exact).then(|| LogicalType::integer(64, false));
     let element = Type::primitive_type_builder("element", PhysicalType::INT64)
-        .with_logical_type(Some(LogicalType::integer(64, false)))
+        .with_logical_type(unsigned)
         .with_repetition(Repetition::REQUIRED)
         .build()?;
     let list = Type::group_type_builder("list")
@@ -83,10 +101,14 @@ fn list(name: &str, repetition: Repetition) -> Result<Type> {
 }
 
 /// Compression, statistics and key-value pairs of the footer.
-pub(crate) fn properties(schema: &[Column], options: &WriteOptions) -> Result<WriterProperties> {
+pub(crate) fn properties(leaves: &[Leaf], options: &WriteOptions) -> Result<WriterProperties> {
+    let kinds = leaves.iter().map(|leaf| match leaf.form.is_derived() {
+        true => DERIVED.to_owned(),
+        false => kind_name(leaf.column.kind),
+    });
     let mut pairs = vec![
         KeyValue::new(VERSION_KEY.to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-        KeyValue::new(COLUMNS_KEY.to_owned(), describe(schema)),
+        KeyValue::new(COLUMNS_KEY.to_owned(), kinds.collect::<Vec<_>>().join(" ")),
     ];
     let given = options.metadata.iter();
     pairs.extend(given.map(|(key, value)| KeyValue::new(key.clone(), value.clone())));
@@ -119,8 +141,9 @@ fn kind_name(kind: ColumnKind) -> String {
     }
 }
 
-/// The kinds in a [`COLUMNS_KEY`] value; `None` if another program wrote it.
-pub(crate) fn parse_kinds(described: &str) -> Option<Vec<ColumnKind>> {
+/// The kinds in a [`COLUMNS_KEY`] value, `None` for a column whose values another one has too.
+/// `None` if another program wrote it.
+pub(crate) fn parse_kinds(described: &str) -> Option<Vec<Option<ColumnKind>>> {
     let kinds = [
         ColumnKind::Address,
         ColumnKind::Unsigned { bits: 8 },
@@ -133,8 +156,12 @@ pub(crate) fn parse_kinds(described: &str) -> Option<Vec<ColumnKind>> {
         ColumnKind::List,
         ColumnKind::Text,
     ];
-    described
-        .split(' ')
-        .map(|name| kinds.into_iter().find(|&k| kind_name(k) == name))
-        .collect()
+    let kind = |name| match name {
+        DERIVED => Some(None),
+        name => {
+            let mut kinds = kinds.into_iter();
+            kinds.find(|&kind| kind_name(kind) == name).map(Some)
+        }
+    };
+    described.split(' ').map(kind).collect()
 }

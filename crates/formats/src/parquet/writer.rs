@@ -21,11 +21,15 @@ use crate::parquet::chunk::Chunk;
 use crate::parquet::encoders::{Encoders, Part};
 use crate::parquet::page::codec_of;
 use crate::parquet::schema;
-use crate::storable::storable_rows;
+use crate::parquet::types::{Leaf, leaves};
+use crate::storable::{signed_rows, storable_rows};
 use crate::{ExportError, FlowWriter, Unexportable, WriteOptions, WriteSummary};
 
 struct ParquetWriter {
     schema: Vec<Column>,
+    leaves: Vec<Leaf>,
+    /// Which rows the types of the file can hold.
+    storable: fn(&[Column], &FlowBatch) -> Vec<Range<usize>>,
     properties: WriterPropertiesPtr,
     file: Option<SerializedFileWriter<Sink>>,
     chunks: Vec<Chunk>,
@@ -34,7 +38,7 @@ struct ParquetWriter {
     row_group_records: usize,
     open_records: usize,
     records: u64,
-    /// Records left out because Parquet has no such times.
+    /// Records left out because the types of the file have no such times or numbers.
     out_of_range: u64,
     /// End of the last row group that the output accepted.
     safe_bytes: u64,
@@ -48,10 +52,15 @@ pub(crate) fn writer(
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
     let place = output.place().to_owned();
     let refused = |error: ParquetError| encode_error(place.clone(), &error);
-    let properties = schema::properties(columns, options)
+    let leaves = leaves(columns, options.parquet_types).map_err(|reason| ExportError::Encode {
+        place: place.clone(),
+        format: "parquet",
+        reason,
+    })?;
+    let properties = schema::properties(&leaves, options)
         .map_err(refused)?
         .into();
-    let message = schema::message(columns).map_err(refused)?;
+    let message = schema::message(&leaves).map_err(refused)?;
     let sink = Sink {
         output: Some(output),
         place: place.clone(),
@@ -61,6 +70,11 @@ pub(crate) fn writer(
     let file = SerializedFileWriter::new(sink, message, WriterPropertiesPtr::clone(&properties));
     let mut writer = ParquetWriter {
         schema: columns.to_vec(),
+        leaves,
+        storable: match options.parquet_types.is_lake() {
+            true => signed_rows,
+            false => storable_rows,
+        },
         properties,
         file: Some(file.map_err(refused)?),
         chunks: Vec::new(),
@@ -135,7 +149,7 @@ impl ParquetWriter {
     ) -> Result<(), ExportError> {
         let mut parts: Vec<Part<'_>> = Vec::new();
         for batch in batches {
-            let storable = storable_rows(&self.schema, batch);
+            let storable = (self.storable)(&self.schema, batch);
             let stored: usize = storable.iter().map(Range::len).sum();
             self.out_of_range += (batch.rows() - stored) as u64;
             for mut rows in storable {
@@ -164,7 +178,7 @@ impl ParquetWriter {
         if self.chunks.is_empty() {
             self.open_row_group();
         }
-        self.encoders.write(&mut self.chunks, &self.schema, parts)?;
+        self.encoders.write(&mut self.chunks, &self.leaves, parts)?;
         parts.clear();
         Ok(())
     }
@@ -172,9 +186,9 @@ impl ParquetWriter {
     fn open_row_group(&mut self) {
         let Some(file) = &self.file else { return };
         let descriptors = file.schema_descr().columns();
-        let columns = self.schema.iter().zip(descriptors);
-        let open = |(column, descriptor): (_, &_)| {
-            Chunk::new(column, ColumnDescPtr::clone(descriptor), &self.properties)
+        let columns = self.leaves.iter().zip(descriptors);
+        let open = |(leaf, descriptor): (_, &_)| {
+            Chunk::new(leaf, ColumnDescPtr::clone(descriptor), &self.properties)
         };
         self.chunks = columns.map(open).collect();
     }

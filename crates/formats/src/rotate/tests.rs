@@ -75,10 +75,21 @@ fn start_with(
     definition: &Definition,
 ) -> Box<dyn FlowWriter> {
     NOW_MS.set(START_MS);
+    start_by(RotateBy::Clock, folder, name, every_ms, definition).unwrap()
+}
+
+fn start_by(
+    by: RotateBy,
+    folder: &Path,
+    name: &str,
+    every_ms: Option<u64>,
+    definition: &Definition,
+) -> Result<Box<dyn FlowWriter>, ExportError> {
     let pattern: NamePattern = folder.join(name).to_str().unwrap().parse().unwrap();
     let options = RotateOptions {
         every_ms,
         size_bytes: None,
+        by,
         keep: Retention {
             age_seconds: Some(3_600),
             total_bytes: None,
@@ -89,7 +100,7 @@ fn start_with(
     };
     let format = Format::from_path(Path::new(name)).unwrap();
     let (schema, write) = (schema_of(definition), write_options(definition));
-    rotate(pattern, format, &schema, &write, options).unwrap()
+    rotate(pattern, format, &schema, &write, options)
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -131,6 +142,7 @@ fn days_have_folders_and_old_files_go() {
     let missing = folder.path().join("mount");
     let pattern: NamePattern = missing.join("%Y/f.csv").to_str().unwrap().parse().unwrap();
     let options = RotateOptions {
+        by: RotateBy::Clock,
         every_ms: None,
         size_bytes: None,
         keep: Retention::default(),
@@ -279,6 +291,7 @@ fn a_record_that_the_format_cannot_hold_costs_no_other_record() {
 fn start_of_one_byte(folder: &Path) -> Box<dyn FlowWriter> {
     NOW_MS.set(START_MS);
     let options = RotateOptions {
+        by: RotateBy::Clock,
         every_ms: None,
         size_bytes: Some(1),
         keep: Retention::default(),
@@ -338,4 +351,126 @@ fn two_outputs_with_one_pattern_and_time_write_two_files() {
     first.finish().unwrap();
     second.finish().unwrap();
     assert_eq!(names(folder.path()), ["f-01-1.csv", "f-01.csv"]);
+}
+
+/// One record for each time, in minutes from 01:00 of the day of `START_MS`.
+fn records_at(minutes: &[u64]) -> FlowBatch {
+    let schema = schema();
+    let hour_ns = (START_MS - START_MS % HOUR_MS) * 1_000_000;
+    let mut batch = FlowBatch::new(&schema);
+    for minute in minutes {
+        let value = |column: &Column| match column.kind {
+            ColumnKind::Address => Value::Address([0, 0, 0, 0].into()),
+            ColumnKind::TimestampNs => Value::Unsigned(hour_ns + minute * 60_000_000_000),
+            _ => Value::Unsigned(*minute),
+        };
+        let row: Vec<Value<'_>> = schema.iter().map(value).collect();
+        batch.push_row(&row);
+    }
+    batch
+}
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// Number of records in each file of a folder, by the file's name.
+fn counts(folder: &Path) -> Vec<(String, usize)> {
+    let count = |name: String| {
+        let text = fs::read_to_string(folder.join(&name)).unwrap();
+        (name, text.lines().count() - 1)
+    };
+    names(folder).into_iter().map(count).collect()
+}
+
+#[test]
+fn files_by_record_have_the_records_of_their_period_however_late_they_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let by = RotateBy::Record;
+    NOW_MS.set(START_MS);
+    let begin = START_MS - START_MS % HOUR_MS;
+    let place = folder.path();
+    let write = |writer: &mut Box<dyn FlowWriter>, minute: u64, minutes: &[u64]| {
+        NOW_MS.set(begin + minute * 60_000);
+        writer.write(&records_at(minutes)).unwrap();
+    };
+    let definition = Definition::default();
+    let mut writer = start_by(by, place, "f-%H%M.csv", Some(1_800_000), &definition).unwrap();
+    write(&mut writer, 20, &[10, 12, 19]);
+    write(&mut writer, 31, &[29, 30, 28, 31]);
+    // In the second half hour something came for the first: its file stays open for another one.
+    assert_eq!(counts(place), []);
+    write(&mut writer, 61, &[60, 61]);
+    assert_eq!(counts(place), []);
+    write(&mut writer, 91, &[90]);
+    let files = |expected: &[(&str, usize)]| {
+        let expected = expected
+            .iter()
+            .map(|(name, count)| ((*name).to_owned(), *count));
+        assert_eq!(counts(place), expected.collect::<Vec<_>>());
+    };
+    files(&[("f-0100.csv", 5), ("f-0130.csv", 2)]);
+    // What comes later has a file of its own.
+    write(&mut writer, 92, &[1, 33]);
+    assert_eq!(writer.progress().records_dropped, 0);
+    assert_eq!(writer.finish().unwrap().records, 12);
+    files(&[
+        ("f-0100-1.csv", 1),
+        ("f-0100.csv", 5),
+        ("f-0130-1.csv", 1),
+        ("f-0130.csv", 2),
+        ("f-0200.csv", 2),
+        ("f-0230.csv", 1),
+    ]);
+}
+
+#[test]
+fn times_of_all_kinds_open_few_files_and_lose_no_record() {
+    let folder = tempfile::tempdir().unwrap();
+    NOW_MS.set(START_MS);
+    let definition = Definition::default();
+    let by = RotateBy::Record;
+    let mut writer = start_by(by, folder.path(), "f-%Y%m%d%H.csv", None, &definition).unwrap();
+    let hours: Vec<u64> = (0..20).map(|n| n * 7 % 20 * 60).collect();
+    writer.write(&records_at(&hours)).unwrap();
+    let entries = fs::read_dir(folder.path()).unwrap();
+    let unfinished = entries.filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().ends_with(".tmp")
+    });
+    assert_eq!(unfinished.count(), 4);
+    assert_eq!(writer.finish().unwrap().records, 20);
+    let counts = counts(folder.path());
+    assert_eq!(counts.len(), 20);
+    assert!(
+        counts.iter().all(|(_, records)| *records == 1),
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn records_without_a_time_have_no_file_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    NOW_MS.set(START_MS);
+    let definition = Definition {
+        features: vec![Feature::new("packets", Op::Count, None)],
+        ..Definition::default()
+    };
+    let started = start_by(
+        RotateBy::Record,
+        folder.path(),
+        "f-%H.csv",
+        None,
+        &definition,
+    );
+    let said = started.err().unwrap().to_string();
+    assert!(said.contains("op `min` of `timestamp`"), "{said}");
+    let absent = folder.path().join("absent");
+    let started = start_by(
+        RotateBy::Record,
+        &absent,
+        "f-%H.csv",
+        None,
+        &Definition::default(),
+    );
+    let said = started.err().unwrap().to_string();
+    assert!(said.contains("there is no directory"), "{said}");
 }

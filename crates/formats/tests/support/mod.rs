@@ -9,7 +9,7 @@ use netflow_parser::variable_versions::ipfix::FlowSetBody;
 use netflow_parser::{NetflowPacket, NetflowParser};
 use proptest::prelude::*;
 use turboflow_formats::wire::WireOptions;
-use turboflow_formats::{Format, WriteOptions, create, read};
+use turboflow_formats::{Format, ParquetTypes, WriteOptions, create, read};
 use turboflow_merge::Layout;
 use turboflow_record::{Column, ColumnKind, Definition, ElementOptions, FlowBatch, Schema, Value};
 
@@ -25,6 +25,13 @@ pub(crate) enum Owned {
 }
 
 impl Owned {
+    /// Clears the bit of a number that signed ones do not have.
+    pub(crate) fn make_signed(&mut self) {
+        if let Self::Unsigned(number) = self {
+            *number &= i64::MAX as u64;
+        }
+    }
+
     pub(crate) fn as_value(&self) -> Value<'_> {
         match self {
             Self::Absent => Value::Absent,
@@ -172,7 +179,18 @@ pub(crate) fn table(rows: std::ops::Range<usize>) -> impl Strategy<Value = (Sche
 }
 
 pub(crate) fn write(path: &Path, format: Format, schema: &Schema, batches: &[FlowBatch]) {
+    write_as(path, format, ParquetTypes::default(), schema, batches);
+}
+
+pub(crate) fn write_as(
+    path: &Path,
+    format: Format,
+    parquet_types: ParquetTypes,
+    schema: &Schema,
+    batches: &[FlowBatch],
+) {
     let options = WriteOptions {
+        parquet_types,
         row_group_records: 50,
         ..WriteOptions::default()
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use turboflow_formats::{Format, TimeForm};
+use turboflow_formats::{Format, ParquetTypes, RotateBy, TimeForm};
 use turboflow_record::{DOCUMENTATION_ENTERPRISE, TimeUnit};
 
 use super::text::{self, flag};
@@ -27,12 +27,18 @@ pub struct OutputConfig {
     /// Whether protocols and end reasons have their names in CSV and JSON lines.
     #[serde(deserialize_with = "flag::deserialize")]
     pub names: bool,
+    /// The types of Parquet columns.
+    #[serde(with = "text")]
+    pub parquet_types: ParquetTypes,
     /// After this time a new file begins. Requires a time pattern in the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotate: Option<Rotation>,
     /// After this many bytes a new file begins. Requires a time pattern in the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotate_size: Option<Size>,
+    /// What names the file of a record.
+    #[serde(with = "text")]
+    pub rotate_by: RotateBy,
     /// Files that are older than this are removed. Requires a time pattern in the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<Time>,
@@ -82,8 +88,10 @@ impl Default for OutputConfig {
             format: None,
             text_time: TimeForm::default(),
             names: false,
+            parquet_types: ParquetTypes::default(),
             rotate: None,
             rotate_size: None,
+            rotate_by: RotateBy::default(),
             keep: None,
             keep_size: None,
             anonymize: None,

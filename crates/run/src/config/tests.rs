@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use turboflow_formats::{Format, TimeForm};
+use turboflow_formats::{Format, ParquetTypes, RotateBy, TimeForm};
 use turboflow_merge::Initiator;
 use turboflow_packet::{Tunnel, TunnelSet};
 use turboflow_record::TimeUnit;
@@ -167,7 +167,8 @@ fn output() -> impl Strategy<Value = OutputConfig> {
         Just(TimeForm::Seconds),
         Just(TimeForm::Iso)
     ];
-    let format = (format, time, any::<bool>(), any::<bool>());
+    let types = prop::sample::select(ParquetTypes::NAMES.map(|(_, types)| types).to_vec());
+    let format = (format, time, any::<bool>(), any::<bool>(), types);
     let unit = prop_oneof![Just(TimeUnit::Milliseconds), Just(TimeUnit::Nanoseconds)];
     let seconds = || (1..1_000_000_u64).prop_map(Duration::from_secs);
     let rotation = (
@@ -176,6 +177,7 @@ fn output() -> impl Strategy<Value = OutputConfig> {
         some(seconds()),
         some(any::<u64>()),
         some(path()),
+        prop::sample::select(RotateBy::NAMES.map(|(_, by)| by).to_vec()),
     );
     let message = (
         some(1..u64::MAX),
@@ -194,10 +196,12 @@ fn output() -> impl Strategy<Value = OutputConfig> {
             names: format.2,
             rotate: rotation.0.map(Rotation),
             rotate_size: rotation.1.map(Size),
+            rotate_by: rotation.5,
             keep: rotation.2.map(Time),
             keep_size: rotation.3.map(Size),
             anonymize: rotation.4,
             identity: format.3,
+            parquet_types: format.4,
             rate: message.0.map(CountAboveZero),
             mtu: Mtu(message.1),
             template_interval: Interval(message.2),

@@ -26,7 +26,7 @@ fn read(text: &str) -> RunConfig {
 }
 
 /// For each flag, a value that is not the default. Used as a flag, as an old key, and as a key.
-const VALUES: [(Key, &str); 54] = [
+const VALUES: [(Key, &str); 56] = [
     (Key::Interfaces, "\"eth0\""),
     (Key::CpuPorts, "\"eth1\""),
     (Key::Filter, "\"tcp port 443\""),
@@ -65,8 +65,10 @@ const VALUES: [(Key, &str); 54] = [
     (Key::Format, "\"ipfix\""),
     (Key::TextTime, "\"iso\""),
     (Key::Names, "true"),
+    (Key::ParquetTypes, "\"lake\""),
     (Key::Rotate, "\"5m\""),
     (Key::RotateSize, "\"1GiB\""),
+    (Key::RotateBy, "\"record\""),
     (Key::Keep, "\"30d\""),
     (Key::KeepSize, "\"100GB\""),
     (Key::Anonymize, "\"anonymize.key\""),
@@ -84,7 +86,13 @@ const VALUES: [(Key, &str); 54] = [
 ];
 
 /// Outputs of each kind, so that every option applies to one.
-const OUTPUTS: [&str; 4] = ["a.csv", "-", "f-%H.ipfix", "ipfix+tls://127.0.0.1:4739"];
+const OUTPUTS: [&str; 5] = [
+    "a.csv",
+    "-",
+    "f-%H.ipfix",
+    "g.parquet",
+    "ipfix+tls://127.0.0.1:4739",
+];
 
 fn value_of(key: Key) -> &'static str {
     if let Key::Of(option) = key {

@@ -62,10 +62,21 @@ impl Shape {
         let (mut columns, mut left_out, mut leaf) = (Vec::new(), Vec::new(), 0);
         for (index, field) in fields.iter().enumerate() {
             let declared = described.as_ref().map(|kinds| kinds[index]);
-            let kind = match kind_of(field) {
-                Kind::Text => of_texts(reader, field, leaf, declared),
-                // Numbers and times need no help.
-                kind => kind,
+            if declared == Some(None) {
+                // Another column has its values too.
+                leaf += leaves(field);
+                continue;
+            }
+            let declared = declared.flatten();
+            let kind = match (kind_of(field), declared) {
+                (Kind::Text, _) => of_texts(reader, field, leaf, declared),
+                // Table formats have a signed type for them.
+                (
+                    Kind::Flow(ColumnKind::Unsigned { .. }, 1, is_unsigned),
+                    Some(kind @ (ColumnKind::Unsigned { .. } | ColumnKind::TimestampNs)),
+                ) => Kind::Flow(kind, 1, is_unsigned),
+                // Other numbers and times need no help.
+                (kind, _) => kind,
             };
             match kind {
                 Kind::Flow(kind, unit, is_unsigned) => columns.push(Read {

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Adds Parquet files of `turboflow record --parquet-types lake` to an Iceberg table, without a copy.
+
+    contrib/lakehouse/add_files.py net.flows FILE... [--partition first_time:hour]
+        [--catalog NAME] [--property KEY=VALUE]...
+
+The table is made from the columns of the first file if it is not there. Files that the table has
+already are passed over, so that the same call may be made again. Needs pyiceberg and pyarrow.
+"""
+
+import argparse
+import os
+
+import pyarrow.parquet as pq
+from pyiceberg.catalog import load_catalog
+from pyiceberg.transforms import DayTransform, HourTransform
+
+TRANSFORMS = {"hour": HourTransform(), "day": DayTransform()}
+
+
+def address(file: str) -> str:
+    """The file's name in the table: readers may be in other folders."""
+    return file if "://" in file else os.path.abspath(file)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Adds Parquet files of turboflow to an Iceberg table.")
+    parser.add_argument("table", help="such as net.flows")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="written with --parquet-types lake")
+    parser.add_argument("--catalog", default="default", help="a catalog of pyiceberg's configuration")
+    parser.add_argument("--property", action="append", default=[], metavar="KEY=VALUE", help="of the catalog")
+    parser.add_argument("--partition", metavar="COLUMN:UNIT", help="of a new table: first_time:hour or :day")
+    given = parser.parse_args()
+    catalog = load_catalog(given.catalog, **dict(one.split("=", 1) for one in given.property))
+    catalog.create_namespace_if_not_exists(given.table.rsplit(".", 1)[0])
+    # The definition in the file's metadata is not the table's: another run may have another one.
+    schema = pq.read_schema(given.files[0]).remove_metadata()
+    is_new = not catalog.table_exists(given.table)
+    table = catalog.create_table_if_not_exists(given.table, schema=schema)
+    if is_new and given.partition:
+        column, unit = given.partition.split(":")
+        with table.update_spec() as spec:
+            spec.add_field(column, TRANSFORMS[unit], f"{column}_{unit}")
+    known = set(table.inspect.files()["file_path"].to_pylist()) if table.current_snapshot() else set()
+    added = [file for file in map(address, given.files) if file not in known]
+    if added:
+        # Names are looked up before, at once instead of one after the other.
+        table.add_files(added, check_duplicate_files=False)
+    print(f"{given.table}: {len(added)} files added, {len(given.files) - len(added)} were there")
+
+
+if __name__ == "__main__":
+    main()
