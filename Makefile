@@ -60,6 +60,11 @@ deb: KAFKA = 1
 deb: build ## A Debian package: target/turboflow_VERSION_ARCH.deb
 	packaging/deb.sh $(TURBOFLOW) $(TARGET)
 
+# A Python wheel with the program (maturin, from PyPI): target/wheels/turboflow-*.whl.
+.PHONY: wheel
+wheel: set-up
+	scripts/wheel.sh $(TARGET)
+
 docs: set-up ## API documentation of all crates: target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps $(FEATURES) $(LAB_FEATURES)
 

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 mapfile -t shell < <(find scripts bench packaging .ci -name '*.sh' -o -path .ci/run | sort)
-mapfile -t python < <(find scripts bench contrib apps -name '*.py' | sort)
+mapfile -t python < <(find scripts bench python contrib apps -name '*.py' | sort)
 
 for file in "${shell[@]}"; do
     bash -n "$file"

@@ -19,6 +19,7 @@ mod lakehouse;
 mod netgauze;
 mod nfacctd;
 mod nfcapd;
+mod python;
 mod relay;
 mod sink;
 #[path = "../cli/support.rs"]

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program `turboflow`, and what it says."""
+
+import os
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+import weakref
+from pathlib import Path
+from typing import BinaryIO
+
+# How long a program that was asked to end may take, in seconds.
+PATIENCE_SECONDS = 5
+
+
+class TurboflowError(Exception):
+    """The program could not run, or ended early. The text is what it said."""
+
+
+class TurboflowWarning(UserWarning):
+    """The records are there, and something was damaged or lost on the way. The text says what."""
+
+
+def program() -> str:
+    """The path of the program: the one that `TURBOFLOW` names, of this environment, or in `PATH`."""
+    if given := os.environ.get("TURBOFLOW"):
+        return given
+    name = "turboflow" + (sysconfig.get_config_var("EXE") or "")
+    # A wheel puts programs there; `pip install --user` and `--target` have places of their own.
+    folders = [
+        sysconfig.get_path("scripts"),
+        sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")),
+        Path(__file__).parent.parent / "bin",
+    ]
+    for folder in folders:
+        if folder and (path := Path(folder) / name).is_file():
+            return str(path)
+    if found := shutil.which("turboflow"):
+        return found
+    raise TurboflowError("the program `turboflow` is not in this environment: install the wheel again")
+
+
+class Running:
+    """A program that writes to a pipe. It ends with this object."""
+
+    def __init__(self, arguments: list[str]):
+        # A file takes any number of messages, and need not be read while records come.
+        self._said = tempfile.TemporaryFile()
+        try:
+            self._process = subprocess.Popen(
+                [program(), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=self._said,
+            )
+        except OSError as error:
+            raise TurboflowError(f"cannot start {program()}: {error}") from error
+        self.output = self._process.stdout
+        self._stop = weakref.finalize(self, _end, self._process, self._said)
+
+    def end(self) -> tuple[int, str]:
+        """Waits for the end of a program that is read no more: its exit code, and what it said."""
+        self.output.close()
+        code = self._process.wait()
+        self._said.seek(0)
+        text = self._said.read().decode("utf-8", "replace")
+        self._stop()
+        lines = [line.removeprefix("turboflow: ") for line in text.splitlines()]
+        return code, "\n".join(line for line in lines if line)
+
+
+def _end(process: subprocess.Popen, said: BinaryIO) -> None:
+    process.stdout.close()
+    said.close()
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

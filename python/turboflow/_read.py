@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads captures into Arrow."""
+
+import os
+import tempfile
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Optional, Union
+
+import pyarrow as pa
+
+from turboflow._features import FEATURE_SETS
+from turboflow._program import Running, TurboflowError, TurboflowWarning
+
+Paths = Union[str, os.PathLike, Iterable[Union[str, os.PathLike]]]
+
+# Options that this module gives itself, or that make no sense where records go to Python.
+OWN_OPTIONS = {
+    "read", "write", "format", "quiet", "log_format", "definition", "biflow", "print_config", "interface",
+    "cpu_port", "rotate", "rotate_size", "keep", "keep_size", "parquet_types", "time", "names", "help",
+}  # fmt: skip
+
+
+def read(
+    path: Paths,
+    definition: Union[str, os.PathLike, None] = None,
+    biflow: Optional[bool] = None,
+    filter: Optional[str] = None,
+    **options,
+) -> pa.RecordBatchReader:
+    """The flow records of a capture, or of several as one stream of packets.
+
+    `definition`: what a record holds: a file, its text, or the name of a feature set ("nfstream",
+    "cicflowmeter"). `biflow`: whether both directions of a conversation are one record; feature sets
+    need it. `filter`: only packets that match, in tcpdump's language. Further options are those of
+    `turboflow record` without leading dashes and with `_`: `idle_timeout="5s"`, `icmp_ports=True`.
+
+    Records come while the program runs, which ends when the reader is closed or dropped. What was
+    damaged or lost is a `TurboflowWarning` when the last record has been read; the records that
+    could be made are there.
+
+    Raises `TurboflowError` with the program's message when it cannot run.
+    """
+    features = FEATURE_SETS.get(definition) if isinstance(definition, str) else None
+    if features and biflow is False:
+        raise ValueError(f"the features of {definition} are those of both directions: leave biflow=False out")
+    arguments = ["record", "--quiet", "--log-format=text", "--write=-", "--format=arrow"]
+    defaults = features.options if features else {}
+    for name, value in {**defaults, **options}.items():
+        arguments += _words(name, value)
+    if biflow or features:
+        arguments.append("--biflow")
+    paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    if not paths:
+        raise ValueError("no capture to read: give a path, or a list of paths")
+    with tempfile.TemporaryDirectory(prefix="turboflow-") as folder:
+        if definition is not None:
+            file = features.definition if features else _definition_file(definition, folder)
+            arguments.append(f"--definition={file}")
+        # `./`: no path is taken for an option.
+        arguments += ["--read", *(os.path.join(".", os.fspath(one)) for one in paths)]
+        if filter is not None:
+            arguments += ["--", filter]
+        # The schema comes once the definition has been read.
+        stream = _Records(Running(arguments), features)
+    return pa.RecordBatchReader.from_batches(stream.schema, stream)
+
+
+class _Records:
+    """Batches as they come. Reports at the end how the program ended."""
+
+    def __init__(self, running: Running, features):
+        self._running = running
+        self._features = features
+        try:
+            self._stream = pa.ipc.open_stream(running.output)
+        except (pa.ArrowInvalid, EOFError, OSError) as error:
+            _, said = running.end()
+            raise TurboflowError(said or f"it wrote no records: {error}") from None
+        own = self._stream.schema
+        self.schema = features.schema if features else own
+
+    def __iter__(self):
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        try:
+            batch = self._stream.read_next_batch()
+        except StopIteration:
+            self._ended()
+            raise
+        except (pa.ArrowInvalid, EOFError, OSError) as error:
+            code, said = self._running.end()
+            raise TurboflowError(said or f"it ended early ({code}): {error}") from None
+        return self._features.convert(batch) if self._features else batch
+
+    def _ended(self) -> None:
+        code, said = self._running.end()
+        if code == 1:
+            warnings.warn(TurboflowWarning(said or "something was lost"), stacklevel=3)
+        elif code != 0:
+            raise TurboflowError(said or f"the program ended with {code}")
+
+
+def _words(name: str, value) -> list[str]:
+    """An option as the program takes it."""
+    if name in OWN_OPTIONS:
+        raise TypeError(f"read() has no option {name}: records go to Python, from captures")
+    flag = "--" + name.replace("_", "-")
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [flag]
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return [f"{flag}={os.fspath(one) if isinstance(one, os.PathLike) else one}" for one in values]
+
+
+def _definition_file(definition: Union[str, os.PathLike], folder: str) -> str:
+    """The path of a definition, which is written to a file if it is a text."""
+    if isinstance(definition, str) and "\n" in definition:
+        file = Path(folder) / "definition.toml"
+        file.write_text(definition, encoding="utf-8")
+        return str(file)
+    return os.fspath(definition)
