@@ -27,8 +27,8 @@ def main() -> None:
         pip = [sys.executable, "-m", "pip", "--python", environment, "--disable-pip-version-check", "install"]
         subprocess.run([*pip, "--quiet", "--no-index", "--no-deps", wheel], check=True)
         # What the wheel depends on is not loaded twice.
-        inside = sysconfig.get_path("purelib", "venv", {"base": str(environment)})
-        Path(inside, "tools.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        Path(environment, "lib", version, "site-packages", "tools.pth").write_text(sysconfig.get_path("purelib") + "\n")
         # No other program is found, and no other module.
         surroundings = {"PATH": "/usr/bin:/bin", "HOME": folder, "PYTHONDONTWRITEBYTECODE": "1"}
         if "LD_LIBRARY_PATH" in os.environ:
