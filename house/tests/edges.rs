@@ -96,7 +96,12 @@ const ROOMS: [Room; 29] = [
     ]),
     room(FORMATS, &[RECORD, MERGE]),
     room(TRANSPORT, &[RECORD, FORMATS]),
-    room(KAFKA, &[RECORD, FORMATS, TRANSPORT]).with_external(&["rdkafka", "thiserror"]),
+    room(KAFKA, &[RECORD, FORMATS, TRANSPORT]).with_external(&[
+        "rdkafka",
+        "serde",
+        "serde_json",
+        "thiserror",
+    ]),
     room(
         RUN,
         &[

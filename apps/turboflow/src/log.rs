@@ -123,6 +123,7 @@ events! {
     TagsFiltered "tags_filtered"
     #[cfg(feature = "kernel")]
     TagsUnseen "tags_unseen"
+    TicksLost "ticks_lost"
     TimesClamped "times_clamped"
     UnknownLinkType "unknown_link_type"
     #[cfg(feature = "kernel")]

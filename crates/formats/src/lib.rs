@@ -55,4 +55,4 @@ pub use text_options::{TextOptions, TimeForm};
 pub use time::{iso_time_ns, time_text, whole_time_text};
 pub use turboflow_record::{protocol_name, protocol_number};
 pub use unfinished::{FileOptions, UnfinishedFile, left_over, refuse_link, remove_unfinished};
-pub use writer::{Compression, FlowWriter, WriteOptions, WriteProgress, WriteSummary};
+pub use writer::{Compression, FlowWriter, Passed, WriteOptions, WriteProgress, WriteSummary};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use turboflow_record::FlowBatch;
 
-use crate::{ExportError, FlowWriter, SendGauge, WriteProgress, WriteSummary};
+use crate::{ExportError, FlowWriter, Passed, SendGauge, WriteProgress, WriteSummary};
 
 /// A writer that gives `inner` what `map` makes of each batch.
 pub(crate) fn mapped(
@@ -33,6 +33,10 @@ impl<M: Fn(&FlowBatch) -> FlowBatch + Send> FlowWriter for Mapped<M> {
 
     fn flush(&mut self) -> Result<(), ExportError> {
         self.inner.flush()
+    }
+
+    fn pass(&mut self, passed: Passed) -> Result<(), ExportError> {
+        self.inner.pass(passed)
     }
 
     fn is_failing(&self) -> bool {

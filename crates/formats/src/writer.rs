@@ -37,6 +37,15 @@ pub trait FlowWriter: Send {
         Ok(())
     }
 
+    /// Says how far the run has come. It is called after writes, and several times a second without
+    /// any.
+    ///
+    /// # Errors
+    /// As [`write`](FlowWriter::write).
+    fn pass(&mut self, _passed: Passed) -> Result<(), ExportError> {
+        Ok(())
+    }
+
     /// Whether records written now are lost, although the writer continues and may recover.
     fn is_failing(&self) -> bool {
         false
@@ -66,6 +75,16 @@ pub struct WriteSummary {
     pub records: u64,
     /// Bytes of the file or stream.
     pub bytes: u64,
+}
+
+/// How far a run has come, as an output sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// No record that is written from now on has a packet before this time, in nanoseconds since
+    /// 1970, except for packets that were late themselves. 0: unknown.
+    pub watermark_ns: u64,
+    /// Records of this output that were discarded before they reached its writer.
+    pub records_overrun: u64,
 }
 
 /// Records written and dropped. All others are in buffers, or in an unfinished file.

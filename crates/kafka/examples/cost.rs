@@ -107,6 +107,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             },
             tls: TlsTexts::default(),
             password: None,
+            observe_ticks: |place, error| eprintln!("{place}: {error}"),
         };
         let (start, begin) = (cpu()?, monotonic());
         let mut writer = send_to(&target, &own, &options)?;

@@ -49,6 +49,8 @@ pub struct Encoder {
     hash: FlowHash,
     /// The columns of packets and bytes.
     sums: [Option<usize>; 2],
+    /// The column of first packets.
+    first: Option<usize>,
     /// Most records of a message.
     records: usize,
     lanes: Vec<Lane>,
@@ -112,6 +114,7 @@ impl Encoder {
             identity: records.identity.clone(),
             hash: FlowHash::new(records.schema, records.key_columns),
             sums: ["packets", "bytes"].map(at),
+            first: at("first_ns"),
             records: target.records,
             lanes: (0..LANES).map(|_| Lane::default()).collect(),
             left_out,
@@ -129,6 +132,17 @@ impl Encoder {
     #[must_use]
     pub const fn out_of_range(&self) -> u64 {
         self.out_of_range
+    }
+
+    /// Records of a batch with a packet before a time, in nanoseconds since 1970.
+    #[must_use]
+    pub fn records_before(&self, time_ns: u64, batch: &FlowBatch) -> u64 {
+        match self.first.map(|column| &batch.column(column).data) {
+            Some(ValueData::Unsigned(times)) => {
+                times.iter().filter(|first_ns| **first_ns < time_ns).count() as u64
+            }
+            _ => 0,
+        }
     }
 
     /// Encodes a batch, and gives `put` the messages that are full.

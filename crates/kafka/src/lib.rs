@@ -5,7 +5,14 @@
 //! so that a partition holds a flow. A writer encodes on the thread that gives it records and puts
 //! messages into the bounded queue of librdkafka, which sends them from threads of its own. A
 //! record counts as sent once all in-sync replicas have it, and as lost if that never happened.
+//!
+//! *Ticks*, in a topic of their own, say every second what each partition holds of this run, and up
+//! to which time the records are complete.
 
+#[cfg(any(feature = "kafka", test))]
+mod account;
+#[cfg(feature = "kafka")]
+mod deliveries;
 mod encode;
 mod error;
 mod lanes;
@@ -13,6 +20,8 @@ mod lanes;
 mod producer;
 mod records;
 mod target;
+#[cfg(any(feature = "kafka", test))]
+mod tick;
 #[cfg(not(feature = "kafka"))]
 mod without;
 

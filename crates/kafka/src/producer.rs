@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The writer: librdkafka's idempotent producer, and what became of every record.
 
-use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
-use rdkafka::ClientContext;
-use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError as ClientError, RDKafkaErrorCode};
-use rdkafka::producer::{
-    BaseProducer, BaseRecord, DeliveryResult, Partitioner, Producer, ProducerContext, PurgeConfig,
-};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, PurgeConfig};
 use turboflow_formats::{
-    ExportError, FlowWriter, SendGauge, SendSnapshot, Unexportable, WriteSummary,
+    ExportError, FlowWriter, Passed, SendGauge, SendSnapshot, Unexportable, WriteSummary,
 };
 use turboflow_record::FlowBatch;
-use turboflow_transport::{ObserveSending, SendEvent, SendOptions};
+use turboflow_transport::SendOptions;
 
+use crate::deliveries::{Deliveries, Lanes, Sent};
 use crate::encode::{Encoder, Message};
-use crate::lanes::partition_of;
+use crate::tick::{TickHead, write_lines};
 use crate::{KafkaError, KafkaOptions, KafkaTarget, Mechanism, Records};
 
 /// Messages and bytes that wait for the brokers at most.
@@ -28,135 +24,12 @@ const QUEUE_MESSAGES: u64 = 500_000;
 const QUEUE_BYTES: u64 = 64 << 20;
 /// How long a full queue is left alone before it is tried again.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How often a tick is sent.
+const TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the last answers of the client are waited for, once it was told to give up.
 const PURGE_PATIENCE: Duration = Duration::from_secs(1);
 
 type Client = BaseProducer<Deliveries, Lanes>;
-
-/// Puts each lane into one partition.
-struct Lanes;
-
-impl Partitioner for Lanes {
-    fn partition(
-        &self,
-        _topic: &str,
-        key: Option<&[u8]>,
-        partitions: i32,
-        _is_available: impl Fn(i32) -> bool,
-    ) -> i32 {
-        partition_of(key.unwrap_or_default(), partitions)
-    }
-}
-
-/// What became of messages. Told by the client on the thread that polls it.
-struct Deliveries {
-    place: String,
-    observe: ObserveSending,
-    records: AtomicU64,
-    messages: AtomicU64,
-    bytes: AtomicU64,
-    lost: AtomicU64,
-    is_down: AtomicBool,
-    failure: Mutex<Option<String>>,
-}
-
-impl Deliveries {
-    fn new(place: String, observe: ObserveSending) -> Self {
-        Self {
-            place,
-            observe,
-            records: AtomicU64::new(0),
-            messages: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-            is_down: AtomicBool::new(false),
-            failure: Mutex::default(),
-        }
-    }
-
-    /// Counts records as lost.
-    fn lose(&self, records: u64, reason: &str) {
-        self.lost.fetch_add(records, Ordering::Relaxed);
-        self.fail(reason);
-    }
-
-    fn fail(&self, reason: &str) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        *failure = Some(reason.to_owned());
-    }
-
-    fn failure(&self) -> Option<io::Error> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure
-            .as_ref()
-            .map(|reason| io::Error::other(reason.clone()))
-    }
-
-    /// Records that have an end, good or bad.
-    fn done(&self) -> u64 {
-        self.records.load(Ordering::Relaxed) + self.lost.load(Ordering::Relaxed)
-    }
-}
-
-impl ClientContext for Deliveries {
-    /// The program has its own words for what happens.
-    fn log(&self, _level: RDKafkaLogLevel, _facility: &str, _message: &str) {}
-
-    fn error(&self, error: ClientError, reason: &str) {
-        let is_down = matches!(
-            error.rdkafka_error_code(),
-            Some(
-                RDKafkaErrorCode::AllBrokersDown
-                    | RDKafkaErrorCode::BrokerTransportFailure
-                    | RDKafkaErrorCode::Resolve
-                    | RDKafkaErrorCode::Authentication
-                    | RDKafkaErrorCode::SSL
-            )
-        );
-        self.fail(reason);
-        if is_down && !self.is_down.swap(true, Ordering::Relaxed) {
-            let reason = io::Error::other(reason.to_owned());
-            (self.observe)(&self.place, &SendEvent::Lost(&reason));
-        }
-    }
-}
-
-impl ProducerContext<Lanes> for Deliveries {
-    /// The records of the message.
-    type DeliveryOpaque = usize;
-
-    fn delivery(&self, result: &DeliveryResult<'_>, records: usize) {
-        match result {
-            Ok(message) => {
-                self.records.fetch_add(records as u64, Ordering::Relaxed);
-                self.messages.fetch_add(1, Ordering::Relaxed);
-                let bytes = message.payload_len() as u64;
-                self.bytes.fetch_add(bytes, Ordering::Relaxed);
-                if self.is_down.swap(false, Ordering::Relaxed) {
-                    (self.observe)(&self.place, &SendEvent::Back);
-                }
-            }
-            Err((error, _)) => {
-                let is_purged = matches!(
-                    error.rdkafka_error_code(),
-                    Some(RDKafkaErrorCode::PurgeQueue | RDKafkaErrorCode::PurgeInflight)
-                );
-                match is_purged {
-                    // Why it waited in vain was told before.
-                    true => self.lost.fetch_add(records as u64, Ordering::Relaxed),
-                    false => {
-                        self.lose(records as u64, &error.to_string());
-                        0
-                    }
-                };
-            }
-        }
-    }
-
-    fn get_custom_partitioner(&self) -> Option<&Lanes> {
-        Some(&Lanes)
-    }
-}
 
 /// A [`FlowWriter`] to a topic.
 struct KafkaWriter {
@@ -164,6 +37,19 @@ struct KafkaWriter {
     topic: Topic,
     encoder: Encoder,
     gauge: Arc<SendGauge>,
+    ticks: Option<Ticks>,
+}
+
+/// The ticks of a topic.
+struct Ticks {
+    /// Their topic.
+    topic: String,
+    /// The last one.
+    head: TickHead,
+    next_at: Duration,
+    /// The highest watermark that was sent.
+    announced_ns: u64,
+    passed: Passed,
 }
 
 /// The client, and what it was given.
@@ -184,14 +70,30 @@ pub(crate) fn send_to(
 ) -> Result<Box<dyn FlowWriter>, KafkaError> {
     let place = target.to_string();
     let encoder = Encoder::new(target, records)?;
-    let context = Deliveries::new(place.clone(), options.send.observe);
+    let context = Deliveries::new(target, options);
     let client = configuration(target, options).create_with_context(context);
     let client = client.map_err(|error: ClientError| KafkaError::Config {
         place: place.clone(),
         reason: error.to_string(),
     })?;
+    let head = TickHead {
+        exporter: records.identity.exporter().to_owned(),
+        run: records.identity.run(),
+        topic: target.topic.clone(),
+        tick: 0,
+        time_ns: 0,
+        is_final: false,
+        late_records: 0,
+    };
     let writer = KafkaWriter {
         place,
+        ticks: target.ticks.clone().map(|topic| Ticks {
+            topic,
+            head,
+            next_at: Duration::ZERO,
+            announced_ns: 0,
+            passed: Passed::default(),
+        }),
         topic: Topic {
             client,
             name: target.topic.clone(),
@@ -268,20 +170,21 @@ impl Topic {
 
     /// Gives the client a message, or counts its records as lost if it has no room.
     fn put(&mut self, message: Message<'_>) {
-        let records = message.totals.records;
-        self.given += records;
+        self.given += message.totals.records;
+        let parcel = self.deliveries().account().send(message.totals);
+        let mut record = BaseRecord::with_opaque_to(&self.name, Box::new(Sent::Records(parcel)))
+            .key(message.key)
+            .payload(message.bytes);
         let mut done = self.deliveries().done();
         let mut since = self.now();
         loop {
-            let record = BaseRecord::with_opaque_to(&self.name, records as usize)
-                .key(message.key)
-                .payload(message.bytes);
             match self.client.send(record) {
                 Ok(()) => {
                     self.stuck_at = None;
                     return;
                 }
-                Err((error, _)) if is_full(&error) => {
+                Err((error, refused)) if is_full(&error) => {
+                    record = refused;
                     self.client.poll(Duration::ZERO);
                     let is_moving = self.deliveries().done() > done;
                     if is_moving {
@@ -294,24 +197,36 @@ impl Topic {
                     if self.stuck_at.is_some() || waited >= self.send.patience {
                         self.stuck_at.get_or_insert(since);
                         self.deliveries()
-                            .lose(records, "the queue to the brokers is full");
+                            .lose(&parcel, "the queue to the brokers is full");
                         return;
                     }
                     self.client.poll(PAUSE);
                 }
                 Err((error, _)) => {
-                    self.deliveries().lose(records, &error.to_string());
+                    self.deliveries().lose(&parcel, &error.to_string());
                     return;
                 }
             }
         }
     }
 
-    /// Waits until every message has its end, at most as long as shutdown may take; the rest is
-    /// lost.
-    fn finish(&mut self) {
-        let begin = self.now();
-        let (mut done, mut progress_at) = (self.deliveries().done(), begin);
+    /// Sends a tick, if the client has room: the next one says the same and more.
+    fn put_tick(&self, topic: &str, exporter: &str, lines: &[u8]) -> bool {
+        self.deliveries().tick_waits.store(true, Ordering::Relaxed);
+        let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Tick))
+            .key(exporter)
+            .payload(lines);
+        let is_sent = self.client.send(record).is_ok();
+        self.deliveries()
+            .tick_waits
+            .store(is_sent, Ordering::Relaxed);
+        is_sent
+    }
+
+    /// Waits until every message has its end, at most as long as shutdown may take from `begin` on.
+    /// Returns whether it came to that.
+    fn settle(&self, begin: Duration) -> bool {
+        let (mut done, mut progress_at) = (self.deliveries().done(), self.now());
         while self.client.in_flight_count() > 0 {
             self.client.poll(PAUSE);
             let now = self.now();
@@ -322,12 +237,14 @@ impl Topic {
             if now.saturating_sub(progress_at) >= self.send.linger
                 || self.send.deadline.is_some_and(is_late)
             {
-                break;
+                return self.client.in_flight_count() == 0;
             }
         }
-        if self.client.in_flight_count() == 0 {
-            return;
-        }
+        true
+    }
+
+    /// Gives up what has no end yet: it is lost.
+    fn purge(&self) {
         self.client.purge(PurgeConfig::default().queue().inflight());
         let begin = self.now();
         while self.client.in_flight_count() > 0 && self.now().saturating_sub(begin) < PURGE_PATIENCE
@@ -345,7 +262,7 @@ impl KafkaWriter {
     fn show(&self) {
         let deliveries = self.topic.deliveries();
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let (records, lost) = (of(&deliveries.records), of(&deliveries.lost));
+        let (records, lost) = deliveries.ends();
         self.gauge.show(SendSnapshot {
             records_sent: records,
             records_in_flight: self.topic.given.saturating_sub(records + lost),
@@ -362,10 +279,57 @@ impl KafkaWriter {
         let Self { encoder, topic, .. } = self;
         encoder.flush(&mut |message| topic.put(message));
     }
+
+    /// Counts records that come after a watermark said that none would.
+    fn count_late(&mut self, batch: &FlowBatch) {
+        if let Some(ticks) = &mut self.ticks
+            && ticks.announced_ns > 0
+        {
+            ticks.head.late_records += self.encoder.records_before(ticks.announced_ns, batch);
+        }
+    }
+
+    /// Says what has arrived. While the tick before is on its way there is no further one: it would
+    /// say the same where brokers are away, and the next one says all.
+    fn tick(&mut self, is_final: bool) {
+        self.flush_lanes();
+        let Self { topic, ticks, .. } = self;
+        let Some(ticks) = ticks else { return };
+        topic.client.poll(Duration::ZERO);
+        let deliveries = topic.deliveries();
+        let mut lines = Vec::new();
+        let announced_ns = {
+            let mut account = deliveries.account();
+            account.has_partitions(deliveries.partitions());
+            account.mark(ticks.passed.watermark_ns);
+            if is_final {
+                account.close();
+            }
+            if deliveries.tick_waits.load(Ordering::Relaxed) {
+                return;
+            }
+            let never_sent = ticks.passed.records_overrun + self.encoder.out_of_range();
+            let head = TickHead {
+                tick: ticks.head.tick + 1,
+                time_ns: (topic.send.clock.wall_ms)().saturating_mul(1_000_000),
+                is_final,
+                ..ticks.head.clone()
+            };
+            if write_lines(&head, &account, never_sent, &mut lines).is_err() {
+                return;
+            }
+            account.complete_ns
+        };
+        if topic.put_tick(&ticks.topic, &ticks.head.exporter, &lines) {
+            ticks.head.tick += 1;
+            ticks.announced_ns = announced_ns;
+        }
+    }
 }
 
 impl FlowWriter for KafkaWriter {
     fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
+        self.count_late(batch);
         let Self { encoder, topic, .. } = self;
         encoder.encode(batch, &mut |message| topic.put(message));
         topic.client.poll(Duration::ZERO);
@@ -381,6 +345,24 @@ impl FlowWriter for KafkaWriter {
         Ok(())
     }
 
+    fn pass(&mut self, passed: Passed) -> Result<(), ExportError> {
+        let now = self.topic.now();
+        if let Some(ticks) = &mut self.ticks {
+            // A clock that was set back does not take back what was said.
+            let watermark_ns = ticks.passed.watermark_ns.max(passed.watermark_ns);
+            ticks.passed = Passed {
+                watermark_ns,
+                ..passed
+            };
+            if now >= ticks.next_at {
+                ticks.next_at = now + TICK_INTERVAL;
+                self.tick(false);
+                self.show();
+            }
+        }
+        Ok(())
+    }
+
     fn is_failing(&self) -> bool {
         let is_down = self.topic.deliveries().is_down.load(Ordering::Relaxed);
         is_down || self.topic.stuck_at.is_some()
@@ -392,14 +374,18 @@ impl FlowWriter for KafkaWriter {
 
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
         self.flush_lanes();
-        self.topic.finish();
+        let begin = self.topic.now();
+        if self.topic.settle(begin) {
+            self.tick(true);
+            self.topic.settle(begin);
+        }
+        self.topic.purge();
         let deliveries = self.topic.deliveries();
-        let records = deliveries.records.load(Ordering::Relaxed);
+        let (records, counted_lost) = deliveries.ends();
         let bytes = deliveries.bytes.load(Ordering::Relaxed);
         // What has no end is not known to have arrived.
         let lost = self.topic.given - records;
-        let without_end = lost - deliveries.lost.load(Ordering::Relaxed);
-        deliveries.lost.fetch_add(without_end, Ordering::Relaxed);
+        deliveries.lose_without_end(lost - counted_lost);
         self.show();
         let out_of_range = self.encoder.out_of_range();
         if lost == 0 && out_of_range == 0 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is sent, and how.
 
+use std::io;
+
 use turboflow_formats::{Identity, TextOptions};
 use turboflow_record::Column;
 use turboflow_transport::SendOptions;
@@ -32,6 +34,8 @@ pub struct KafkaOptions {
     pub tls: TlsTexts,
     /// The password of the login, if the target has one.
     pub password: Option<String>,
+    /// Called with the place of ticks, once when they can no longer be sent.
+    pub observe_ticks: fn(&str, &io::Error),
 }
 
 /// Certificates in PEM, as texts: they are read before the program drops its rights.

@@ -12,6 +12,8 @@ const MAX_RECORDS: usize = 10_000;
 const PORT: u16 = 9092;
 /// Most characters of a topic's name.
 const MAX_TOPIC: usize = 249;
+/// What the name of the topic of ticks has behind that of the records.
+const TICKS_SUFFIX: &str = ".ticks";
 
 /// A topic, and how records are written to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct KafkaTarget {
     pub codec: Codec,
     /// Who logs in, and how.
     pub login: Option<Login>,
+    /// The topic of ticks. `None`: there are no ticks.
+    pub ticks: Option<String>,
 }
 
 /// A login by SASL.
@@ -140,12 +144,7 @@ fn parsed(text: &str) -> Result<KafkaTarget, String> {
         return Err("a login is written as ?sasl=scram-sha-512&user=NAME".to_owned());
     }
     let brokers = brokers.split(',').map(broker).collect::<Result<_, _>>()?;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
-    if topic.is_empty() || topic.len() > MAX_TOPIC || !topic.chars().all(is_name) {
-        return Err(format!(
-            "{topic:?} is no topic: write 1 to {MAX_TOPIC} of letters, digits, `.`, `-` and `_`"
-        ));
-    }
+    check_topic(topic)?;
     let mut target = KafkaTarget {
         is_tls,
         brokers,
@@ -154,9 +153,24 @@ fn parsed(text: &str) -> Result<KafkaTarget, String> {
         records: 0,
         codec: Codec::Lz4,
         login: None,
+        ticks: Some(format!("{topic}{TICKS_SUFFIX}")),
     };
     target.take_options(options)?;
-    Ok(target)
+    target.ticks.as_deref().map_or(Ok(()), check_topic)?;
+    match target.ticks.as_deref() == Some(topic) {
+        true => Err("ticks need a topic of their own, or ticks=none".to_owned()),
+        false => Ok(target),
+    }
+}
+
+fn check_topic(topic: &str) -> Result<(), String> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    match !topic.is_empty() && topic.len() <= MAX_TOPIC && topic.chars().all(is_name) {
+        true => Ok(()),
+        false => Err(format!(
+            "{topic:?} is no topic: write 1 to {MAX_TOPIC} of letters, digits, `.`, `-` and `_`"
+        )),
+    }
 }
 
 impl KafkaTarget {
@@ -168,6 +182,8 @@ impl KafkaTarget {
                 "format" => self.format = MessageFormat::of(value)?,
                 "compression" => self.codec = Codec::of(value)?,
                 "sasl" => mechanism = Some(Mechanism::of(value)?),
+                "ticks" if value == "none" => self.ticks = None,
+                "ticks" => self.ticks = Some(value.to_owned()),
                 "user" if !value.is_empty() => user = Some(value.to_owned()),
                 "records" => {
                     let number = value.parse().ok();
@@ -178,8 +194,8 @@ impl KafkaTarget {
                 }
                 _ => {
                     return Err(format!(
-                        "{option:?} is none of the options format, records, compression, sasl and \
-                         user"
+                        "{option:?} is none of the options format, records, compression, ticks, \
+                         sasl and user"
                     ));
                 }
             }
@@ -252,6 +268,13 @@ impl fmt::Display for KafkaTarget {
         if self.codec != Codec::Lz4 {
             options.push(format!("compression={}", self.codec.name()));
         }
+        match &self.ticks {
+            None => options.push("ticks=none".to_owned()),
+            Some(ticks) if ticks.strip_suffix(TICKS_SUFFIX) != Some(&self.topic) => {
+                options.push(format!("ticks={ticks}"));
+            }
+            Some(_) => {}
+        }
         if let Some(Login { mechanism, user }) = &self.login {
             options.push(format!("sasl={}&user={user}", mechanism.name()));
         }
@@ -272,6 +295,8 @@ mod tests {
             "kafka://127.0.0.1:9092/flows",
             "kafka://a.example:9092,[::1]:9093/flows.raw_1-x?format=arrow",
             "kafka+tls://a:1/t?format=json&records=100&compression=zstd",
+            "kafka://a:1/t?ticks=none",
+            "kafka://a:1/t?format=json&ticks=t-clock",
             "kafka+tls://a:1/t?sasl=plain&user=meter",
             "kafka://a:1/t?records=100&sasl=scram-sha-512&user=meter",
         ] {
@@ -301,6 +326,8 @@ mod tests {
             ),
             ("kafka://a/t?records=0", "from 1 to 10000"),
             ("kafka://a/t?acks=1", "none of the options format"),
+            ("kafka://a/t?ticks=", "\"\" is no topic"),
+            ("kafka://a/t?ticks=t", "a topic of their own"),
             ("kafka://a/t?user=me", "go together"),
             ("kafka://a/t?sasl=plain&user=me", "kafka+tls://"),
         ] {

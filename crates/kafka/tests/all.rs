@@ -6,3 +6,5 @@
 mod brokers;
 mod messages;
 mod support;
+#[cfg(feature = "kafka")]
+mod ticks;

@@ -56,6 +56,7 @@ fn writer(brokers: &str, topic: &str, send: SendOptions) -> Box<dyn FlowWriter> 
         send: SendOptions { observe, ..send },
         tls: TlsTexts::default(),
         password: None,
+        observe_ticks: |place, error| panic!("{place}: {error}"),
     };
     send_to(&target, &records(&schema, &identity), &options).unwrap()
 }

@@ -100,6 +100,7 @@ pub struct FlowBatch {
     columns: Vec<Values>,
     rows: usize,
     first_number: u64,
+    watermark_ns: u64,
 }
 
 impl FlowBatch {
@@ -117,6 +118,7 @@ impl FlowBatch {
             columns: columns.collect(),
             rows: 0,
             first_number: 0,
+            watermark_ns: 0,
         }
     }
 
@@ -136,6 +138,18 @@ impl FlowBatch {
     /// Numbers the records, from `first` on.
     pub const fn number_from(&mut self, first: u64) {
         self.first_number = first;
+    }
+
+    /// No batch that follows has a record with a packet before this time, in nanoseconds since
+    /// 1970, except for packets that were late themselves. 0 if that is unknown, as in files.
+    #[must_use]
+    pub const fn watermark_ns(&self) -> u64 {
+        self.watermark_ns
+    }
+
+    /// Says up to which time this batch completes the records.
+    pub const fn set_watermark(&mut self, watermark_ns: u64) {
+        self.watermark_ns = watermark_ns;
     }
 
     /// The values of column `index`.
@@ -164,6 +178,7 @@ impl FlowBatch {
         self.columns.iter_mut().for_each(Values::clear);
         self.rows = 0;
         self.first_number = 0;
+        self.watermark_ns = 0;
     }
 
     /// Appends one record, value by value. File readers use this.

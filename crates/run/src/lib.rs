@@ -30,6 +30,7 @@ mod state_words;
 mod stop;
 mod tables;
 mod threads;
+mod watermark;
 
 pub use config::{
     BridgeConfig, ConfigError, Count, CountAboveZero, EngineConfig, Field, FlowConfig, Interval,

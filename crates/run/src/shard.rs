@@ -11,9 +11,10 @@ use crate::batch::ShardBatch;
 use crate::feed::{FinishShards, Shards};
 use crate::inspecting::Naming;
 use crate::tables::Tables;
+use crate::watermark::Watermark;
 
 /// Takes batches of finished flow records. It may take the contents of a batch and leave an empty
-/// batch of the same schema.
+/// batch of the same schema. A batch without records moves the watermark alone.
 pub type DeliverRecords = Box<dyn FnMut(&mut FlowBatch) + Send>;
 
 /// Finished records that are delivered together.
@@ -42,6 +43,8 @@ pub(crate) struct Shard<F: PacketEngines, const N: usize> {
     columns: Columns,
     packets_in: u64,
     prompt: bool,
+    /// What follows from the start of a cell for the records that are still to come.
+    watermark: Watermark,
 }
 
 impl<F: PacketEngines, const N: usize> Shard<F, N> {
@@ -62,6 +65,7 @@ impl<F: PacketEngines, const N: usize> Shard<F, N> {
             columns: Columns::new(layout.clone(), naming, deliver),
             packets_in: 0,
             prompt: config.prompt,
+            watermark: Watermark::new(config),
         }
     }
 
@@ -88,6 +92,8 @@ impl<F: PacketEngines, const N: usize> Shard<F, N> {
         if let Some(tables) = &mut self.wide {
             tables.enter(cell, &mut self.columns);
         }
+        // Not earlier: until every table was swept, due records are still to come.
+        self.columns.watermark_ns = self.watermark.after(cell);
         if self.prompt {
             self.columns.hand_over();
         }
@@ -159,6 +165,9 @@ struct Columns {
     packets: u64,
     bytes: u64,
     named: u64,
+    /// The watermark of the next batch, and that of the last one.
+    watermark_ns: u64,
+    delivered_ns: u64,
 }
 
 impl Columns {
@@ -172,13 +181,17 @@ impl Columns {
             packets: 0,
             bytes: 0,
             named: 0,
+            watermark_ns: 0,
+            delivered_ns: 0,
         }
     }
 
     fn hand_over(&mut self) {
-        if self.batch.rows() > 0 {
+        if self.batch.rows() > 0 || self.watermark_ns != self.delivered_ns {
+            self.batch.set_watermark(self.watermark_ns);
             (self.deliver)(&mut self.batch);
             self.batch.clear();
+            self.delivered_ns = self.watermark_ns;
         }
     }
 }

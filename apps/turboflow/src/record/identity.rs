@@ -14,7 +14,15 @@ use crate::keys::Key;
 /// The identity of records of this process. The number of the run stays when outputs change.
 pub(super) fn of_run(run: &RunConfig) -> anyhow::Result<Identity> {
     static RUN: OnceLock<u64> = OnceLock::new();
-    let number = *RUN.get_or_init(random_number);
+    named(run, *RUN.get_or_init(random_number))
+}
+
+/// The identity of a further run of this process.
+pub(super) fn of_another_run(run: &RunConfig) -> anyhow::Result<Identity> {
+    named(run, random_number())
+}
+
+fn named(run: &RunConfig, number: u64) -> anyhow::Result<Identity> {
     let host = || rustix::system::uname().nodename().to_string_lossy().into();
     let exporter = run.service.exporter.clone().unwrap_or_else(host);
     Identity::new(&exporter, number).map_err(|reason| anyhow!("{}: {reason}", Key::Exporter))

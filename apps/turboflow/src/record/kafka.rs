@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Outputs that are topics of Kafka: `-w kafka://broker:9092/flows`.
 
-use std::fs;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::{fs, io};
 
 use anyhow::{Context, bail};
 use turboflow_formats::{Identity, TextOptions};
@@ -60,14 +62,14 @@ struct Own<'a> {
 
 impl<'a> Own<'a> {
     fn new(
-        run: &RunConfig,
         output: &OutputConfig,
         settings: &'a Settings,
         metadata: Vec<(String, String)>,
+        identity: Identity,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             settings,
-            identity: identity::of_run(run)?,
+            identity,
             metadata,
             text: TextOptions {
                 time: output.text_time,
@@ -96,7 +98,7 @@ pub(super) fn check(
     output: &OutputConfig,
     settings: &Settings,
 ) -> anyhow::Result<()> {
-    let own = Own::new(run, output, settings, Vec::new())?;
+    let own = Own::new(output, settings, Vec::new(), identity::of_run(run)?)?;
     check_records(target, &own.records())?;
     password(target).map(|_| ())
 }
@@ -114,6 +116,24 @@ fn password(target: &KafkaTarget) -> anyhow::Result<Option<String>> {
     target.login.as_ref().map(of).transpose()
 }
 
+/// The identity of records to a topic. An output that begins anew during a run, because its
+/// settings changed, counts as another run: the sums of its ticks begin anew, too.
+fn identity_for(target: &KafkaTarget, run: &RunConfig) -> anyhow::Result<Identity> {
+    static BEGUN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let place = format!("{}/{}", target.brokers.join(","), target.topic);
+    let mut begun = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);
+    match begun.insert(place) {
+        true => identity::of_run(run),
+        false => identity::of_another_run(run),
+    }
+}
+
+fn say_ticks_lost(place: &str, error: &io::Error) {
+    say!(Warning TicksLost, output = place;
+        "{place}: {error}; consumers cannot tell whether records are complete: create the topic, or \
+         send none with ticks=none");
+}
+
 /// The output that sends to `target`. `metadata` goes into the schemas of Arrow messages.
 pub(super) fn output(
     target: &KafkaTarget,
@@ -122,11 +142,12 @@ pub(super) fn output(
     send: SendOptions,
     tls: TlsTexts,
 ) -> anyhow::Result<Output> {
-    let own = Own::new(run, output, settings, metadata)?;
+    let own = Own::new(output, settings, metadata, identity_for(target, run)?)?;
     let options = KafkaOptions {
         send,
         tls,
         password: password(target)?,
+        observe_ticks: say_ticks_lost,
     };
     let writer = send_to(target, &own.records(), &options)?;
     let encoder = turboflow_kafka::Encoder::new(target, &own.records())?;

@@ -15,6 +15,7 @@ pub(crate) fn schema() -> Schema {
         ("protocol", number(8)),
         ("packets", number(64)),
         ("bytes", number(64)),
+        ("first_ns", ColumnKind::TimestampNs),
         ("last_ns", ColumnKind::TimestampNs),
     ]
     .map(|(name, kind)| Column {
@@ -56,7 +57,7 @@ pub(crate) fn batch(first: u64, rows: u64) -> FlowBatch {
             0 => [host, server, port, service],
             _ => [server, host, service, port],
         };
-        let rest = [6, number, 2 * number, 3].map(Value::Unsigned);
+        let rest = [6, number, 2 * number, 2, 3].map(Value::Unsigned);
         let row: Vec<_> = ends.into_iter().chain(rest).collect();
         batch.push_row(&row);
     }

@@ -16,6 +16,7 @@ use turboflow_formats::SendSnapshot;
 use turboflow_formats::{ExportError, FlowWriter, WriteProgress, WriteSummary};
 use turboflow_record::{FlowBatch, Schema};
 
+use crate::watermark::Watermarks;
 use crate::{ConfigError, DeliverRecords};
 use thread::OutputThread;
 
@@ -134,6 +135,7 @@ pub(crate) struct Outputs {
     threads: Arc<RwLock<Vec<OutputThread>>>,
     /// The number of the next record of this run.
     next_number: Arc<AtomicU64>,
+    watermarks: Arc<Watermarks>,
     /// Outputs that were completed before the end of the run.
     ended: Vec<OutputThread>,
 }
@@ -151,6 +153,7 @@ impl Outputs {
         Ok(Self {
             threads: Arc::new(RwLock::new(threads.collect::<Result<_, _>>()?)),
             next_number: Arc::new(AtomicU64::new(1)),
+            watermarks: Arc::default(),
             ended: Vec::new(),
         })
     }
@@ -174,18 +177,23 @@ impl Outputs {
 
     /// The function with which a shard delivers its finished records. They are numbered before
     /// they enter a queue: a record that is lost behind it leaves a gap, and has the same number in
-    /// every output.
+    /// every output. The watermark of a batch becomes that of the run.
     pub(crate) fn deliver(&self, schema: &Schema) -> DeliverRecords {
         let (threads, schema) = (Arc::clone(&self.threads), schema.clone());
         let next_number = Arc::clone(&self.next_number);
+        let watermarks = Arc::clone(&self.watermarks);
+        let shard = watermarks.join();
         Box::new(move |batch| {
             let rows = batch.rows() as u64;
             batch.number_from(next_number.fetch_add(rows, Ordering::Relaxed));
+            let own_ns = batch.watermark_ns();
+            batch.set_watermark(watermarks.with(shard, own_ns));
             // The next batch is likely to be as large.
             let next = FlowBatch::with_room(&schema, batch.rows());
             let full = Arc::new(std::mem::replace(batch, next));
             let threads = threads.read().unwrap_or_else(PoisonError::into_inner);
             threads.iter().for_each(|thread| thread.give(&full));
+            watermarks.queued(shard, own_ns);
         })
     }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use turboflow_formats::{ExportError, FlowWriter, WriteSummary};
+use turboflow_formats::{ExportError, FlowWriter, Passed, WriteSummary};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
 use super::thread::QUEUE_RECORDS;
@@ -326,4 +326,69 @@ fn queued_batches_are_written_together_up_to_a_bound() {
     (0..3).for_each(|_| open.send(()).unwrap());
     assert_eq!([hear.recv(), hear.recv()], [Ok(bound), Ok(3)]);
     outputs.finish();
+}
+
+/// Notes how far the run has come, and how many records were written by then.
+struct Noting {
+    records: u64,
+    noted: Arc<Mutex<Vec<(u64, u64)>>>,
+}
+
+impl FlowWriter for Noting {
+    fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
+        assert!(
+            batch.rows() > 0,
+            "a batch without records is for the watermark alone"
+        );
+        self.records += batch.rows() as u64;
+        Ok(())
+    }
+
+    fn pass(&mut self, passed: Passed) -> Result<(), ExportError> {
+        let mut noted = self.noted.lock().unwrap();
+        noted.push((passed.watermark_ns, self.records));
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<WriteSummary, ExportError> {
+        Ok(WriteSummary {
+            records: self.records,
+            bytes: 0,
+        })
+    }
+}
+
+#[test]
+fn the_watermark_of_all_shards_passes_an_output_behind_their_records() {
+    for is_live in [true, false] {
+        let noted = Arc::default();
+        let writer = Noting {
+            records: 0,
+            noted: Arc::clone(&noted),
+        };
+        let noting = Output {
+            name: "noting".to_owned(),
+            writer: Box::new(writer),
+            may_stall: false,
+        };
+        let outputs = Outputs::start(vec![noting], is_live).unwrap();
+        let schema = schema();
+        let mut shards = [outputs.deliver(&schema), outputs.deliver(&schema)];
+        for (shard, records, watermark_ns) in [(0, 3, 10), (1, 0, 20), (1, 2, 30), (0, 0, 40)] {
+            let mut batch = FlowBatch::new(&schema);
+            (0..records).for_each(|_| batch.push_row(&[Value::Unsigned(7)]));
+            batch.set_watermark(watermark_ns);
+            shards[shard](&mut batch);
+        }
+        // Also while nothing comes.
+        let has = |meant| noted.lock().unwrap().contains(&meant);
+        while !has((30, 5)) {
+            std::thread::yield_now();
+        }
+        let is_ahead = |&(watermark_ns, records): &(u64, u64)| {
+            watermark_ns > 10 && records < 5 || watermark_ns > 0 && records < 3
+        };
+        assert!(!noted.lock().unwrap().iter().any(is_ahead));
+        assert_eq!(outputs.finish()[0].records_written(), 5);
+    }
 }

@@ -102,6 +102,11 @@ impl Gauge {
         self.end_patience().is_some()
     }
 
+    /// Records discarded so far.
+    pub(super) fn overrun(&self) -> u64 {
+        self.overrun.load(Ordering::Relaxed)
+    }
+
     /// Counts records that left the queue.
     pub(super) fn count_taken(&self, rows: usize) {
         self.waiting.fetch_sub(rows, Ordering::Relaxed);
@@ -164,6 +169,11 @@ impl OutputThread {
             return;
         };
         let rows = batch.rows();
+        if rows == 0 {
+            // It is worth no wait: another one follows in the next cell.
+            let _ = queue.try_send(Arc::clone(batch));
+            return;
+        }
         let mut waited = Duration::ZERO;
         let mut batch = Arc::clone(batch);
         loop {

@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use turboflow_formats::{ExportError, FlowWriter, WriteProgress, WriteSummary};
+use turboflow_formats::{ExportError, FlowWriter, Passed, WriteProgress, WriteSummary};
 use turboflow_record::FlowBatch;
 
 use super::OutputReport;
 use super::thread::Gauge;
 
-/// How often a live output is flushed while no records come. It bounds the delay with which a file
-/// ends at its time by the clock.
+/// How often a live output is flushed while no records come, and any output is told how far the run
+/// has come. It bounds the delay with which a file ends at its time by the clock.
 const IDLE_FLUSH: Duration = Duration::from_millis(200);
 
 /// Rows after which a write takes no further batch.
@@ -41,19 +41,19 @@ pub(super) fn write_all(
         received: 0,
     };
     let mut batches = Vec::new();
+    let mut watermark_ns = 0;
     loop {
-        let next = match prompt {
-            true => incoming.recv_timeout(IDLE_FLUSH),
-            false => incoming.recv().map_err(RecvTimeoutError::from),
-        };
         let mut ran_dry = true;
-        match next {
+        match incoming.recv_timeout(IDLE_FLUSH) {
             // One by one, so that a stall is noticed soon.
             Ok(batch) if gauge.has_time_limit() => batches.push(batch),
             Ok(batch) => ran_dry = take_queued(batch, incoming, &mut batches),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
+        let watermarks = batches.iter().map(|batch| batch.watermark_ns());
+        watermark_ns = watermarks.fold(watermark_ns, u64::max);
+        batches.retain(|batch| batch.rows() > 0);
         let rows = batches.iter().map(|batch| batch.rows()).sum();
         writing.write(&batches, rows);
         batches.clear();
@@ -62,9 +62,18 @@ pub(super) fn write_all(
         if prompt && ran_dry {
             writing.flush();
         }
+        writing.pass(Passed {
+            watermark_ns,
+            records_overrun: gauge.overrun(),
+        });
         gauge.failed.store(writing.is_failing(), Ordering::Relaxed);
         gauge.show(writing.progress());
     }
+    // What was discarded since then.
+    writing.pass(Passed {
+        watermark_ns,
+        records_overrun: gauge.overrun(),
+    });
     if !gauge.completes.load(Ordering::Relaxed) && writing.received == 0 {
         return OutputReport {
             name: gauge.name.clone(),
@@ -107,6 +116,10 @@ impl ActiveOutput {
 
     fn flush(&mut self) {
         self.attempt(|writer| writer.flush());
+    }
+
+    fn pass(&mut self, passed: Passed) {
+        self.attempt(|writer| writer.pass(passed));
     }
 
     fn is_failing(&self) -> bool {

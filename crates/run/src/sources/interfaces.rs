@@ -49,14 +49,18 @@ pub(super) fn capture(
         snapshots,
     } = steps.controls;
     let shared = Shared::new(limits, readers.len().max(1));
+    // All before the first record: the run's watermark waits for the shards that it knows.
+    let delivers = (0..readers.len().max(1)).map(|_| delivers(config, steps));
+    let mut delivers = delivers.collect::<Vec<_>>().into_iter();
     let mut readers = readers.into_iter().enumerate();
     let (_, first) = readers.next().unwrap_or_default();
+    let first_delivers = delivers.next().unwrap_or_default();
     let finished = thread::scope(|scope| {
         let _ends = EndOnDrop(&shared);
         let (closed, is_closed) = channel::<()>();
         let mut others = Vec::new();
-        for (index, interfaces) in readers {
-            let (delivers, closed, shared) = (delivers(config, steps), closed.clone(), &shared);
+        for ((index, interfaces), delivers) in readers.zip(delivers) {
+            let (closed, shared) = (closed.clone(), &shared);
             let (may_finish, finishes) = channel::<()>();
             let metering = move || -> Result<_, ConfigError> {
                 let _ends = EndOnDrop(shared);
@@ -76,7 +80,7 @@ pub(super) fn capture(
             others.push((may_finish, thread));
         }
         drop(closed);
-        let meter = meter(config, delivers(config, steps))?;
+        let meter = meter(config, first_delivers)?;
         let mut reader = Reader::new(first, meter, 0, &shared, observe);
         let ran = reader.run(stop, |reader| {
             steps.change_outputs();
