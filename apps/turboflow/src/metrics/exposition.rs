@@ -531,6 +531,17 @@ mod tests {
             });
             assert!(heads.count() >= 1, "{name}: {page}");
         }
+        // Prometheus is asked for no name that does not exist.
+        let dashboard = include_str!("../../../../contrib/grafana/dashboards/health.json");
+        let mut asked = 0;
+        for part in dashboard.split("turboflow_").skip(1) {
+            let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
+            let name = &part[..part.find(|c| !is_name(c)).unwrap()];
+            let head = format!("# TYPE turboflow_{name} ");
+            assert!(page.contains(&head), "health.json asks for {name}");
+            asked += 1;
+        }
+        assert!(asked > 20, "{asked}");
         let manual = include_str!("../../../../docs/operating.md");
         for name in page
             .lines()
