@@ -79,6 +79,21 @@ install_python() {
     fi
 }
 
+# ClickHouse as a library, DuckDB, and a client of Kafka, from PyPI. The packages that chdb asks for besides are for
+# data frames, which no test has.
+install_clickhouse() {
+    local folder=$tools/clickhouse
+    "$folder/bin/python" -c 'import chdb, duckdb, confluent_kafka' 2>/dev/null && return
+    command -v python3 >/dev/null || { echo "install-test-tools: no Python here, so no ClickHouse either: its tests say so" >&2; return; }
+    echo "install-test-tools: fetching ClickHouse"
+    rm -rf "$folder"
+    if ! { python3 -m venv "$folder" && "$folder/bin/pip" install --quiet --disable-pip-version-check --no-compile --no-deps \
+        chdb==4.4.0 chdb-core==26.9.0 duckdb==2.0.1 confluent-kafka==2.16.1; }; then
+        echo "install-test-tools: ClickHouse could not be fetched: its tests say so" >&2
+        rm -rf "$folder"
+    fi
+}
+
 wanted=()
 for group in "${@:-tests}"; do
     case $group in
@@ -87,6 +102,7 @@ for group in "${@:-tests}"; do
         install_netgauze
         install_kafka
         install_python
+        install_clickhouse
         ;;
     esac
     case $group in

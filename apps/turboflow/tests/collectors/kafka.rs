@@ -26,7 +26,7 @@ fn java(main: &str) -> Command {
 }
 
 /// One broker, which is its own controller, with topics of four partitions.
-struct Broker {
+pub(crate) struct Broker {
     folder: Folder,
     port: u16,
     child: Child,
@@ -34,7 +34,7 @@ struct Broker {
 
 impl Broker {
     /// `None` where something for it is missing.
-    fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         let archive = format!("{}/kafka_2.13-4.1.0.jar", archives());
         if is_missing(&[BUILT, Need::Tool("java"), Need::Tool(&archive)]) {
             return None;
@@ -47,7 +47,7 @@ impl Broker {
              listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
              advertised.listeners=PLAINTEXT://127.0.0.1:{port}\n\
              controller.listener.names=CONTROLLER\nlog.dirs={}\nnum.partitions=4\n\
-             offsets.topic.replication.factor=1\noffsets.topic.num.partitions=1\n\
+             group.initial.rebalance.delay.ms=0\noffsets.topic.replication.factor=1\noffsets.topic.num.partitions=1\n\
              transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n",
             folder.file("log")
         );
@@ -76,14 +76,18 @@ impl Broker {
     }
 
     /// Ends it at once, as a crash does, and starts it again over what it has on its disk.
-    fn crash_and_restart(&mut self) {
+    pub(crate) fn crash_and_restart(&mut self) {
         signal(&self.child, "KILL");
         self.child.wait().unwrap();
         self.child = Self::run(&self.folder, self.port);
     }
 
-    fn target(&self, topic: &str) -> String {
-        format!("kafka://127.0.0.1:{}/{topic}", self.port)
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn target(&self, topic: &str) -> String {
+        format!("kafka://{}/{topic}", self.address())
     }
 
     /// The lines of the first messages of a topic. More of them would be an error, too.

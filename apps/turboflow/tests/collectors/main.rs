@@ -8,9 +8,11 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
+mod clickhouse;
 mod collect;
 mod daemon;
 mod exporters;
+mod fabric;
 mod faults;
 mod flow;
 mod goflow2;
