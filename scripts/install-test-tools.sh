@@ -95,14 +95,15 @@ install_clickhouse() {
 }
 
 wanted=()
+# What needs a package that is installed below.
+then=()
 for group in "${@:-tests}"; do
     case $group in
     tests | all)
         install_goflow2
         install_netgauze
         install_kafka
-        install_python
-        install_clickhouse
+        then+=(install_python install_clickhouse)
         ;;
     esac
     case $group in
@@ -127,15 +128,15 @@ for package in "${wanted[@]}"; do
     [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
 done
 if ((${#missing[@]} == 0)); then
-    echo "install-test-tools: all there"
-    exit 0
+    echo "install-test-tools: all packages are there"
+else
+    as_root=()
+    if ((EUID != 0)); then
+        command -v sudo >/dev/null || { echo "install-test-tools: needs root: apt-get install ${missing[*]}" >&2; exit 2; }
+        as_root=(sudo)
+    fi
+    echo "install-test-tools: installing ${missing[*]}"
+    "${as_root[@]}" apt-get update -q
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
 fi
-
-as_root=()
-if ((EUID != 0)); then
-    command -v sudo >/dev/null || { echo "install-test-tools: needs root: apt-get install ${missing[*]}" >&2; exit 2; }
-    as_root=(sudo)
-fi
-echo "install-test-tools: installing ${missing[*]}"
-"${as_root[@]}" apt-get update -q
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
+for install in "${then[@]}"; do "$install"; done
