@@ -96,14 +96,14 @@ install_clickhouse() {
 
 wanted=()
 # What needs a package that is installed below.
-then=()
+afterwards=()
 for group in "${@:-tests}"; do
     case $group in
     tests | all)
         install_goflow2
         install_netgauze
         install_kafka
-        then+=(install_python install_clickhouse)
+        afterwards+=(install_python install_clickhouse)
         ;;
     esac
     case $group in
@@ -139,4 +139,4 @@ else
     "${as_root[@]}" apt-get update -q
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
 fi
-for install in "${then[@]}"; do "$install"; done
+for install in "${afterwards[@]}"; do "$install"; done
