@@ -13,7 +13,7 @@ module tf_search_proof
   input logic [2:0]  kind_i,
   input logic [1:0]  bucket_i,
   input logic [2:0]  tag_i,
-  input logic [1:0]  age_i
+  input logic [2:0]  age_i
 );
   localparam int unsigned BucketBits = 1;
   localparam int unsigned TagBits    = 3;
@@ -44,7 +44,8 @@ module tf_search_proof
     place.bucket[0] = MaxBucketBits'(bucket_i[0]);
     place.bucket[1] = MaxBucketBits'(bucket_i[1]);
     place.tag       = MaxTagBits'(tag_i);
-    place.age       = age_i;
+    place.age       = age_i[1:0];
+    place.turning   = age_i[2];
     place.epoch     = epoch_q ^ (kind == KindEpoch);
   end
   always_ff @(posedge clk_i) begin
