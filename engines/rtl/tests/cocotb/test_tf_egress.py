@@ -22,8 +22,9 @@ def state(values):
 
 
 def epoch(parity, start_ns):
-    # place_t over packet_t of 74 bits: the parity of the cell is above 2 bits of age.
-    return parity << (74 + 2) | start_ns
+    # place_t over packet_t of 74 bits: the parity of the cell is above 2 bits of age and one for
+    # its turning.
+    return parity << (74 + 3) | start_ns
 
 
 async def reset(dut):
