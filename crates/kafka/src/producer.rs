@@ -216,10 +216,17 @@ impl Topic {
         let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Tick))
             .key(exporter)
             .payload(lines);
-        let is_sent = self.client.send(record).is_ok();
+        let refused = self.client.send(record).err().map(|(error, _)| error);
+        let is_sent = refused.is_none();
         self.deliveries()
             .tick_waits
             .store(is_sent, Ordering::Relaxed);
+        // A full queue empties; what else there is, such as too many lines for a message, stays.
+        if let Some(error) = refused
+            && !is_full(&error)
+        {
+            self.deliveries().lose_tick(&error);
+        }
         is_sent
     }
 

@@ -8,11 +8,13 @@ use turboflow_record::InputSet;
 use crate::bytes::{split, two};
 use crate::counts::Counts;
 use crate::domain::{Domain, WaitingSet};
-use crate::exporters::{Exporters, MOST_TEMPLATE_FIELDS, MOST_WAITING_BYTES, Sender};
+use crate::exporters::{
+    Exporters, Known, MOST_SOURCES, MOST_TEMPLATE_FIELDS, MOST_WAITING_BYTES, Sender,
+};
 use crate::flow::{Flow, Side};
 use crate::header::{Header, V5_RECORD_BYTES, Version};
 use crate::sequence::Place;
-use crate::sflow::{self, Datagram, Sampled};
+use crate::sflow::{self, Datagram, MOST_SOURCES_OF_AGENT, Sampled};
 use crate::slot::{Slot, TimeForm, Way};
 use crate::template::{FIRST_ID, Template, Unreadable};
 use crate::times::{MessageClock, Stamp};
@@ -112,8 +114,12 @@ impl Decoder {
             return None;
         };
         let id = (header.version, header.domain);
-        let (fields, waiting_bytes, domain) =
-            self.exporters.find(message.from, id, &mut self.counts);
+        let Known {
+            fields,
+            waiting_bytes,
+            domain,
+            ..
+        } = self.exporters.find(message.from, id, &mut self.counts);
         if message.is_datagram && domain.repeats.is_repeated(print(message.bytes)) {
             self.counts.messages_repeated += 1;
             return None;
@@ -167,17 +173,22 @@ impl Decoder {
             return None;
         };
         let id = (Version::Sflow, datagram.agent);
-        let (_, _, domain) = self.exporters.find(message.from, id, &mut self.counts);
+        let Known {
+            sources, domain, ..
+        } = self.exporters.find(message.from, id, &mut self.counts);
         if message.is_datagram && domain.repeats.is_repeated(print(message.bytes)) {
             self.counts.messages_repeated += 1;
             return None;
         }
         let kept = (&mut self.flow, &mut self.counts);
-        let sources = &mut domain.sources;
-        if !self
+        let known = &mut domain.sources;
+        let before = known.len();
+        known.most = (MOST_SOURCES - *sources + before).min(MOST_SOURCES_OF_AGENT);
+        let is_whole = self
             .sampled
-            .read(&datagram, received_ns, sources, kept, taker)
-        {
+            .read(&datagram, received_ns, known, kept, taker);
+        *sources += known.len() - before;
+        if !is_whole {
             self.counts.messages_malformed += 1;
         }
         Some(received_ns)

@@ -17,6 +17,8 @@ pub const MOST_DOMAINS: usize = 256;
 pub const MOST_TEMPLATE_FIELDS: usize = 1 << 14;
 /// Octets of sets that wait for their templates, of all exporters.
 pub const MOST_WAITING_BYTES: usize = 16 << 20;
+/// Data sources of sFlow whose numbers are known, of all exporters.
+pub(crate) const MOST_SOURCES: usize = 1 << 16;
 
 /// Who sent a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,24 +40,29 @@ pub(crate) struct Exporter {
     heard: u64,
 }
 
+/// What is known for a message, with what all exporters or all domains share.
+pub(crate) struct Known<'a> {
+    pub(crate) fields: &'a mut usize,
+    pub(crate) waiting_bytes: &'a mut usize,
+    pub(crate) sources: &'a mut usize,
+    pub(crate) domain: &'a mut Domain,
+}
+
 /// All exporters.
 #[derive(Debug, Default)]
 pub(crate) struct Exporters {
     known: HashMap<Sender, Exporter>,
     /// Octets that wait for their templates.
     pub(crate) waiting_bytes: usize,
+    /// Data sources of sFlow that are known.
+    sources: usize,
     /// Messages so far: the clock of silence.
     now: u64,
 }
 
 impl Exporters {
     /// The exporter and the domain of a message, known or new.
-    pub(crate) fn find(
-        &mut self,
-        sender: Sender,
-        id: DomainId,
-        counts: &mut Counts,
-    ) -> (&mut usize, &mut usize, &mut Domain) {
+    pub(crate) fn find(&mut self, sender: Sender, id: DomainId, counts: &mut Counts) -> Known<'_> {
         self.now += 1;
         if self.known.len() >= MOST_EXPORTERS && !self.known.contains_key(&sender) {
             let silent = self.known.iter().min_by_key(|(_, exporter)| exporter.heard);
@@ -78,13 +85,19 @@ impl Exporters {
                 let (fields, waiting_bytes) = domain.size();
                 exporter.fields -= fields;
                 self.waiting_bytes -= waiting_bytes;
+                self.sources -= domain.sources.len();
                 counts.sets_waiting_lost += domain.waiting_sets();
                 counts.domains_forgotten += 1;
             }
         }
         let domain = exporter.domains.entry(id).or_default();
         domain.heard = now;
-        (&mut exporter.fields, &mut self.waiting_bytes, domain)
+        Known {
+            fields: &mut exporter.fields,
+            waiting_bytes: &mut self.waiting_bytes,
+            sources: &mut self.sources,
+            domain,
+        }
     }
 
     /// Forgets an exporter with all that it sent; for one whose connection has ended, too.
@@ -94,6 +107,7 @@ impl Exporters {
         };
         for domain in exporter.domains.values() {
             self.waiting_bytes -= domain.size().1;
+            self.sources -= domain.sources.len();
             counts.sets_waiting_lost += domain.waiting_sets();
         }
     }

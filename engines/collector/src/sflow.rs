@@ -20,8 +20,10 @@ use crate::sequence::{Numbers, Place};
 use crate::slot::{Slot, Way};
 
 const VERSION: u32 = 5;
-/// Data sources of a switch whose numbers are known at a time.
-const MOST_SOURCES: usize = 4_096;
+/// Data sources of an agent whose numbers are known at a time.
+pub(crate) const MOST_SOURCES_OF_AGENT: usize = 4_096;
+/// A count of drops that grows by more between two samples has begun anew, or lies.
+const MOST_DROPPED: u32 = 1 << 26;
 /// What an interface is if it is none: unknown, or the switch itself (section 5, `interface`).
 const NO_INTERFACE: u32 = 0x3fff_ffff;
 
@@ -92,6 +94,8 @@ impl<'a> Datagram<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     known: HashMap<u64, Source>,
+    /// How many may be known.
+    pub(crate) most: usize,
 }
 
 #[derive(Debug, Default)]
@@ -102,9 +106,13 @@ struct Source {
 }
 
 impl Sources {
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+
     /// Counts what the number of a sample says.
     fn place(&mut self, sample: &FlowSample<'_>, counts: &mut Counts) {
-        if self.known.len() >= MOST_SOURCES && !self.known.contains_key(&sample.source) {
+        if self.known.len() >= self.most && !self.known.contains_key(&sample.source) {
             counts.samples_unchecked += 1;
             return;
         }
@@ -124,7 +132,9 @@ impl Sources {
         }
         let before = source.dropped.replace(sample.dropped);
         let dropped = before.map_or(0, |before| sample.dropped.wrapping_sub(before));
-        counts.samples_dropped += u64::from(dropped);
+        if dropped <= MOST_DROPPED {
+            counts.samples_dropped += u64::from(dropped);
+        }
     }
 }
 
@@ -256,22 +266,29 @@ impl Sampled {
     fn packet(&mut self, sample: &FlowSample<'_>, time_ns: u64, flow: &mut Flow) -> Option<bool> {
         flow.clear();
         let mut rest = sample.rest;
-        let mut is_packet = false;
-        let mut vlan = None;
+        let (mut frame, mut header, mut vlan) = (None, None, None);
         for _ in 0..sample.descriptions {
             let (format, length) = (word(&mut rest)?, word(&mut rest)?);
-            let mut body = opaque(&mut rest, length)?;
+            let body = opaque(&mut rest, length)?;
             match format {
-                described::FRAME => is_packet = self.frame(&mut body, time_ns, flow)?,
-                described::IPV4 if !is_packet => {
-                    is_packet = fields(&mut body, flow, [Slot::SourceV4, Slot::DestinationV4])?;
+                described::FRAME => frame = Some(body),
+                described::IPV4 => {
+                    header = Some((body, [Slot::SourceV4, Slot::DestinationV4]));
                 }
-                described::IPV6 if !is_packet => {
-                    is_packet = fields(&mut body, flow, [Slot::SourceV6, Slot::DestinationV6])?;
+                described::IPV6 => {
+                    header = Some((body, [Slot::SourceV6, Slot::DestinationV6]));
                 }
-                described::SWITCH => vlan = word(&mut body),
+                described::SWITCH => vlan = four(body, 0),
                 _ => {}
             }
+        }
+        let mut is_packet = match frame {
+            Some(mut body) => self.frame(&mut body, time_ns, flow)?,
+            None => false,
+        };
+        if let (false, Some((mut body, addresses))) = (is_packet, header) {
+            flow.clear();
+            is_packet = fields(&mut body, flow, addresses)?;
         }
         let interfaces = [Input::IngressInterface, Input::EgressInterface];
         for (input, interface) in interfaces.into_iter().zip(sample.interfaces) {

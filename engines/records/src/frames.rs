@@ -12,6 +12,8 @@ use turboflow_record::{Family, InputValues, Packet, WORDS_V4, WORDS_V6};
 
 /// The time between two watermarks. Frames come in the order of time.
 const CELL_NS: u64 = 1_000_000_000;
+/// Records of a cell before they become messages.
+const MOST_WAITING_RECORDS: usize = 4_096;
 /// Of a message.
 const MESSAGE_BYTES: usize = 1_400;
 /// The stream has one sender, whatever its number is.
@@ -139,6 +141,12 @@ impl Meter {
                 self.record(&packet);
             }
         }
+        // Time may stand still in a capture.
+        if self.batch.len() >= MOST_WAITING_RECORDS {
+            self.encoder
+                .records(&self.batch, |message| bytes.extend(message));
+            self.batch.clear();
+        }
     }
 
     fn record(&mut self, packet: &Packet) {
@@ -157,7 +165,7 @@ impl Meter {
         row.extend(&record.state[..self.shape.state_words]);
         row.extend(record.key);
         let is_record = self.batch.push_row(row.into_iter(), self.shape);
-        debug_assert!(is_record, "rows have the shape of the layout");
+        assert!(is_record, "rows have the shape of the layout");
     }
 
     /// Ends a cell: everything before the watermark has been said.

@@ -117,12 +117,12 @@ fn password(target: &KafkaTarget) -> anyhow::Result<Option<String>> {
 }
 
 /// The identity of records to a topic. An output that begins anew during a run, because its
-/// settings changed, counts as another run: the sums of its ticks begin anew, too.
+/// settings changed, counts as another run: the sums of its ticks begin anew, too. So does a second
+/// output to a topic of that name: different lists of brokers may be of one cluster.
 fn identity_for(target: &KafkaTarget, run: &RunConfig) -> anyhow::Result<Identity> {
     static BEGUN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let place = format!("{}/{}", target.brokers.join(","), target.topic);
     let mut begun = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);
-    match begun.insert(place) {
+    match begun.insert(target.topic.clone()) {
         true => identity::of_run(run),
         false => identity::of_another_run(run),
     }

@@ -115,6 +115,7 @@ impl<'a> OutputCreator<'a> {
                     format_of(&output.to, output.format)?;
                     identity::schema(schema, identity::of(run, output)?.as_ref())?;
                     rotation::pattern_of(run, &output.to)?;
+                    rotation::check_periods(run, output)?;
                 }
             }
         }

@@ -2,15 +2,18 @@
 //! Outputs that are sequences of files: `-w flows-%Y%m%dT%H%M%S.parquet --rotate 5m`.
 
 use std::path::Path;
+use std::time::Duration;
 
+use anyhow::bail;
 use turboflow_formats::{
-    ExportError, FlowWriter, Format, NamePattern, Retention, RotateEvent, RotateOptions,
+    ExportError, FlowWriter, Format, NamePattern, Retention, RotateBy, RotateEvent, RotateOptions,
     WriteOptions, rotate,
 };
 use turboflow_record::Schema;
 use turboflow_run::{OutputConfig, Rotation, RunConfig, Size, Time};
 
 use super::collectors::wall_ms;
+use crate::keys::Key;
 use crate::log::say;
 use crate::signals;
 use crate::units::counted;
@@ -22,6 +25,34 @@ pub(super) fn pattern_of(run: &RunConfig, path: &Path) -> anyhow::Result<Option<
         Some(text) if run.goes_on() && NamePattern::is_meant(path) => Ok(Some(text.parse()?)),
         _ => Ok(None),
     }
+}
+
+/// Periods that a record may reach back, if files go by the time of their records: so many files are
+/// open, and with more each batch would complete and begin some.
+const MOST_PERIODS: u32 = 3;
+
+/// Whether the records of a moment have their first packets in few periods.
+pub(super) fn check_periods(run: &RunConfig, output: &OutputConfig) -> anyhow::Result<()> {
+    let Some(Rotation(every)) = output.rotate else {
+        return Ok(());
+    };
+    let active = run.timeouts.active.0.map(Duration::from_nanos);
+    let window = run.timeouts.align.map(|window| window.0);
+    let longest = active.into_iter().chain(window).min();
+    if output.rotate_by == RotateBy::Record
+        && longest.is_none_or(|longest| longest > every * MOST_PERIODS)
+    {
+        bail!(
+            "{} puts a record into the file of the time when its flow began, and flows may last \
+             longer than {MOST_PERIODS} times {}, so that every file would be many: lower {}, or \
+             raise {}",
+            Key::RotateBy.with("record"),
+            Key::Rotate,
+            Key::ActiveTimeout,
+            Key::Rotate
+        );
+    }
+    Ok(())
 }
 
 /// Whether SIGHUP starts new files. Otherwise it ends the run, because a closing terminal sends it.

@@ -87,5 +87,10 @@ fn types_and_names_by_record_are_refused_where_they_have_no_place() {
     turboflow(args)
         .exits(2)
         .says(&["--rotate-by needs an output whose name has a time"]);
+    let files = folder.file("%H%M%S.csv");
+    let many = format!("record -i lo -w {files} --rotate 10s --rotate-by record");
+    turboflow(many.split(' '))
+        .exits(2)
+        .says(&["lower --active-timeout, or raise --rotate"]);
     assert_eq!(folder.names(), ["derived.toml", "taken.toml"]);
 }

@@ -25,7 +25,7 @@ const CUTS: [&str; 6] = [
 ];
 
 fn python() -> String {
-    project("target/tools/clickhouse/bin/python")
+    project("target/tools/python-clickhouse/bin/python")
 }
 
 /// A whole minute, an hour ago: the tables forget what is older than a week.

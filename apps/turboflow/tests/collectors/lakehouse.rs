@@ -11,7 +11,7 @@ use crate::support::{Folder, finish, project, turboflow};
 /// The Python of the environment with what `scripts/python` lists; `None` if the test is skipped
 /// without it.
 pub(crate) fn python(further: &[Need<'_>]) -> Option<Command> {
-    let python = project("target/tools/python/bin/python3");
+    let python = project("target/tools/python-lakehouse/bin/python3");
     let needs: Vec<_> = [Need::Tool(&python)]
         .into_iter()
         .chain(further.iter().copied())

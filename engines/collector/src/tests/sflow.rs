@@ -67,8 +67,11 @@ fn header_fields_stand_for_a_frame_that_is_not_there() {
     assert_eq!(outcome.records[0].tcp_flags, 0x12);
     // Both describe one packet, in any order.
     assert_eq!(one(SAMPLE, &[frame(), v4.clone()]).sums(), (1, 1, 60));
-    let outcome = one(SAMPLE, &[v4, frame()]);
+    let outcome = one(SAMPLE, &[v4.clone(), frame()]);
     assert_eq!(outcome.records[0].tcp_flags, 2);
+    // A frame that cannot be read takes nothing from the fields.
+    let outcome = one(SAMPLE, &[v4, first_bytes(&[0; 6], 64)]);
+    assert_eq!((outcome.sums(), outcome.records[0].tos), ((1, 1, 60), 8));
     // Counters of the switch, and what others define, are no packets.
     let others = [
         of_format(2, &[0; 88]),
@@ -116,6 +119,9 @@ fn samples_that_are_missing_or_were_not_taken_are_losses() {
     let counts = outcome.counts;
     assert_eq!((outcome.dropped, counts.sequence_restarts), (0, 1));
     assert_eq!(counts.samples_dropped, 1);
+    // Drops that go back have begun anew.
+    let outcome = received(vec![at(1, 90), at(2, 3), at(3, 5)], CONFIG);
+    assert_eq!(outcome.counts.samples_dropped, 2);
     let twice = received(vec![at(1, 0), at(1, 0)], CONFIG);
     assert_eq!((twice.sums().0, twice.counts.messages_repeated), (1, 1));
 }
@@ -179,14 +185,33 @@ fn datagrams_that_end_early_are_malformed_and_cost_nothing_before() {
     }
 }
 
+/// Samples of so many data sources, by so many agents.
+fn of_sources(agents: u32, sources: u32) -> Vec<Vec<u8>> {
+    let samples: Vec<Vec<u8>> = (0..sources)
+        .map(|source| {
+            let mut sample = SAMPLE.octets(&[frame()]);
+            sample[12..16].copy_from_slice(&source.to_be_bytes());
+            sample
+        })
+        .collect();
+    let of_agent = |agent: u32| {
+        let mut datagram = sflow(1, &samples);
+        datagram[12..16].copy_from_slice(&agent.to_be_bytes());
+        datagram
+    };
+    (0..agents).map(of_agent).collect()
+}
+
 #[test]
-fn more_data_sources_than_are_known_are_counted() {
-    let sent = (0..5_000u32).map(|source| {
-        let mut sample = SAMPLE.octets(&[frame()]);
-        sample[12..16].copy_from_slice(&source.to_be_bytes());
-        sflow(source, &[sample])
-    });
-    let outcome = received(sent.collect(), CONFIG);
+fn data_sources_beyond_the_limits_are_counted() {
+    let outcome = received(of_sources(1, 5_000), CONFIG);
     assert_eq!(outcome.sums().0, 5_000);
     assert_eq!(outcome.counts.samples_unchecked, 5_000 - 4_096);
+    // Of all agents; those that are forgotten make room again.
+    let outcome = received(of_sources(20, 4_000), CONFIG);
+    assert_eq!(outcome.sums().0, 80_000);
+    assert_eq!(outcome.counts.samples_unchecked, 80_000 - 65_536);
+    let outcome = received(of_sources(600, 200), CONFIG);
+    assert_eq!(outcome.counts.domains_forgotten, 600 - 256);
+    assert_eq!(outcome.counts.samples_unchecked, 0);
 }
