@@ -6,28 +6,44 @@
 
 The records are protobuf, as `turboflow record -w 'kafka://kafka:9092/flows?records=100'` sends them.
 
-A batch is inserted under a token made of its topic, partition and offsets. Before that its end is kept
-in the group's committed offset, and after that the offset is committed. If this program is killed in
-between, the same batch is inserted again under the same token, and ClickHouse leaves it out, in its
-materialized views, too. Several of these programs share the partitions.
+A batch is inserted under a token made of its topic, the topic's id, partition and offsets. Before that its
+end is kept in the group's committed offset, and after that the offset is committed. If this program is
+killed in between, the same batch is inserted again under the same token, and ClickHouse leaves it out, in
+its materialized views, too. Several of these programs share the partitions.
+
+A message that cannot be read is passed over: it is named on stderr and in turboflow.unreadable, and this
+program ends with 1.
 
 Needs Python 3.9 and confluent-kafka. Use it instead of sql/5_kafka.sql.
 """
 
 import argparse
 import base64
+import http.client
+import json
+import signal
 import sys
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 # A batch ends at so many messages or bytes, or when its first message is so old.
 MESSAGES = 5_000
 BYTES = 32 << 20
 AGE_S = 1.0
+
+# An insertion may take so long. A consumer that does not ask for messages for 300 s (max.poll.interval.ms)
+# loses its partitions.
+INSERT_S = 120
+
+# What ClickHouse says of data that it cannot read, and of nothing else: CANNOT_PARSE_TEXT, ..._QUOTED_STRING,
+# ..._INPUT_ASSERTION_FAILED, ATTEMPT_TO_READ_AFTER_EOF, CANNOT_READ_ALL_DATA, CANNOT_PARSE_DATE, ..._DATETIME,
+# ARGUMENT_OUT_OF_BOUND, CANNOT_PARSE_NUMBER, INCORRECT_DATA, TOO_LARGE_STRING_SIZE, UNKNOWN_PROTOBUF_FORMAT.
+DATA_ERRORS = {6, 26, 27, 32, 33, 38, 41, 69, 72, 117, 131, 444}
 
 # Fields of FlowMessage that say where a record was: contrib/kafka/turboflow.proto.
 PARTITION_FIELD = 2990
@@ -71,6 +87,10 @@ def as_it_is(message, _partition, _offset):
     return message
 
 
+class Refused(RuntimeError):
+    """The data cannot be read."""
+
+
 class Http:
     """A ClickHouse server."""
 
@@ -84,9 +104,13 @@ class Http:
         url = f"{self.url}/?{urllib.parse.urlencode(query)}"
         request = urllib.request.Request(url, data, self.headers)
         try:
-            urllib.request.urlopen(request, timeout=300).read()
+            with urllib.request.urlopen(request, timeout=INSERT_S) as answer:
+                answer.read()
         except urllib.error.HTTPError as error:
-            raise RuntimeError(f"{table}: {error.read().decode(errors='replace').strip()}") from error
+            code = error.headers.get("X-ClickHouse-Exception-Code", "")
+            kind = Refused if code.isdecimal() and int(code) in DATA_ERRORS else RuntimeError
+            said = error.read().decode(errors="replace").strip()
+            raise kind(f"{table}: {said or error}") from error
 
 
 class Batch:
@@ -97,6 +121,7 @@ class Batch:
         self.must_end = None
         self.messages = 0
         self.bytes = 0
+        # Offset, timestamp and data of each message that can be read.
         self.parts = []
         self.since = time.monotonic()
 
@@ -110,24 +135,28 @@ class Batch:
 class Feed:
     """One consumer: topics to tables."""
 
-    def __init__(self, consumer, database, tables):
+    def __init__(self, consumer, admin, database, tables):
         self.consumer = consumer
+        self.admin = admin
         self.database = database
         # For each topic: table, format, further settings, and what is made of a message.
         self.tables = tables
         self.batches = {}
-        self.ends = {}
+        self.topic_ids = {}
+        # Messages that could not be read.
+        self.passed_over = 0
 
     def assigned(self, consumer, places):
+        for topic in {place.topic for place in places}:
+            self.topic_ids[topic] = topic_id(self.admin, topic)
         for place in consumer.committed(places, timeout=60):
-            key = (place.topic, place.partition)
-            begin = place.offset if place.offset >= 0 else 0
-            batch = self.batches[key] = Batch(begin)
+            checked(place)
+            begin = max(place.offset, 0)
+            batch = self.batches[(place.topic, place.partition)] = Batch(begin)
             if place.metadata and int(place.metadata) > begin:
                 batch.must_end = int(place.metadata)
-            self.ends[key] = consumer.get_watermark_offsets(TopicPartition(*key), timeout=60)[1]
             for own in places:
-                if (own.topic, own.partition) == key:
+                if (own.topic, own.partition) == (place.topic, place.partition):
                     own.offset = place.offset if place.offset >= 0 else OFFSET_BEGINNING
         consumer.assign(places)
 
@@ -135,46 +164,84 @@ class Feed:
         """What was read and not inserted is read again by whoever has the partition then."""
         for place in places:
             self.batches.pop((place.topic, place.partition), None)
-            self.ends.pop((place.topic, place.partition), None)
 
     def take(self, message):
-        key = (message.topic(), message.partition())
-        batch = self.batches[key]
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        batch = self.batches[(topic, partition)]
+        if offset < batch.end:
+            return
+        if batch.must_end is not None and offset >= batch.must_end:
+            # The last messages of the batch are no longer kept.
+            batch.end = batch.must_end
+            self.insert((topic, partition))
+            batch = self.batches[(topic, partition)]
         if batch.messages == 0:
             batch.since = time.monotonic()
-        change = self.tables[message.topic()][3]
-        part = change(message.value() or b"", message.partition(), message.offset())
-        batch.parts.append(part)
+        try:
+            part = self.tables[topic][3](message.value() or b"", partition, offset)
+            batch.parts.append((offset, message.timestamp()[1], part))
+            batch.bytes += len(part)
+        except (IndexError, ValueError) as error:
+            self.pass_over(topic, partition, offset, error)
         batch.messages += 1
-        batch.bytes += len(part)
-        batch.end = message.offset() + 1
+        batch.end = offset + 1
         if batch.is_due():
-            self.insert(key)
+            self.insert((topic, partition))
+
+    def pass_over(self, topic, partition, offset, why):
+        self.passed_over += 1
+        print(f"feed: topic {topic}, partition {partition}, offset {offset}: passed over: {why}", file=sys.stderr)
+        row = {"topic": topic, "partition": partition, "offset": offset, "why": str(why)[:1_000]}
+        self.database.insert("turboflow.unreadable", "JSONEachRow", {"async_insert": "0"}, json.dumps(row).encode())
 
     def insert(self, key):
-        topic, partition = key
         batch = self.batches[key]
-        table, form, settings, _ = self.tables[topic]
         self.commit(key, batch.begin, str(batch.end))
+        self.insert_parts(key, batch.begin, batch.end, batch.parts)
+        self.commit(key, batch.end, "")
+        self.batches[key] = Batch(batch.end)
+
+    def insert_parts(self, key, begin, end, parts):
+        """Halves what is refused until the messages are found that cannot be read. Halves have tokens, too:
+        after a crash they are the same."""
+        if not parts:
+            return
+        topic, partition = key
+        table, form, settings, _ = self.tables[topic]
+        # A topic that is made anew begins at offset 0 again.
+        incarnation = self.topic_ids[topic] or parts[0][1]
         token = {
             "insert_deduplicate": "1",
-            "insert_deduplication_token": f"{topic}-{partition}-{batch.begin}-{batch.end}",
+            "insert_deduplication_token": f"{topic}-{incarnation}-{partition}-{begin}-{end}",
             "deduplicate_blocks_in_dependent_materialized_views": "1",
+            # The offset is committed after this: the rows have to be there.
+            "async_insert": "0",
             # The same blocks each time.
             "max_insert_threads": "1",
             "input_format_parallel_parsing": "0",
         }
-        self.database.insert(table, form, {**settings, **token}, b"".join(batch.parts))
-        self.commit(key, batch.end, "")
-        self.batches[key] = Batch(batch.end)
+        try:
+            self.database.insert(table, form, {**settings, **token}, b"".join(part for *_, part in parts))
+        except Refused as error:
+            if len(parts) == 1:
+                self.pass_over(topic, partition, parts[0][0], error)
+                return
+            middle = len(parts) // 2
+            at = parts[middle][0]
+            self.insert_parts(key, begin, at, parts[:middle])
+            self.insert_parts(key, at, end, parts[middle:])
 
     def commit(self, key, offset, metadata):
-        self.consumer.commit(offsets=[TopicPartition(*key, offset, metadata)], asynchronous=False)
+        places = [TopicPartition(*key, offset, metadata)]
+        for place in self.consumer.commit(offsets=places, asynchronous=False):
+            checked(place)
 
     def run(self, ends_at_end):
         """Runs for ever, or until everything is inserted that was there at the start."""
+        ends = self.ends() if ends_at_end else {}
         self.consumer.subscribe(list(self.tables), on_assign=self.assigned, on_revoke=self.revoked)
-        while not (ends_at_end and self.is_at_end()):
+        asked = time.monotonic()
+        while not ends_at_end or ends:
             for message in self.consumer.consume(1_000, 0.2):
                 if message.error():
                     # Nobody has written to it yet.
@@ -185,12 +252,45 @@ class Feed:
                     self.take(message)
             for key in [key for key, batch in self.batches.items() if batch.is_due()]:
                 self.insert(key)
+            if ends and time.monotonic() - asked >= 0.5:
+                asked = time.monotonic()
+                ends = {key: end for key, end in ends.items() if self.begin(key) < end}
 
-    def is_at_end(self):
-        known = {topic for topic, _ in self.ends}
-        return known == set(self.tables) and all(
-            self.batches[key].begin >= end for key, end in self.ends.items()
-        )
+    def begin(self, key):
+        """What is before is inserted, by whichever program of the group, or no longer kept."""
+        place = TopicPartition(*key)
+        if key in self.batches:
+            begin = self.batches[key].begin
+        else:
+            begin = checked(self.consumer.committed([place], timeout=60)[0]).offset
+        return max(begin, self.consumer.get_watermark_offsets(place, timeout=60)[0])
+
+    def ends(self):
+        """Where each partition ends that has messages."""
+        ends = {}
+        for topic in self.tables:
+            known = self.consumer.list_topics(topic, timeout=60).topics[topic]
+            # A topic that nobody has written to is none, and there is none with ticks=none.
+            if known.error and known.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise KafkaException(known.error)
+            for partition in known.partitions:
+                low, high = self.consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=60)
+                if low < high:
+                    ends[(topic, partition)] = high
+        return ends
+
+
+def checked(place):
+    if place.error:
+        raise KafkaException(place.error)
+    return place
+
+
+def topic_id(admin, topic):
+    """What tells a topic from an earlier one of its name; empty if brokers are too old to say (before 2.8)."""
+    told = admin.describe_topics(TopicCollection([topic]))[topic].result(timeout=60).topic_id
+    halves = [told.get_most_significant_bits(), told.get_least_significant_bits()] if told else [0, 0]
+    return "".join(f"{half % (1 << 64):016x}" for half in halves) if any(halves) else ""
 
 
 def consumer_of(brokers, group, further=()):
@@ -204,6 +304,10 @@ def consumer_of(brokers, group, further=()):
             **dict(further),
         }
     )
+
+
+def admin_of(brokers, further=()):
+    return AdminClient({"bootstrap.servers": brokers, **dict(further)})
 
 
 def tables_of(topic, schema):
@@ -231,18 +335,24 @@ def main():
     args = arguments.parse_args()
     password = open(args.password_file).read().strip() if args.password_file else ""
     further = [pair.split("=", 1) for pair in args.set]
+    # A service manager's way to end it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     consumer = consumer_of(args.brokers, args.group, further)
     database = Http(args.clickhouse, args.user, password)
+    feed = Feed(consumer, admin_of(args.brokers, further), database, tables_of(args.topic, args.schema))
     try:
-        Feed(consumer, database, tables_of(args.topic, args.schema)).run(args.once)
-    except (KafkaException, OSError, RuntimeError, ValueError) as error:
+        feed.run(args.once)
+    except (KafkaException, OSError, RuntimeError, ValueError, http.client.HTTPException) as error:
         # It begins again where it was: let the service manager restart it.
         print(f"feed: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return 0
+        pass
     finally:
         consumer.close()
+    if feed.passed_over:
+        print(f"feed: {feed.passed_over} messages passed over: see turboflow.unreadable", file=sys.stderr)
+        return 1
     return 0
 
 

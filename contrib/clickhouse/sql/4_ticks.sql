@@ -89,8 +89,29 @@ SELECT
 FROM turboflow.records AS source
 GROUP BY ALL;
 
+-- Each run: when its first and its last flow began, of those that are here. A row is kept at least as long
+-- as the sums of its minutes.
+CREATE TABLE IF NOT EXISTS turboflow.runs
+(
+    exporter LowCardinality(String),
+    run UInt64,
+    first SimpleAggregateFunction(min, DateTime64(9, 'UTC')),
+    last SimpleAggregateFunction(max, DateTime64(9, 'UTC')),
+    time SimpleAggregateFunction(max, DateTime)
+)
+ENGINE = AggregatingMergeTree
+ORDER BY (exporter, run)
+TTL time + INTERVAL 31 DAY
+SETTINGS non_replicated_deduplication_window = 10000;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS turboflow.records_to_runs TO turboflow.runs AS
+SELECT exporter, run, min(source.first) AS first, max(source.first) AS last, now() AS time
+FROM turboflow.records AS source
+GROUP BY exporter, run;
+
 -- Each tick: what was sent since the tick before, and what of that is here. `state` is complete, waiting (it
--- may still come), missing, or twice.
+-- may still come), missing, twice, or unknown (the ticks before it are no longer kept). Of ticks that
+-- have outlived their time some may be left, so none of them counts.
 CREATE VIEW IF NOT EXISTS turboflow.checked_ticks AS
 WITH
     steps AS
@@ -103,8 +124,10 @@ WITH
             toInt64(packets) - toInt64(lagInFrame(packets, 1, 0) OVER before) AS sent_packets,
             toInt64(bytes) - toInt64(lagInFrame(bytes, 1, 0) OVER before) AS sent_bytes,
             toInt64(lost_records) - toInt64(lagInFrame(lost_records, 1, 0) OVER before) AS lost,
-            toInt64(late_records) - toInt64(lagInFrame(late_records, 1, 0) OVER before) AS late
-        FROM turboflow.ticks FINAL
+            toInt64(late_records) - toInt64(lagInFrame(late_records, 1, 0) OVER before) AS late,
+            lagInFrame(toUnixTimestamp64Nano(watermark), 1, 0) OVER before AS watermark_before_ns,
+            tick_before = 0 AND tick > 1 AND time < now() - INTERVAL 1 DAY AS is_cut
+        FROM (SELECT * FROM turboflow.ticks FINAL WHERE time > now() - INTERVAL 2 DAY)
         WINDOW before AS (PARTITION BY exporter, run, partition ORDER BY tick
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
     ),
@@ -130,10 +153,10 @@ SELECT
     steps.sent_records AS sent_records, toInt64(here.records) AS here_records,
     steps.sent_packets AS sent_packets, toInt64(here.packets) AS here_packets,
     steps.sent_bytes AS sent_bytes, toInt64(here.bytes) AS here_bytes,
-    steps.lost AS lost, steps.late AS late,
+    if(steps.is_cut, 0, steps.lost) AS lost, if(steps.is_cut, 0, steps.late) AS late,
+    fromUnixTimestamp64Nano(steps.watermark_before_ns, 'UTC') AS watermark_before,
     multiIf(
-        -- The ticks before it are no longer kept.
-        tick_before = 0 AND tick > 1 AND time < now() - INTERVAL 1 DAY, 'complete',
+        steps.is_cut, 'unknown',
         (sent_records, sent_packets, sent_bytes) = (here_records, here_packets, here_bytes), 'complete',
         here_records > sent_records, 'twice',
         ends.last_offset >= steps.offset OR time < now() - INTERVAL 1 MINUTE, 'missing',
@@ -143,37 +166,61 @@ LEFT JOIN here ON steps.exporter = here.exporter AND steps.run = here.run
     AND steps.partition = here.partition AND steps.tick = here.tick
 LEFT JOIN ends ON steps.exporter = ends.exporter AND steps.run = ends.run AND steps.partition = ends.partition;
 
--- Each run: up to which time its records are here without a gap.
+-- Each run: up to which time its records are here without a gap. It began, as far as is known, with its first
+-- tick; ticks tell of the time from `known_from` on, of all times while the first tick is kept.
 CREATE VIEW IF NOT EXISTS turboflow.complete_runs AS
 SELECT
     exporter, run,
     min(until) AS complete_until,
+    min(first_time) AS first_time,
     max(last_time) AS last_time,
+    max(cut_time) AS known_from,
     min(last_watermark) AS watermark,
     min(is_final) AS final,
-    groupArrayIf(partition, is_behind) AS partitions_behind
+    groupArrayIf(partition, is_behind) AS partitions_behind,
+    -- What was given up between two ticks: its packets are not before the watermark of the first one.
+    groupArrayArray(losses_of_partition) AS losses
 FROM
 (
     SELECT
         exporter, run, partition,
         maxIf(checked.watermark, behind = 0 OR checked.tick < behind) AS until,
+        min(checked.time) AS first_time,
         max(checked.time) AS last_time,
+        maxIf(checked.time, checked.state = 'unknown') AS cut_time,
         max(checked.watermark) AS last_watermark,
         max(checked.final) AS is_final,
-        any(behind) > 0 AS is_behind
+        any(behind) > 0 AS is_behind,
+        groupArrayIf((checked.watermark_before, checked.time, checked.lost), partition = 0 AND checked.lost > 0)
+            AS losses_of_partition
     FROM
     (
         -- The first tick of which not all is here; 0 if there is none.
-        SELECT *, minIf(tick, state != 'complete') OVER (PARTITION BY exporter, run, partition) AS behind
+        SELECT
+            *, minIf(tick, state NOT IN ('complete', 'unknown')) OVER (PARTITION BY exporter, run, partition) AS behind
         FROM turboflow.checked_ticks
     ) AS checked
     GROUP BY exporter, run, partition
 )
 GROUP BY exporter, run;
 
+-- Messages that feed.py passed over, because they cannot be read.
+CREATE TABLE IF NOT EXISTS turboflow.unreadable
+(
+    topic LowCardinality(String),
+    partition Int32,
+    offset Int64,
+    why String,
+    time DateTime DEFAULT now()
+)
+ENGINE = ReplacingMergeTree
+ORDER BY (topic, partition, offset)
+TTL time + INTERVAL 30 DAY;
+
 -- What is wrong, and where. `partition` is -1 where it is not about one.
 CREATE VIEW IF NOT EXISTS turboflow.missing AS
-SELECT exporter, run, toInt32(partition) AS partition, tick_before AS after_tick, tick AS until_tick, time, state AS what,
+SELECT
+    exporter, run, toInt32(partition) AS partition, tick_before AS after_tick, tick AS until_tick, time, state AS what,
     sent_records - here_records AS records, sent_packets - here_packets AS packets, sent_bytes - here_bytes AS bytes
 FROM turboflow.checked_ticks WHERE state IN ('missing', 'twice')
 UNION ALL
@@ -187,25 +234,64 @@ FROM turboflow.checked_ticks WHERE late > 0 AND partition = 0
 UNION ALL
 -- A run that neither ticks nor has ended.
 SELECT exporter, run, -1, 0, 0, last_time, 'silent', 0, 0, 0
-FROM turboflow.complete_runs WHERE NOT final AND last_time < now() - INTERVAL 1 MINUTE;
+FROM turboflow.complete_runs WHERE NOT final AND last_time < now() - INTERVAL 1 MINUTE
+UNION ALL
+-- Whose records they were nobody knows.
+SELECT '', 0, partition, 0, 0, time, 'unreadable', 0, 0, 0
+FROM turboflow.unreadable FINAL;
 
--- The minutes of which there are records, and whether all is here. A run that has been silent for 5
--- minutes is waited for only in the minutes up to its last watermark.
+-- The minutes of which there are records, and whether all is here: `complete` is 1, 0, or NULL where ticks do
+-- not tell. A run is waited for in minutes from its first record or first tick on, less 5 s, which the
+-- first tick may come after the first packet. One that has been silent for 5 minutes is waited for only up to its
+-- last watermark, and one that has ended up to its end. `lost` is what runs gave up, at most: the minute
+-- of a lost record is known only as between two ticks.
 CREATE VIEW IF NOT EXISTS turboflow.complete_minutes AS
 SELECT
     minutes.minute AS minute,
     any(minutes.records) AS records, any(minutes.packets) AS packets, any(minutes.bytes) AS bytes,
     arraySort(groupUniqArrayIf(
-        toString(runs.exporter),
-        runs.complete_until < minutes.minute + 60
-            AND (runs.last_time > now() - INTERVAL 5 MINUTE OR minutes.minute - 60 <= runs.watermark))) AS waits_for,
-    -- Without ticks nobody knows.
-    countIf(runs.exporter != '') > 0 AND empty(waits_for) AS complete
+        spans.exporter,
+        spans.has_ticks AND spans.begin < minutes.minute + 60 AND spans.complete_until < minutes.minute + 60
+            AND multiIf(
+                spans.final, minutes.minute <= spans.end,
+                spans.last_time > now() - INTERVAL 5 MINUTE, true,
+                spans.watermark <= toDateTime(0, 'UTC'), minutes.minute <= spans.end,
+                minutes.minute - 60 <= spans.watermark))) AS waits_for,
+    countIf(spans.begin < minutes.minute + 60 AND minutes.minute <= spans.end) AS runs,
+    countIf(spans.begin < minutes.minute + 60 AND minutes.minute <= spans.end
+        AND (NOT spans.has_ticks OR minutes.minute < spans.known_from)) AS runs_unknown,
+    sum(arraySum(
+        loss -> if(greatest(loss.1, spans.begin) < minutes.minute + 60 AND minutes.minute <= loss.2, loss.3, 0),
+        spans.losses)) AS lost,
+    multiIf(notEmpty(waits_for), 0, runs = 0 OR runs_unknown > 0, NULL, 1) AS complete
 FROM
 (
     SELECT time AS minute, sum(sums.records) AS records, sum(sums.packets) AS packets, sum(sums.bytes) AS bytes
     FROM turboflow.traffic_1m AS sums
     GROUP BY time
 ) AS minutes
-LEFT JOIN turboflow.complete_runs AS runs ON 1
+LEFT JOIN
+(
+    SELECT
+        if(told.exporter = '', here.exporter, told.exporter) AS exporter,
+        told.exporter != '' AS has_ticks,
+        told.first_time - INTERVAL 5 SECOND AS first_time,
+        multiIf(told.exporter = '', here.first, here.exporter = '', first_time, least(here.first, first_time)) AS begin,
+        greatest(here.last, told.last_time) AS end,
+        told.complete_until AS complete_until, told.known_from AS known_from, told.watermark AS watermark,
+        told.final AS final, told.last_time AS last_time, told.losses AS losses
+    FROM
+    (
+        SELECT toString(own.exporter) AS exporter, run, min(own.first) AS first, max(own.last) AS last
+        FROM turboflow.runs AS own
+        GROUP BY exporter, run
+    ) AS here
+    FULL JOIN
+    (
+        SELECT
+            toString(of.exporter) AS exporter, run, complete_until, first_time, last_time, known_from, watermark,
+            final, losses
+        FROM turboflow.complete_runs AS of
+    ) AS told ON here.exporter = told.exporter AND here.run = told.run
+) AS spans ON 1
 GROUP BY minute;

@@ -26,6 +26,8 @@ arguments.add_argument("--die-after", type=int, default=0)
 args = arguments.parse_args()
 sys.path.insert(0, f"{args.contrib}/clickhouse")
 import feed  # noqa: E402
+import minutes  # noqa: E402
+import served  # noqa: E402
 
 KEY = "src_addr, dst_addr, src_port, dst_port, protocol"
 SCHEMA = f"{args.contrib}/kafka/turboflow.proto:FlowMessage"
@@ -100,11 +102,15 @@ class Into:
         self.database.insert(table.replace("turboflow.", f"{self.name}."), form, settings, data, kept)
 
 
+def feed_into(database, group, tables, further=()):
+    consumer = feed.consumer_of(args.brokers, group, further)
+    feed.Feed(consumer, feed.admin_of(args.brokers), database, tables).run(True)
+    consumer.close()
+
+
 def read(database, group, topic=None):
     """Everything in the topics, by a group of one consumer, which may come back after it died."""
-    consumer = feed.consumer_of(args.brokers, group, {"group.instance.id": "one"})
-    feed.Feed(consumer, database, feed.tables_of(topic or args.topic, SCHEMA)).run(True)
-    consumer.close()
+    feed_into(database, group, feed.tables_of(topic or args.topic, SCHEMA), {"group.instance.id": "one"})
 
 
 def check_exactly_once(database):
@@ -227,9 +233,7 @@ def check_goflow2(database):
         "packets UInt64) ENGINE = MergeTree ORDER BY time_received_ns"
     )
     tables = {args.topic: ("goflow2.flows_raw", "Protobuf", {"format_schema": SCHEMA}, feed.as_it_is)}
-    consumer = feed.consumer_of(args.brokers, "goflow2")
-    feed.Feed(consumer, database, tables).run(True)
-    consumer.close()
+    feed_into(database, "goflow2", tables)
     sums = "count(), sum(packets), sum(bytes), uniqExact(sampler_address)"
     found = database.rows(f"SELECT {sums}, min(sampling_rate), max(sampling_rate) FROM goflow2.flows_raw")
     [own] = database.rows("SELECT count(), sum(packets), sum(bytes), uniqExact(exporter) FROM turboflow.records")
@@ -328,6 +332,10 @@ def main():
     database.create("gap")
     read(Into(database, "gap", without), "gap")
     check_complete(database, "gap", without)
+    for name in ("fresh", "old", "losses"):
+        database.create(name)
+    minutes.check(database, agree)
+    served.check(args, agree)
     print(f"all agree, {time.monotonic() - start:.1f} s")
 
 

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""feed.py as a program, with a real broker and an HTTP server that stands in for ClickHouse: what it asks of the
+server, what it does with messages that cannot be read, and with a topic that is made anew."""
+
+import base64
+import http.server
+import json
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+
+import feed
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import NewTopic
+
+TOPIC = "served"
+BAD = b"no protobuf"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.path).query))
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        is_refused = BAD in body and "Protobuf" in query["query"]
+        self.server.asked.append((query, self.headers["Authorization"], body, is_refused))
+        self.send_response(400 if is_refused else 200)
+        if is_refused:
+            self.send_header("X-ClickHouse-Exception-Code", "444")
+        self.end_headers()
+        self.wfile.write(b"Code: 444. Protobuf messages are corrupted" if is_refused else b"")
+
+    def log_message(self, *_):
+        pass
+
+
+def framed(record):
+    return feed.varint(len(record)) + record
+
+
+def run(args, folder, port):
+    """Everything in the topic, by the program. Topics of ticks do not exist."""
+    command = [sys.executable, "-B", f"{args.contrib}/clickhouse/feed.py", "--brokers", args.brokers, "--once"]
+    command += ["--topic", TOPIC, "--clickhouse", f"http://127.0.0.1:{port}/", "--group", TOPIC]
+    command += ["--user", "reader", "--password-file", f"{folder}/password"]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+
+
+def make(admin):
+    """A topic of one partition; the broker may still be removing an earlier one of that name."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result()
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+
+
+def send(args, values):
+    producer = Producer({"bootstrap.servers": args.brokers})
+    for value in values:
+        producer.produce(TOPIC, value, partition=0)
+    if producer.flush(60):
+        sys.exit("messages did not arrive")
+
+
+def check(args, agree):
+    with open(f"{args.folder}/password", "w") as file:
+        file.write("secret\n")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.asked = []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    admin = feed.admin_of(args.brokers)
+    port = server.server_address[1]
+    ran = run(args, args.folder, port)
+    agree("without topics", (ran.returncode, ran.stderr, server.asked), (0, "", []))
+    make(admin)
+    ran = run(args, args.folder, port)
+    agree("without messages", (ran.returncode, ran.stderr, server.asked), (0, "", []))
+    # Of five messages one is cut, one has no end of its length, and one the server refuses.
+    values = [framed(b"one") + framed(b"two"), b"\x09cut", b"\xff", framed(BAD), framed(b"three")]
+    send(args, values)
+    ran = run(args, args.folder, port)
+    agree("exit code with messages that cannot be read", ran.returncode, 1)
+    said = [line for line in ran.stderr.splitlines() if f"topic {TOPIC}, partition 0, offset" in line]
+    agree("messages named", [line.split(": passed over")[0][-1] for line in said], ["1", "2", "3"])
+    agree("the summary", ran.stderr.splitlines()[-1].split(":")[1], " 3 messages passed over")
+    rows = [json.loads(body) for query, _, body, _ in server.asked if "unreadable" in query["query"]]
+    agree("rows of them", [(row["topic"], row["partition"], row["offset"]) for row in rows],
+          [(TOPIC, 0, 1), (TOPIC, 0, 2), (TOPIC, 0, 3)])
+    inserted = [asked for asked in server.asked if "inbox" in asked[0]["query"]]
+    stored = b"".join(body for *_, body, is_refused in inserted if not is_refused)
+    meant = feed.with_place(values[0], 0, 0) + feed.with_place(values[4], 0, 4)
+    agree("what is stored", stored, meant)
+    identity = feed.topic_id(admin, TOPIC)
+    agree("bytes of a topic's identity", len(identity), 32)
+    query, login, *_ = inserted[0]
+    agree("the login", base64.b64decode(login.split()[1]), b"reader:secret")
+    agree("the query and its settings", query, {
+        "query": "INSERT INTO turboflow.inbox FORMAT Protobuf",
+        "format_schema": "turboflow.proto:FlowMessage",
+        "insert_deduplicate": "1",
+        "insert_deduplication_token": f"{TOPIC}-{identity}-0-0-5",
+        "deduplicate_blocks_in_dependent_materialized_views": "1",
+        "async_insert": "0",
+        "max_insert_threads": "1",
+        "input_format_parallel_parsing": "0",
+    })
+    tokens = [query["insert_deduplication_token"].rsplit("-", 2)[1:] for query, *_ in inserted]
+    agree("tokens of halves", tokens, [["0", "5"], ["0", "3"], ["3", "5"], ["3", "4"], ["4", "5"]])
+    # The same messages in a topic that was made anew are others.
+    server.asked.clear()
+    admin.delete_topics([TOPIC])[TOPIC].result()
+    make(admin)
+    send(args, values[:1])
+    ran = run(args, args.folder, port)
+    agree("a topic that was made anew", (ran.returncode, ran.stderr), (0, ""))
+    [(query, _, body, _)] = server.asked
+    agree("its messages", body, feed.with_place(values[0], 0, 0))
+    agree("its identity is another one", identity in query["insert_deduplication_token"], False)
+    server.shutdown()
