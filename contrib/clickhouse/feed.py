@@ -42,8 +42,9 @@ INSERT_S = 120
 
 # What ClickHouse says of data that it cannot read, and of nothing else: CANNOT_PARSE_TEXT, ..._QUOTED_STRING,
 # ..._INPUT_ASSERTION_FAILED, ATTEMPT_TO_READ_AFTER_EOF, CANNOT_READ_ALL_DATA, CANNOT_PARSE_DATE, ..._DATETIME,
-# ARGUMENT_OUT_OF_BOUND, CANNOT_PARSE_NUMBER, INCORRECT_DATA, TOO_LARGE_STRING_SIZE, UNKNOWN_PROTOBUF_FORMAT.
-DATA_ERRORS = {6, 26, 27, 32, 33, 38, 41, 69, 72, 117, 131, 444}
+# ARGUMENT_OUT_OF_BOUND, CANNOT_PARSE_NUMBER, INCORRECT_DATA, TOO_LARGE_STRING_SIZE, UNKNOWN_PROTOBUF_FORMAT,
+# CANNOT_PARSE_BOOL.
+DATA_ERRORS = {6, 26, 27, 32, 33, 38, 41, 69, 72, 117, 131, 444, 467}
 
 # Fields of FlowMessage that say where a record was: contrib/kafka/turboflow.proto.
 PARTITION_FIELD = 2990
@@ -169,6 +170,10 @@ class Feed:
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         batch = self.batches[(topic, partition)]
         if offset < batch.end:
+            # It came twice, or the topic was made anew meanwhile.
+            known = self.topic_ids[topic]
+            if known and topic_id(self.admin, topic) != known:
+                raise RuntimeError(f"topic {topic} is another one now: start again")
             return
         if batch.must_end is not None and offset >= batch.must_end:
             # The last messages of the batch are no longer kept.

@@ -9,10 +9,11 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import urllib.parse
 
 import feed
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 TOPIC = "served"
@@ -66,7 +67,83 @@ def send(args, values):
         sys.exit("messages did not arrive")
 
 
+class Message:
+    def __init__(self, offset):
+        self.at = offset
+
+    def topic(self):
+        return TOPIC
+
+    def partition(self):
+        return 0
+
+    def offset(self):
+        return self.at
+
+    def timestamp(self):
+        return 1, 1_000 + self.at
+
+    def value(self):
+        return b"%d," % self.at
+
+
+class Stub:
+    """A consumer and a database in one, which note what they are asked."""
+
+    def __init__(self, error=None):
+        self.error = error
+        self.committed, self.inserted = [], []
+
+    def commit(self, offsets, asynchronous):
+        assert not asynchronous
+        [place] = offsets
+        self.committed.append((place.offset, place.metadata))
+        return [types.SimpleNamespace(error=self.error)]
+
+    def insert(self, _table, _form, settings, data):
+        self.inserted.append((settings["insert_deduplication_token"], data))
+
+
+def fed(stub, must_end, offsets):
+    """A reader of a broker that does not tell topics' ids, given messages with these offsets."""
+    reader = feed.Feed(stub, None, stub, {TOPIC: ("t", "f", {}, feed.as_it_is)})
+    reader.topic_ids[TOPIC] = ""
+    batch = reader.batches[(TOPIC, 0)] = feed.Batch(0)
+    batch.must_end = must_end
+    for offset in offsets:
+        reader.take(Message(offset))
+    return reader
+
+
+def check_batches(agree):
+    """What a batch is where messages come twice, are no longer kept, or cannot be committed."""
+    stub = Stub()
+    fed(stub, 3, [0, 1, 1, 0, 2])
+    agree("messages that come twice", stub.inserted, [(f"{TOPIC}-1000-0-0-3", b"0,1,2,")])
+    agree("commits", stub.committed, [(0, "3"), (3, "")])
+    nobody = types.SimpleNamespace(result=lambda timeout: types.SimpleNamespace(topic_id=None))
+    reader = fed(Stub(), 3, [0, 1])
+    reader.admin = types.SimpleNamespace(describe_topics=lambda _: {TOPIC: nobody})
+    reader.topic_ids[TOPIC] = "before"
+    try:
+        reader.take(Message(0))
+        sys.exit("a topic that was made anew goes unnoticed")
+    except RuntimeError as error:
+        agree("made anew meanwhile", str(error), f"topic {TOPIC} is another one now: start again")
+    stub = Stub()
+    reader = fed(stub, 3, [1, 5])
+    agree("a batch whose last message is gone", stub.inserted, [(f"{TOPIC}-1001-0-0-3", b"1,")])
+    agree("and the next one", (reader.batches[(TOPIC, 0)].begin, reader.batches[(TOPIC, 0)].end), (3, 6))
+    stub = Stub(KafkaError(KafkaError.ILLEGAL_GENERATION))
+    try:
+        fed(stub, 1, [0])
+        sys.exit("a commit that failed passes")
+    except KafkaException:
+        agree("inserted after a commit that failed", stub.inserted, [])
+
+
 def check(args, agree):
+    check_batches(agree)
     with open(f"{args.folder}/password", "w") as file:
         file.write("secret\n")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -88,8 +165,8 @@ def check(args, agree):
     agree("messages named", [line.split(": passed over")[0][-1] for line in said], ["1", "2", "3"])
     agree("the summary", ran.stderr.splitlines()[-1].split(":")[1], " 3 messages passed over")
     rows = [json.loads(body) for query, _, body, _ in server.asked if "unreadable" in query["query"]]
-    agree("rows of them", [(row["topic"], row["partition"], row["offset"]) for row in rows],
-          [(TOPIC, 0, 1), (TOPIC, 0, 2), (TOPIC, 0, 3)])
+    places = [(row["topic"], row["partition"], row["offset"]) for row in rows]
+    agree("rows of them", places, [(TOPIC, 0, offset) for offset in (1, 2, 3)])
     inserted = [asked for asked in server.asked if "inbox" in asked[0]["query"]]
     stored = b"".join(body for *_, body, is_refused in inserted if not is_refused)
     meant = feed.with_place(values[0], 0, 0) + feed.with_place(values[4], 0, 4)
@@ -98,7 +175,7 @@ def check(args, agree):
     agree("bytes of a topic's identity", len(identity), 32)
     query, login, *_ = inserted[0]
     agree("the login", base64.b64decode(login.split()[1]), b"reader:secret")
-    agree("the query and its settings", query, {
+    meant = {
         "query": "INSERT INTO turboflow.inbox FORMAT Protobuf",
         "format_schema": "turboflow.proto:FlowMessage",
         "insert_deduplicate": "1",
@@ -107,10 +184,16 @@ def check(args, agree):
         "async_insert": "0",
         "max_insert_threads": "1",
         "input_format_parallel_parsing": "0",
-    })
+    }
+    agree("the query and its settings", query, meant)
     tokens = [query["insert_deduplication_token"].rsplit("-", 2)[1:] for query, *_ in inserted]
     agree("tokens of halves", tokens, [["0", "5"], ["0", "3"], ["3", "5"], ["3", "4"], ["4", "5"]])
-    # The same messages in a topic that was made anew are others.
+    check_anew(args, agree, admin, server, values)
+
+
+def check_anew(args, agree, admin, server, values):
+    """The same messages in a topic that was made anew are others."""
+    port, identity = server.server_address[1], feed.topic_id(admin, TOPIC)
     server.asked.clear()
     admin.delete_topics([TOPIC])[TOPIC].result()
     make(admin)
@@ -120,4 +203,10 @@ def check(args, agree):
     [(query, _, body, _)] = server.asked
     agree("its messages", body, feed.with_place(values[0], 0, 0))
     agree("its identity is another one", identity in query["insert_deduplication_token"], False)
+    # Messages that the group has not read and the broker no longer keeps are not waited for.
+    send(args, values[:1])
+    admin.delete_records([TopicPartition(TOPIC, 0, 2)])[TopicPartition(TOPIC, 0, 2)].result()
+    server.asked.clear()
+    ran = run(args, args.folder, port)
+    agree("without the messages that there were", (ran.returncode, ran.stderr, server.asked), (0, "", []))
     server.shutdown()
