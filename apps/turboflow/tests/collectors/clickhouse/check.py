@@ -332,7 +332,7 @@ def main():
     database.create("gap")
     read(Into(database, "gap", without), "gap")
     check_complete(database, "gap", without)
-    for name in ("fresh", "old", "losses"):
+    for name in ("fresh", "ended", "old", "losses"):
         database.create(name)
     minutes.check(database, agree)
     served.check(args, agree)

@@ -88,7 +88,20 @@ def check_losses(database, agree):
     agree("losses by minute", runs.minutes("lost"), [[1, 0], [1, 0], [1, 5], [1, 5]])
 
 
+def check_ended(database, agree):
+    """A run is waited for up to its end: one that ended, and one that was killed without ever a watermark."""
+    ended = Runs(database, "ended")
+    offset = ended.record("gap", 1, NOW - 3_000)
+    ended.tick("gap", 1, 1, NOW - 2_700, 2, offset, final=True)
+    offset = ended.record("killed", 2, NOW - 1_800)
+    ended.tick("killed", 2, 1, NOW - 1_790, 1, offset)
+    offset = ended.record("later", 3, NOW - 600)
+    ended.tick("later", 3, 1, NOW - 500, 1, offset, final=True)
+    agree("minutes of runs that ended", ended.minutes("waits_for"), [[0, ["gap"]], [0, ["killed"]], [1, []]])
+
+
 def check(database, agree):
     check_fresh(database, agree)
+    check_ended(database, agree)
     check_old(database, agree)
     check_losses(database, agree)
