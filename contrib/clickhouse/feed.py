@@ -21,6 +21,7 @@ import argparse
 import base64
 import http.client
 import json
+import pathlib
 import signal
 import sys
 import time
@@ -197,6 +198,7 @@ class Feed:
         self.passed_over += 1
         print(f"feed: topic {topic}, partition {partition}, offset {offset}: passed over: {why}", file=sys.stderr)
         row = {"topic": topic, "partition": partition, "offset": offset, "why": str(why)[:1_000]}
+        row["time"] = int(time.time())
         self.database.insert("turboflow.unreadable", "JSONEachRow", {"async_insert": "0"}, json.dumps(row).encode())
 
     def insert(self, key):
@@ -338,7 +340,7 @@ def main():
     arguments.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the consumer: TLS, SASL")
     arguments.add_argument("--once", action="store_true", help="end when everything there now is inserted")
     args = arguments.parse_args()
-    password = open(args.password_file).read().strip() if args.password_file else ""
+    password = pathlib.Path(args.password_file).read_text().strip() if args.password_file else ""
     further = [pair.split("=", 1) for pair in args.set]
     # A service manager's way to end it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

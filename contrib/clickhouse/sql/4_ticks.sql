@@ -30,24 +30,24 @@ CREATE TABLE IF NOT EXISTS turboflow.ticks
     exporter LowCardinality(String),
     run UInt64,
     partition UInt16,
-    tick UInt64,
-    time DateTime64(3, 'UTC'),
+    tick UInt64 CODEC(Delta, ZSTD),
+    time DateTime64(3, 'UTC') CODEC(Delta, ZSTD),
     -- Complete up to this time. A final tick completes all times.
-    watermark DateTime64(9, 'UTC'),
+    watermark DateTime64(9, 'UTC') CODEC(Delta, ZSTD),
     final Bool,
     -- The sums are those of records up to this offset; of all records in a final tick.
-    offset Int64,
-    up_to Int64,
-    records UInt64,
-    packets UInt64,
-    bytes UInt64,
-    run_records UInt64,
-    run_packets UInt64,
-    run_bytes UInt64,
-    lost_records UInt64,
-    lost_packets UInt64,
-    lost_bytes UInt64,
-    late_records UInt64
+    offset Int64 CODEC(Delta, ZSTD),
+    up_to Int64 CODEC(Delta, ZSTD),
+    records UInt64 CODEC(Delta, ZSTD),
+    packets UInt64 CODEC(Delta, ZSTD),
+    bytes UInt64 CODEC(Delta, ZSTD),
+    run_records UInt64 CODEC(Delta, ZSTD),
+    run_packets UInt64 CODEC(Delta, ZSTD),
+    run_bytes UInt64 CODEC(Delta, ZSTD),
+    lost_records UInt64 CODEC(Delta, ZSTD),
+    lost_packets UInt64 CODEC(Delta, ZSTD),
+    lost_bytes UInt64 CODEC(Delta, ZSTD),
+    late_records UInt64 CODEC(Delta, ZSTD)
 )
 ENGINE = ReplacingMergeTree
 ORDER BY (exporter, run, partition, tick)
@@ -211,7 +211,7 @@ CREATE TABLE IF NOT EXISTS turboflow.unreadable
     partition Int32,
     offset Int64,
     why String,
-    time DateTime DEFAULT now()
+    time DateTime
 )
 ENGINE = ReplacingMergeTree
 ORDER BY (topic, partition, offset)

@@ -223,6 +223,17 @@ def check_kafka_tables(database, statements):
     agree("through the views", found, [["a", 7, 3, 9]])
 
 
+def check_unreadable(database):
+    """What the reader passes over is in `missing`, once."""
+    reader = feed.Feed(None, None, Into(database, "types"), {})
+    for _ in range(2):
+        reader.pass_over("flows", 3, 9, "it is cut: 'x'")
+    found = database.rows("SELECT what, partition FROM types.missing WHERE what = 'unreadable'")
+    agree("a message that was passed over twice", found, [["unreadable", 3]])
+    found = database.rows("SELECT topic, offset, why FROM types.unreadable FINAL")
+    agree("which one it was", found, [["flows", 9, "it is cut: 'x'"]])
+
+
 def check_goflow2(database):
     """A table with the columns and types of goflow2's `flows_raw`, filled by the same messages."""
     database.session.query("CREATE DATABASE IF NOT EXISTS goflow2")
@@ -321,6 +332,7 @@ def main():
     check_network(database)
     check_complete(database, "turboflow", "")
     check_kafka_tables(database, database.create("types"))
+    check_unreadable(database)
     check_goflow2(database)
     check_dashboards(database)
     check_killed_producer(database)
