@@ -27,8 +27,8 @@ pub(super) fn pattern_of(run: &RunConfig, path: &Path) -> anyhow::Result<Option<
     }
 }
 
-/// Periods that a record may reach back, if files go by the time of their records: so many files are
-/// open, and with more each batch would complete and begin some.
+/// Periods that a record may reach back, if files go by the time of their records. So many files
+/// are open; with more, each batch would complete some and begin others.
 const MOST_PERIODS: u32 = 3;
 
 /// Whether the records of a moment have their first packets in few periods.
