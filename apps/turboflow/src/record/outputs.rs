@@ -160,6 +160,7 @@ impl<'a> OutputCreator<'a> {
             let stdout = Box::new(stdout(format, ends_run)?);
             to_writer(stdout, &name_of(path), format, schema, options)?
         } else if let Some(pattern) = rotation::pattern_of(run, path)? {
+            rotation::check_periods(run, output)?;
             say_each_left_over(&left_over_of(&pattern));
             rotation::output(run, output, pattern, format, schema, options)?
         } else {
