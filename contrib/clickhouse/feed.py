@@ -163,7 +163,7 @@ class Feed:
         consumer.assign(places)
 
     def revoked(self, _consumer, places):
-        """What was read and not inserted is read again by whoever has the partition then."""
+        """What was read and not inserted is read again, by the reader that gets the partition."""
         for place in places:
             self.batches.pop((place.topic, place.partition), None)
 
@@ -277,7 +277,7 @@ class Feed:
         ends = {}
         for topic in self.tables:
             known = self.consumer.list_topics(topic, timeout=60).topics[topic]
-            # A topic that nobody has written to is none, and there is none with ticks=none.
+            # Without a first message there is no topic, and no topic of ticks with ticks=none.
             if known.error and known.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise KafkaException(known.error)
             for partition in known.partitions:

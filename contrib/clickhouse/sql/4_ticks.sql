@@ -236,7 +236,7 @@ UNION ALL
 SELECT exporter, run, -1, 0, 0, last_time, 'silent', 0, 0, 0
 FROM turboflow.complete_runs WHERE NOT final AND last_time < now() - INTERVAL 1 MINUTE
 UNION ALL
--- Whose records they were nobody knows.
+-- The exporters of these records are not known.
 SELECT '', 0, partition, 0, 0, time, 'unreadable', 0, 0, 0
 FROM turboflow.unreadable FINAL;
 

@@ -93,6 +93,10 @@ struct Place {
     schema: Vec<Column>,
     write: WriteOptions,
     options: RotateOptions,
+    total: WriteSummary,
+    /// Records given to the writer.
+    given: u64,
+    failure: Option<io::Error>,
 }
 
 /// A [`FlowWriter`] of files named by the clock.
@@ -104,17 +108,13 @@ struct RotatingWriter {
     begins_ms: u64,
     ends_ms: u64,
     turns: u64,
-    total: WriteSummary,
-    /// Records given to this writer.
-    given: u64,
-    failure: Option<io::Error>,
 }
 
 struct Current {
     writer: Box<dyn FlowWriter>,
     path: PathBuf,
     written_bytes: Arc<AtomicU64>,
-    /// Those among `RotatingWriter::given` that belong to this file.
+    /// Those among `Place::given` that belong to this file.
     given: u64,
 }
 
@@ -141,6 +141,9 @@ pub fn rotate(
         schema: schema.to_vec(),
         write: write.clone(),
         options,
+        total: WriteSummary::default(),
+        given: 0,
+        failure: None,
     };
     // An earlier run may have left the disk full.
     place.remove_oldest();
@@ -154,15 +157,54 @@ pub fn rotate(
         begins_ms: now_ms,
         ends_ms: u64::MAX,
         turns: (options.turns_asked)(),
-        total: WriteSummary::default(),
-        given: 0,
-        failure: None,
     };
     writer.begin(now_ms)?;
     Ok(Box::new(writer))
 }
 
 impl Place {
+    /// Ends a file, and counts its records.
+    fn complete(&mut self, Current { writer, path, .. }: Current) -> Result<(), ExportError> {
+        let summary = writer.finish()?;
+        self.total.records += summary.records;
+        self.total.bytes += summary.bytes;
+        (self.options.observe)(&RotateEvent::Completed(&path, summary));
+        Ok(())
+    }
+
+    /// Reports a failure. Returns when a new file may be tried, in ms since 1970.
+    fn fail(&mut self, error: ExportError) -> u64 {
+        (self.options.observe)(&RotateEvent::Failed(&error));
+        self.total.records += error.records_written();
+        self.failure = Some(match error {
+            ExportError::Write { source, .. } | ExportError::Create { source, .. } => source,
+            other => io::Error::other(other.to_string()),
+        });
+        (self.options.wall_ms)().saturating_add(RETRY_MS)
+    }
+
+    /// `waiting` records are in open files.
+    fn progress(&self, waiting: u64) -> WriteProgress {
+        WriteProgress {
+            records_written: self.total.records,
+            records_dropped: self.given - self.total.records - waiting,
+        }
+    }
+
+    /// What was written, or the last failure.
+    fn end(mut self) -> Result<WriteSummary, ExportError> {
+        self.remove_oldest();
+        match self.failure.take() {
+            None => Ok(self.total),
+            Some(source) => Err(ExportError::Write {
+                place: self.pattern.to_string(),
+                records: self.total.records,
+                kept: None,
+                source,
+            }),
+        }
+    }
+
     /// Starts a file that is named by that time.
     fn start(&self, named_seconds: u64) -> Result<Current, ExportError> {
         if self.pattern.has_folders() {
@@ -266,29 +308,16 @@ impl RotatingWriter {
     }
 
     fn complete(&mut self) {
-        let Some(Current { writer, path, .. }) = self.current.take() else {
-            return;
-        };
-        match writer.finish() {
-            Ok(summary) => {
-                self.total.records += summary.records;
-                self.total.bytes += summary.bytes;
-                (self.place.options.observe)(&RotateEvent::Completed(&path, summary));
-            }
-            Err(error) => self.fail(error),
+        if let Some(current) = self.current.take()
+            && let Err(error) = self.place.complete(current)
+        {
+            self.fail(error);
         }
     }
 
     fn fail(&mut self, error: ExportError) {
-        (self.place.options.observe)(&RotateEvent::Failed(&error));
-        let now_ms = (self.place.options.wall_ms)();
         self.current = None;
-        self.ends_ms = self.ends_ms.min(now_ms.saturating_add(RETRY_MS));
-        self.total.records += error.records_written();
-        self.failure = Some(match error {
-            ExportError::Write { source, .. } | ExportError::Create { source, .. } => source,
-            other => io::Error::other(other.to_string()),
-        });
+        self.ends_ms = self.ends_ms.min(self.place.fail(error));
     }
 
     /// Writes `records` records into the current file.
@@ -298,7 +327,7 @@ impl RotatingWriter {
         work: impl FnOnce(&mut dyn FlowWriter) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
         self.turn();
-        self.given += rows as u64;
+        self.place.given += rows as u64;
         if let Some(current) = &mut self.current {
             current.given += rows as u64;
         }
@@ -341,25 +370,12 @@ impl FlowWriter for RotatingWriter {
 
     fn progress(&self) -> WriteProgress {
         let waiting = self.current.as_ref().map_or(0, |current| current.given);
-        let records_written = self.total.records;
-        WriteProgress {
-            records_written,
-            records_dropped: self.given - records_written - waiting,
-        }
+        self.place.progress(waiting)
     }
 
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
         self.complete();
-        self.place.remove_oldest();
-        match self.failure.take() {
-            None => Ok(self.total),
-            Some(source) => Err(ExportError::Write {
-                place: self.place.pattern.to_string(),
-                records: self.total.records,
-                kept: None,
-                source,
-            }),
-        }
+        self.place.end()
     }
 }
 

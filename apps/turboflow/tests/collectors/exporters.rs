@@ -107,22 +107,28 @@ fn pmacctd(folder: &Folder, plugin: &str) {
     );
 }
 
+/// The sums that pmacctd counts itself, of all and of IPv4.
+fn printed(folder: &Folder) -> [(u64, u64); 2] {
+    let file = folder.file("printed.csv");
+    pmacctd(
+        folder,
+        &format!(
+            "plugins: print\nprint_output: csv\nprint_output_file: {file}\n\
+             print_refresh_time: 600"
+        ),
+    );
+    let sums = added(&folder.read("printed.csv"));
+    assert!(sums[0].0 > 10_000, "{sums:?}");
+    sums
+}
+
 #[test]
 fn pmacctd_in_every_version() {
     if is_missing(&[Need::Tool("pmacctd")]) {
         return;
     }
     let folder = Folder::new();
-    let printed = folder.file("printed.csv");
-    pmacctd(
-        &folder,
-        &format!(
-            "plugins: print\nprint_output: csv\nprint_output_file: {printed}\n\
-                  print_refresh_time: 600"
-        ),
-    );
-    let [all, v4] = added(&folder.read("printed.csv"));
-    assert!(all.0 > 10_000, "{all:?}");
+    let [all, v4] = printed(&folder);
     for version in [5, 9, 10] {
         let collecting = Collecting::start(&["-q"]);
         let port = collecting.port();
@@ -149,15 +155,7 @@ fn pmacctd_by_sflow() {
         return;
     }
     let folder = Folder::new();
-    let printed = folder.file("printed.csv");
-    pmacctd(
-        &folder,
-        &format!(
-            "plugins: print\nprint_output: csv\nprint_output_file: {printed}\n\
-             print_refresh_time: 600"
-        ),
-    );
-    let [all, _] = added(&folder.read("printed.csv"));
+    let [all, _] = printed(&folder);
     let collecting = Collecting::start(&["-q"]);
     let port = collecting.port();
     pmacctd(

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use turboflow_record::{ColumnKind, FlowBatch, Value};
 
-use super::{Current, Place, RETRY_MS};
-use crate::{ExportError, FlowWriter, RotateEvent, WriteProgress, WriteSummary, to_writer};
+use super::{Current, Place};
+use crate::{ExportError, FlowWriter, WriteProgress, WriteSummary, to_writer};
 
 /// Most files that are open at once: memory is bounded whatever times records have. With one more,
 /// the file that was not written to for longest is complete.
@@ -44,10 +44,6 @@ struct RecordRotatingWriter {
     /// After a failure nothing is tried before this time.
     paused_until_ms: u64,
     turns: u64,
-    total: WriteSummary,
-    /// Records given to this writer.
-    given: u64,
-    failure: Option<io::Error>,
 }
 
 /// A writer of files of the records' periods.
@@ -87,9 +83,6 @@ pub(super) fn writer(place: Place) -> Result<Box<dyn FlowWriter>, ExportError> {
         period: (options.wall_ms)() / every_ms,
         paused_until_ms: 0,
         turns: (options.turns_asked)(),
-        total: WriteSummary::default(),
-        given: 0,
-        failure: None,
     }))
 }
 
@@ -117,26 +110,13 @@ impl RecordRotatingWriter {
     }
 
     fn complete(&mut self, open: Open) {
-        let Current { writer, path, .. } = open.file;
-        match writer.finish() {
-            Ok(summary) => {
-                self.total.records += summary.records;
-                self.total.bytes += summary.bytes;
-                (self.place.options.observe)(&RotateEvent::Completed(&path, summary));
-            }
-            Err(error) => self.fail(error),
+        if let Err(error) = self.place.complete(open.file) {
+            self.fail(error);
         }
     }
 
     fn fail(&mut self, error: ExportError) {
-        let options = self.place.options;
-        (options.observe)(&RotateEvent::Failed(&error));
-        self.paused_until_ms = (options.wall_ms)().saturating_add(RETRY_MS);
-        self.total.records += error.records_written();
-        self.failure = Some(match error {
-            ExportError::Write { source, .. } | ExportError::Create { source, .. } => source,
-            other => io::Error::other(other.to_string()),
-        });
+        self.paused_until_ms = self.place.fail(error);
     }
 
     /// Beginning of the period of a record, in ms.
@@ -197,7 +177,7 @@ impl RecordRotatingWriter {
 impl FlowWriter for RecordRotatingWriter {
     fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError> {
         self.turn();
-        self.given += batch.rows() as u64;
+        self.place.given += batch.rows() as u64;
         let periods: Vec<u64> = (0..batch.rows())
             .map(|row| self.period_of(batch, row))
             .collect();
@@ -237,27 +217,14 @@ impl FlowWriter for RecordRotatingWriter {
     }
 
     fn progress(&self) -> WriteProgress {
-        let waiting: u64 = self.open.iter().map(|open| open.file.given).sum();
-        let records_written = self.total.records;
-        WriteProgress {
-            records_written,
-            records_dropped: self.given - records_written - waiting,
-        }
+        let waiting = self.open.iter().map(|open| open.file.given).sum();
+        self.place.progress(waiting)
     }
 
     fn finish(mut self: Box<Self>) -> Result<WriteSummary, ExportError> {
         for open in mem::take(&mut self.open) {
             self.complete(open);
         }
-        self.place.remove_oldest();
-        match self.failure.take() {
-            None => Ok(self.total),
-            Some(source) => Err(ExportError::Write {
-                place: self.place.pattern.to_string(),
-                records: self.total.records,
-                kept: None,
-                source,
-            }),
-        }
+        self.place.end()
     }
 }

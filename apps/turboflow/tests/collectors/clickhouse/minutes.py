@@ -60,7 +60,7 @@ def check_fresh(database, agree):
 
 
 def check_old(database, agree):
-    """Where the ticks of a minute are no longer kept, nobody knows."""
+    """A minute whose ticks are no longer kept is neither complete nor incomplete: NULL."""
     old = Runs(database, "old")
     first = old.record("a", 1, NOW - 3 * DAY)
     second = old.record("a", 1, NOW - DAY)

@@ -121,9 +121,9 @@ def check_batches(agree):
     fed(stub, 3, [0, 1, 1, 0, 2])
     agree("messages that come twice", stub.inserted, [(f"{TOPIC}-1000-0-0-3", b"0,1,2,")])
     agree("commits", stub.committed, [(0, "3"), (3, "")])
-    nobody = types.SimpleNamespace(result=lambda timeout: types.SimpleNamespace(topic_id=None))
+    unnamed = types.SimpleNamespace(result=lambda timeout: types.SimpleNamespace(topic_id=None))
     reader = fed(Stub(), 3, [0, 1])
-    reader.admin = types.SimpleNamespace(describe_topics=lambda _: {TOPIC: nobody})
+    reader.admin = types.SimpleNamespace(describe_topics=lambda _: {TOPIC: unnamed})
     reader.topic_ids[TOPIC] = "before"
     try:
         reader.take(Message(0))
