@@ -93,24 +93,29 @@ install_clickhouse() {
     install_python clickhouse --no-deps
 }
 
+# Downloads wait for the network as long as the others compile.
+install_others() {
+    local loading=() process
+    install_kafka &
+    loading+=($!)
+    install_lakehouse &
+    loading+=($!)
+    install_clickhouse &
+    loading+=($!)
+    install_goflow2
+    install_netgauze
+    for process in "${loading[@]}"; do wait "$process"; done
+}
+
 wanted=()
-# What needs a package that is installed below.
-afterwards=()
+others=
 for group in "${@:-tests}"; do
     case $group in
-    tests | all)
-        install_goflow2
-        install_netgauze
-        install_kafka
-        afterwards+=(install_lakehouse install_clickhouse)
-        ;;
-    esac
-    case $group in
-    tests) wanted+=("${tests[@]}") ;;
+    tests) wanted+=("${tests[@]}") others=1 ;;
     bench) wanted+=("${bench[@]}") ;;
     samples) wanted+=("${samples[@]}") ;;
     kernels) wanted+=("${kernels[@]}") ;;
-    all) wanted+=("${tests[@]}" "${bench[@]}" "${samples[@]}" "${kernels[@]}") ;;
+    all) wanted+=("${tests[@]}" "${bench[@]}" "${samples[@]}" "${kernels[@]}") others=1 ;;
     *)
         echo "usage: $0 [tests|bench|samples|kernels|all]..." >&2
         exit 2
@@ -118,24 +123,30 @@ for group in "${@:-tests}"; do
     esac
 done
 
-if ! command -v apt-get >/dev/null; then
-    echo "install-test-tools: no apt-get here; install by hand: ${wanted[*]}" >&2
-    exit 2
-fi
-missing=()
-for package in "${wanted[@]}"; do
-    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
-done
-if ((${#missing[@]} == 0)); then
-    echo "install-test-tools: all packages are there"
-else
-    as_root=()
+# Packages of the distribution first: some of the others need them.
+install_packages() {
+    local package missing=() as_root=()
+    if ! command -v apt-get >/dev/null; then
+        echo "install-test-tools: no apt-get here; install by hand: ${wanted[*]}" >&2
+        return 2
+    fi
+    for package in "${wanted[@]}"; do
+        [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
+    done
+    if ((${#missing[@]} == 0)); then
+        echo "install-test-tools: all packages are there"
+        return
+    fi
     if ((EUID != 0)); then
-        command -v sudo >/dev/null || { echo "install-test-tools: needs root: apt-get install ${missing[*]}" >&2; exit 2; }
+        command -v sudo >/dev/null || { echo "install-test-tools: needs root: apt-get install ${missing[*]}" >&2; return 2; }
         as_root=(sudo)
     fi
     echo "install-test-tools: installing ${missing[*]}"
-    "${as_root[@]}" apt-get update -q
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
-fi
-for install in "${afterwards[@]}"; do "$install"; done
+    "${as_root[@]}" apt-get update -q &&
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
+}
+
+code=0
+install_packages || code=$?
+[[ -z $others ]] || install_others
+exit "$code"

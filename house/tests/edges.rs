@@ -172,7 +172,7 @@ const LEAVES: [(&str, &[&str]); 14] = [
     ("hashbrown", &[BENCH]),
     ("libbpf-rs", &[XDP]),
     ("libbpf-sys", &[XDP]),
-    ("libc", &[CAPTURE, TRANSPORT, INSPECT, XDP]),
+    ("libc", &[CAPTURE, TRANSPORT, INSPECT, XDP, LAB]),
     ("libloading", &[CAPTURE]),
     ("memmap2", &[AGGREGATE, CAPTURE, XDP, BENCH]),
     ("parquet", &[FORMATS]),

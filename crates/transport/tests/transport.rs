@@ -16,7 +16,7 @@ use netflow_parser::{NetflowPacket, NetflowParser};
 use support::{default_batch, default_options, default_schema};
 use turboflow_formats::wire::WireOptions;
 use turboflow_formats::{ExportError, FlowWriter, SendSnapshot};
-use turboflow_testing::{PATIENCE, until};
+use turboflow_testing::{PATIENCE, free_port, until};
 use turboflow_transport::{Clock, SendEvent, SendOptions, Target, send_to};
 
 const LINE: &str = "192.0.2.1 192.0.2.2 1 2 6 1 40 1 2 2 40 40 64 64 0 4";
@@ -161,7 +161,7 @@ fn a_datagram_that_the_system_refuses_leaves_no_gap() {
 
 #[test]
 fn a_returning_collector_gets_templates_soon_and_sees_no_gap() {
-    let port = Collector::listen("127.0.0.1:0").port();
+    let port = free_port();
     let mut writer = writer(
         &format!("ipfix+udp://127.0.0.1:{port}"),
         &wire(),
@@ -203,7 +203,7 @@ fn a_returning_collector_gets_templates_soon_and_sees_no_gap() {
 
 #[test]
 fn a_refused_last_datagram_is_counted_although_nothing_follows_it() {
-    let port = Collector::listen("127.0.0.1:0").port();
+    let port = free_port();
     let url = format!("ipfix+udp://127.0.0.1:{port}");
     let options = SendOptions {
         observe: |_, event| TOLD.lock().unwrap().push(matches!(event, SendEvent::Back)),

@@ -22,11 +22,13 @@
 #[cfg(target_os = "linux")]
 mod blocked;
 mod need;
+mod port;
 mod report;
 mod wait;
 
 #[cfg(target_os = "linux")]
 pub use blocked::{Blocked, is_blocked, is_idle};
 pub use need::{Need, captures_folder, cases_folder, library};
+pub use port::free_port;
 pub use report::{CI, LEFT_OUT, REPORT, is_missing, is_missing_in_part};
 pub use wait::{PATIENCE, Talk, is_done_within, until};

@@ -3,13 +3,13 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 
 use tempfile::TempDir;
 use turboflow_testing::Need;
+#[allow(unused_imports, reason = "not every test binary starts servers")]
+pub(crate) use turboflow_testing::free_port;
 
 /// The outcome of a run.
 #[derive(Debug)]
@@ -67,19 +67,6 @@ pub(crate) fn finish(command: &mut Command) -> Ran {
 pub(crate) fn libpcap() -> Need<'static> {
     let ran = turboflow(["record", "-q", "-r", &office(), "tcp"]);
     Need::Library("libpcap", !ran.stderr.contains("need libpcap"))
-}
-
-/// A free UDP port that nothing else gets: each is given once, and the system gives none of them to
-/// sockets that ask for any port. A collector can be restarted on it.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 20_000 + (std::process::id() % 8_000) as u16;
-    loop {
-        let port = first + NEXT.fetch_add(1, Ordering::Relaxed) % 4_000;
-        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }
 
 /// Sends a signal to a process.

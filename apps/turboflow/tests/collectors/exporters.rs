@@ -93,6 +93,7 @@ fn nfpcapd_by_way_of_nfreplay() {
 }
 
 /// Runs pmacctd over the sample to its end.
+/// Its core ends with exit code 1 if it notices the end of its plugins before that of the file.
 fn pmacctd(folder: &Folder, plugin: &str) {
     let config = format!(
         "daemonize: false\npcap_savefile: {}\n{plugin}\naggregate: src_host, dst_host, src_port, \
@@ -102,7 +103,7 @@ fn pmacctd(folder: &Folder, plugin: &str) {
     let file = folder.write("pmacctd.conf", config);
     let ran = finish(Command::new("pmacctd").args(["-f", &file]));
     assert!(
-        ran.stderr.contains("nfprobe") || ran.code == Some(0),
+        ran.code == Some(0) || ran.stderr.contains("no more plugins active"),
         "{ran:?}"
     );
 }
