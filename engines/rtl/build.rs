@@ -27,7 +27,7 @@ mod verilated {
                            and VERILATOR=/path/to/bin/verilator";
 
     /// Packages first, then what needs them.
-    const SOURCES: [&str; 28] = [
+    const SOURCES: [&str; 29] = [
         "tf_pkg.sv",
         "tf_record_pkg.sv",
         "tf_frame_pkg.sv",
@@ -38,6 +38,7 @@ mod verilated {
         "tf_stage_records.sv",
         "tf_stage.sv",
         "tf_sequencer.sv",
+        "tf_spread.sv",
         "tf_array.sv",
         "tf_egress.sv",
         "tf_meter.sv",
@@ -147,6 +148,7 @@ mod verilated {
             format!("NumStages={}", 1 << build.stage_bits),
             format!("BucketBits={}", build.bucket_bits),
             format!("TagBits={}", build.tag_bits),
+            format!("EntryBits={}", build.entry_bits),
         ];
         // A meter has the default buckets.
         if top != "tf_meter" {

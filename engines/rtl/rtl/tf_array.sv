@@ -2,11 +2,12 @@
 // The line of stages behind the hash (SAPTM, section 3.1, Figure 3): packets in, one in every
 // clock; records out, each in the place of the packet that displaced it.
 //
-// A stage knows its neighbours alone. The hash of a key says its stage, its two buckets there and
-// its tag, so no global table is asked. Deviation: SAPTM asks a tracking table and workload
-// registers in front of stage 1 (SAPTM, section 3.3).
-// Latency 2 + HashLatency + StageLatency * NumStages clocks. Out: no handshake, at most one record
-// in a clock.
+// A stage knows its neighbours alone. The hash of a key says its two buckets and its tag, and its
+// stage by way of a table without keys (tf_spread) that asks no stage; without that table
+// (EntryBits = 0), the stage itself. Deviation: SAPTM asks a tracking table and workload registers
+// in front of stage 1 (SAPTM, section 3.3).
+// Latency 2 + head_latency_of(EntryBits) + StageLatency * NumStages clocks. Out: no handshake, at
+// most one record in a clock.
 module tf_array
   import tf_pkg::*;
   import tf_record_pkg::*;
@@ -18,7 +19,9 @@ module tf_array
   parameter int unsigned Slots      = 8,    // of a bucket; 1 with one subtable: TurboFlow's table
   parameter int unsigned Subtables  = 2,
   parameter bit          TagsApart = 1'b0, // tags of a lane in a memory of their own
-  localparam int unsigned AddrBits  = (Subtables - 1) + BucketBits + $clog2(Slots)
+  localparam int unsigned AddrBits  = (Subtables - 1) + BucketBits + $clog2(Slots),
+  // log2 of the entries of the table that says the stage; 0: the hash says it
+  parameter int unsigned EntryBits  = entry_bits_of(NumStages, AddrBits)
 ) (
   input  logic                     clk_i,
   input  logic                     rst_ni,         // for 4 + NumStages clocks at least
@@ -50,7 +53,14 @@ module tf_array
   output logic [NumStages-1:0][AddrBits:0] resident_o
 );
   localparam int unsigned SelectBits = $clog2(NumStages);
-  localparam int unsigned HashBits   = SelectBits + Subtables*BucketBits + TagBits;
+  // Of the hash, from the lowest bit on: buckets, tag, stage. An entry takes the bits of the tag,
+  // and more above them: keys of one entry differ in their buckets.
+  localparam int unsigned BucketsBits = Subtables*BucketBits;
+  localparam int unsigned SpotBits    = BucketsBits + TagBits;
+  localparam int unsigned UpperBits   = (EntryBits == 0) ? TagBits + SelectBits :
+                                        (EntryBits > TagBits) ? EntryBits : TagBits;
+  localparam int unsigned HashBits    = BucketsBits + UpperBits;
+  localparam int unsigned HeadLatency = head_latency_of(EntryBits);
 
   // Reset goes along the line: no net of it has to cross the chip in a clock. It lasts longer than
   // its way.
@@ -59,7 +69,7 @@ module tf_array
 
   // Head: places, and the hash of their keys ------------------------------------------------------
   kind_e              head_kind, hashed_kind;
-  kind_e              kind_q [HashLatency];
+  kind_e              kind_q [HeadLatency];
   logic               head_epoch, hashed_epoch;
   logic [AgeBits-1:0] head_age, hashed_age;
   logic               head_turning, hashed_turning;
@@ -68,6 +78,8 @@ module tf_array
   alone_t             head_alone, hashed_alone;
   packet_t            hashed_packet;
   logic [HashBits-1:0] hash;
+  logic [SpotBits-1:0] spot;            // of the hash: where in its stage a key is
+  logic [MaxStageBits-1:0] stage;
   logic [KeyBits+HashBits-2:0] seed_q;
   logic               all_clean_q, any_busy_q;
   arrival_t           arrival;
@@ -75,7 +87,7 @@ module tf_array
 
   assign arrival = '{length: length_i, tcp_flags: tcp_flags_i, ttl: ttl_i, tos: tos_i};
   tf_sequencer #(
-    .KeyBits(KeyBits), .BucketBits(BucketBits), .Settle(HashLatency + StageLatency*NumStages + 8)
+    .KeyBits(KeyBits), .BucketBits(BucketBits), .Settle(HeadLatency + StageLatency*NumStages + 8)
   ) u_sequencer (
     .clk_i, .rst_ni(rst_nq[0]), .bucket_mask_i, .sweep_every_i, .age_period_i, .room_i,
     .ready_o, .kind_i, .time_i,
@@ -87,7 +99,7 @@ module tf_array
     .clk_i, .seed_i(seed_q), .key_i(head_key), .hash_o(hash)
   );
   tf_delay #(
-    .Bits(2 + AgeBits + KeyBits + $bits(packet_t) + $bits(alone_t)), .Clocks(HashLatency)
+    .Bits(2 + AgeBits + KeyBits + $bits(packet_t) + $bits(alone_t)), .Clocks(HeadLatency)
   ) u_hashing (
     .clk_i, .d_i({head_epoch, head_age, head_turning, head_key, head_packet, head_alone}),
     .q_o({hashed_epoch, hashed_age, hashed_turning, hashed_key, hashed_packet, hashed_alone})
@@ -97,24 +109,36 @@ module tf_array
     all_clean_q <= &clean;
     any_busy_q  <= |busy;
     kind_q[0]   <= head_kind;
-    for (int i = 1; i < HashLatency; i++) kind_q[i] <= kind_q[i-1];
+    for (int i = 1; i < HeadLatency; i++) kind_q[i] <= kind_q[i-1];
     if (!rst_nq[0]) begin
       any_busy_q <= 1'b1;
-      for (int i = 0; i < HashLatency; i++) kind_q[i] <= KindIdle;
+      for (int i = 0; i < HeadLatency; i++) kind_q[i] <= KindIdle;
     end
   end
-  assign hashed_kind = kind_q[HashLatency-1];
+  assign hashed_kind = kind_q[HeadLatency-1];
 
   // Where the key lives.
+  if (EntryBits != 0) begin : g_spread
+    tf_spread #(.NumStages(NumStages), .EntryBits(EntryBits)) u_spread (
+      .clk_i, .rst_ni(rst_nq[0]), .stage_mask_i, .kind_i(kind_q[HashLatency-1]),
+      .entry_i(hash[BucketsBits +: EntryBits]), .stage_o(stage)
+    );
+    tf_delay #(.Bits(SpotBits), .Clocks(SpreadLatency)) u_spot (
+      .clk_i, .d_i(hash[SpotBits-1:0]), .q_o(spot)
+    );
+  end else begin : g_hashed
+    assign stage  = MaxStageBits'(hash >> SpotBits) & stage_mask_i;
+    assign spot = hash[SpotBits-1:0];
+  end
   place_t place;
   always_comb begin
     place       = '0;
-    place.stage = MaxStageBits'(hash >> (Subtables*BucketBits + TagBits)) & stage_mask_i;
+    place.stage = stage;
     for (int s = 0; s < Subtables; s++) begin
-      place.bucket[s] = MaxBucketBits'(hash[s*BucketBits +: BucketBits])
+      place.bucket[s] = MaxBucketBits'(spot[s*BucketBits +: BucketBits])
                         & MaxBucketBits'(bucket_mask_i);
     end
-    place.tag   = MaxTagBits'(hash[Subtables*BucketBits +: TagBits]);
+    place.tag   = MaxTagBits'(spot[BucketsBits +: TagBits]);
     place.epoch = hashed_epoch;
     place.age   = hashed_age;
     place.turning = hashed_turning;
@@ -159,6 +183,7 @@ module tf_array
     assert (TagBits >= $clog2(Slots) + 2 && TagBits <= MaxTagBits);
     assert (Slots inside {1, 2, 4, 8} && Subtables inside {1, 2});
     assert (KeyBits + HashBits - 1 <= SeedBits);
+    assert (NumStages > 1 || EntryBits == 0);
   end
   NoPacketLeavesUnmetered: assert property (@(posedge clk_i) disable iff (!rst_nq[NumStages-1])
     kind_o != KindPacket);

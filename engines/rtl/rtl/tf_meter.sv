@@ -25,7 +25,10 @@ module tf_meter
   parameter int unsigned BucketBits = 4,
   parameter int unsigned TagBits    = 8,
   parameter int unsigned DepthBits  = 7,
-  parameter bit          TagsApart  = 1'b0  // tags of a lane in a memory of their own
+  parameter bit          TagsApart  = 1'b0, // tags of a lane in a memory of their own
+  localparam int unsigned AddrBits  = 1 + BucketBits + 3,
+  // log2 of the entries of the table that says the stage; 0: the hash says it
+  parameter int unsigned EntryBits  = entry_bits_of(NumStages, AddrBits)
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -54,7 +57,6 @@ module tf_meter
   output logic [31:0]  s_axil_rdata_o,
   output logic [1:0]   s_axil_rresp_o
 );
-  localparam int unsigned AddrBits = 1 + BucketBits + 3;
   localparam int unsigned Counters = 7;
 
   // A packet, or a cell that begins at `stamp`; with a length of 1, the last one.
@@ -94,7 +96,7 @@ module tf_meter
 
   tf_array #(
     .KeyBits(KeyBits), .NumStages(NumStages), .BucketBits(BucketBits), .TagBits(TagBits),
-    .TagsApart(TagsApart)
+    .TagsApart(TagsApart), .EntryBits(EntryBits)
   ) u_array (
     .clk_i, .rst_ni, .seed_i(seed_q), .stage_mask_i(stage_mask_q), .bucket_mask_i(bucket_mask_q),
     .ends_cut_i(ends_cut_q), .sweep_every_i(sweep_every_q), .age_period_i(age_period_q),
@@ -105,7 +107,8 @@ module tf_meter
     .kind_o(kind), .why_o(why), .key_o(key), .body_o(body), .clean_o(clean), .resident_o(resident)
   );
   tf_egress #(
-    .KeyBits(KeyBits), .LineLatency(HashLatency + StageLatency*NumStages), .DepthBits(DepthBits)
+    .KeyBits(KeyBits), .LineLatency(head_latency_of(EntryBits) + StageLatency*NumStages),
+    .DepthBits(DepthBits)
   ) u_egress (
     .clk_i, .rst_ni, .engine_id_i(engine_id_q), .packets_i(packets_q), .bytes_i(bytes_q),
     .room_o(room), .taken_i(taken),

@@ -11,10 +11,21 @@ package tf_pkg;
   parameter int unsigned SeedBits      = 512; // of the hash, as many as the largest key takes
   parameter int unsigned StageLatency  = 13;  // clocks that any token spends in a stage
   parameter int unsigned HashLatency   = 4;
+  parameter int unsigned SpreadLatency = 4;   // of the table that says the stage
   // Places behind a token that empties slots or begins a cell in which no packet may come. Ops up
   // to this distance apart forward what they decided, and expect of each other that slots are
   // taken and never freed.
   parameter int unsigned SpecialGap    = 3;
+
+  // log2 of the entries of the table that says the stage: a quarter of the slots of all stages, and
+  // none where there is one stage.
+  function automatic int unsigned entry_bits_of(int unsigned stages, int unsigned addr_bits);
+    return (stages == 1) ? 0 : $clog2(stages) + addr_bits - 2;
+  endfunction
+  // Clocks between the sequencer and the first stage.
+  function automatic int unsigned head_latency_of(int unsigned entry_bits);
+    return HashLatency + ((entry_bits == 0) ? 0 : SpreadLatency);
+  endfunction
 
   // What a place of the line carries. A stage that consumes a token leaves its place to the record
   // that the token displaced.

@@ -547,6 +547,9 @@ module tf_stage_tags
     decision6_q.write |-> $onehot(decision6_q.slot));
   ResidentFitsTheStage: assert property (@(posedge clk_i) disable iff (!rst_ni)
     resident_q <= (AddrBits+1)'(2**AddrBits));
+  // What tf_spread stands on: what is in a stage is of this cell or of the one before.
+  NothingIsStaleWhenACellBegins: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    op7_q.begins |-> stale_q == '0);
   StaleIsResident: assert property (@(posedge clk_i) disable iff (!rst_ni)
     stale_q <= resident_q);
 `endif

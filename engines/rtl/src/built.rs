@@ -19,6 +19,22 @@ pub struct Build {
     pub slot_bits: u32,
     /// Subtables: 2, or 1.
     pub subtables: u32,
+    /// log2 of the entries of the table that says the stage of a key; 0: the hash says it.
+    pub entry_bits: u32,
+}
+
+impl Build {
+    /// The same line with as many entries as `tf_array` has where nothing else is said: a quarter
+    /// of the slots, and none with one stage.
+    #[must_use]
+    pub const fn with_entries(self) -> Self {
+        let addr_bits = self.subtables - 1 + self.bucket_bits + self.slot_bits;
+        let entry_bits = match self.stage_bits {
+            0 => 0,
+            stage_bits => stage_bits + addr_bits - 2,
+        };
+        Self { entry_bits, ..self }
+    }
 }
 
 /// The line for IPv4.
@@ -30,7 +46,9 @@ pub const V4: Build = Build {
     tag_bits: 8,
     slot_bits: 3,
     subtables: 2,
-};
+    entry_bits: 0,
+}
+.with_entries();
 
 /// The line for IPv6.
 pub const V6: Build = Build {
@@ -49,6 +67,7 @@ pub const DIRECT: Build = Build {
     tag_bits: 8,
     slot_bits: 0,
     subtables: 1,
+    entry_bits: 0,
 };
 
 /// The meter for IPv4: a small line with its egress and its registers (`tf_meter`).
@@ -57,7 +76,8 @@ pub const METER_V4: Build = Build {
     stage_bits: 1,
     bucket_bits: 4,
     ..V4
-};
+}
+.with_entries();
 
 /// The meter for IPv6.
 pub const METER_V6: Build = Build {

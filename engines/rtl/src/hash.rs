@@ -10,8 +10,10 @@ pub const SEED_WORDS: usize = 8;
 /// Where a key lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The stage.
+    /// The stage, where no table says another one.
     pub stage: u32,
+    /// The entry of the table that says the stage; 0 where there is none.
+    pub entry: u32,
     /// The bucket in each subtable; the second is 0 where there is one subtable.
     pub bucket: [u32; 2],
     /// The tag.
@@ -34,9 +36,10 @@ impl Toeplitz {
             bucket_bits,
             tag_bits,
             subtables,
+            entry_bits,
             ..
         } = config.build;
-        let hash_bits = stage_bits + subtables * bucket_bits + tag_bits;
+        let hash_bits = subtables * bucket_bits + (stage_bits + tag_bits).max(entry_bits);
         let seed_bit = |at: usize| config.seed[at / 64] >> (at % 64) & 1;
         let hash_of_bit = |bit: u32| {
             let bits = (0..hash_bits).map(|i| seed_bit((bit + i) as usize) << i);
@@ -64,6 +67,7 @@ impl Toeplitz {
             bucket_bits,
             tag_bits,
             subtables,
+            entry_bits,
             ..
         } = self.build;
         let bucket_mask = u64::from(self.size.buckets - 1);
@@ -74,6 +78,7 @@ impl Toeplitz {
         let above = hash >> (subtables * bucket_bits);
         Place {
             stage: (above >> tag_bits) as u32 & (self.size.stages - 1),
+            entry: above as u32 & ((1 << entry_bits) - 1),
             bucket,
             tag: above as u32 & ((1 << tag_bits) - 1),
         }

@@ -34,6 +34,7 @@ mod package;
 #[cfg(feature = "rtl")]
 mod parser;
 mod size;
+mod spread;
 #[cfg(feature = "rtl")]
 mod verilated;
 

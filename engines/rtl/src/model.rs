@@ -7,6 +7,7 @@ use crate::fields::{LENGTH_BITS, TIME_BITS};
 use crate::hash::{Place, Toeplitz};
 use crate::line::{Arrival, Key, Left, Line, Step, Why};
 use crate::size::LineConfig;
+use crate::spread::Spread;
 
 /// Coarse times have 2 bits.
 const AGES: u32 = 4;
@@ -33,6 +34,8 @@ struct Slot {
 pub struct Model {
     config: LineConfig,
     hash: Toeplitz,
+    /// What says the stage of a key, where the hash does not.
+    spread: Option<Spread>,
     slots: Vec<Option<Slot>>,
     cell_start_ns: u64,
     /// Packets metered, which periods are counted in.
@@ -45,6 +48,8 @@ impl Model {
     pub fn new(config: LineConfig) -> Self {
         Self {
             hash: config.hash(),
+            spread: (config.build.entry_bits > 0)
+                .then(|| Spread::new(config.build.entry_bits, config.size.stages)),
             slots: vec![None; config.build.slots(config.size) as usize],
             cell_start_ns: 0,
             packets: 0,
@@ -58,17 +63,31 @@ impl Model {
         self.slots.iter().flatten().count()
     }
 
-    /// Where a key lives.
+    /// The slots in use of each bucket: stage after stage, in each of them subtable after subtable.
+    #[must_use]
+    pub fn loads(&self) -> Vec<usize> {
+        let buckets = self.slots.chunks(self.per_bucket());
+        buckets
+            .map(|slots| slots.iter().flatten().count())
+            .collect()
+    }
+
+    /// Where a key lives, or would live if its packet came now.
     #[must_use]
     pub fn place(&self, key: &Key) -> Place {
-        self.hash.place(key)
+        let place = self.hash.place(key);
+        let stage = self.spread.as_ref().map(|spread| spread.stage(place.entry));
+        Place {
+            stage: stage.unwrap_or(place.stage),
+            ..place
+        }
     }
 
     /// Whether a packet with that key would displace a record of another flow, or find no free
     /// slot.
     #[must_use]
     pub fn is_full_for(&self, key: &Key) -> bool {
-        let place = self.hash.place(key);
+        let place = self.place(key);
         self.free_slot(&place).is_none() && self.held_by(&place).is_none()
     }
 
@@ -163,7 +182,7 @@ impl Model {
 
     fn packet(&mut self, packet: &Arrival, left: &mut Vec<Left>) {
         let base = packet.base();
-        let place = self.hash.place(&packet.key);
+        let place = self.place(&packet.key);
         let held = self.held_by(&place);
         let offset_ns = packet.time_ns.checked_sub(self.cell_start_ns);
         let fits = offset_ns.is_some_and(|ns| ns >> TIME_BITS == 0)
@@ -174,6 +193,9 @@ impl Model {
             let (key, why) = (packet.key, Why::Cut);
             left.push(Left { key, base, why });
             return;
+        }
+        if let Some(spread) = &mut self.spread {
+            spread.take(place.entry);
         }
         let now = self.age_after(self.packets.saturating_sub(TURNING_PACKETS));
         let mut age = self.age_after(self.packets);
@@ -237,6 +259,9 @@ impl Line for Model {
                 Step::Packet(packet) => self.packet(packet, left),
                 Step::Cell(start_ns) => {
                     self.cell_start_ns = *start_ns;
+                    if let Some(spread) = &mut self.spread {
+                        spread.begin_cell();
+                    }
                     let resident = self.slots.iter_mut().filter_map(Option::take);
                     left.extend(resident.map(|slot| Left {
                         key: slot.key,

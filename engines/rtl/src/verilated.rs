@@ -54,9 +54,9 @@ const _: () = assert!(size_of::<GivenStep>() == 64 && size_of::<Token>() == 76);
 
 /// Clocks that a token spends in a stage: `StageLatency` in `rtl/tf_pkg.sv`.
 const STAGE_CLOCKS: usize = 13;
-/// Clocks from a step to the first stage: two in the head, four in the hash, and those in which a
-/// packet waits behind a flush or a sweep.
-const HEAD_CLOCKS: usize = 16;
+/// Clocks from a step to the first stage: two in the head, four in the hash, four in the table that
+/// says the stage, and those in which a packet waits behind a flush or a sweep.
+const HEAD_CLOCKS: usize = 20;
 
 /// `InputPacket` and `InputCell` in `rtl/tf_pkg.sv`.
 const PACKET: u32 = 1;

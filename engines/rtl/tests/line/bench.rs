@@ -26,6 +26,8 @@ pub(crate) struct Run {
     pub(crate) fault: u32,
     pub(crate) shape: Shape,
     pub(crate) packets: u64,
+    /// Flows are those of the first entries alone, as many; 0: any.
+    pub(crate) entries: u32,
     /// One of so many places is without a packet; 0: none.
     pub(crate) idle: u64,
     pub(crate) seed: u64,
@@ -59,6 +61,10 @@ impl Run {
             ran: Ran::default(),
         };
         let mut traffic = Traffic::new(self.shape, self.seed);
+        if self.entries > 0 {
+            let hash = config.hash();
+            traffic.flows_with(|key| hash.place(key).entry < self.entries);
+        }
         let mut random = Random(self.seed);
         let mut cell_ns = None;
         let mut steps = Vec::new();

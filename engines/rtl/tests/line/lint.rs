@@ -35,6 +35,7 @@ fn lint_has_nothing_to_say_in_any_size() {
             &["NumStages=2", "BucketBits=6", "Slots=2", "KeyBits=296"],
         ),
         ("tf_array", &["NumStages=8", "BucketBits=9", "TagBits=8"]),
+        ("tf_array", &["NumStages=4", "EntryBits=0"]),
         ("tf_meter", &["NumStages=4", "TagsApart=1'b1"]),
         ("tf_meter", &["NumStages=1", "KeyBits=296"]),
         ("tf_parser", &["TimeOfDay=1'b1"]),

@@ -29,6 +29,7 @@ fn holds(build: Build, stages: u32, buckets: u32, flows: &[u64], packets: u64) {
                     strange: runs % 4 != 1,
                 },
                 packets,
+                entries: 0,
                 idle: [0, 2, 9][runs % 3],
                 seed: runs as u64,
             };
@@ -54,6 +55,35 @@ fn a_line_of_few_buckets_gives_the_models_records() {
 #[test]
 fn a_line_of_four_stages_gives_the_models_records() {
     holds(Build::V4, 4, 16, &[500, 3_000], 30_000);
+}
+
+/// Flows that share the stage of an entry, in all orders and distances.
+#[test]
+fn flows_of_few_entries_give_the_models_records() {
+    for (seed, idle) in [(1, 0), (2, 3)] {
+        let run = Run {
+            build: Build::V4,
+            size: Size {
+                stages: 4,
+                buckets: 2,
+            },
+            ends_cut: false,
+            fault: 0,
+            shape: Shape {
+                mix: Mix::Uniform,
+                flows: 120,
+                key_bits: 104,
+                cell_ns: 20_000,
+                strange: true,
+            },
+            packets: 20_000,
+            entries: 40,
+            idle,
+            seed,
+        };
+        let ran = run.compare();
+        assert!(ran.as_ref().is_ok_and(|ran| ran.displaced > 0), "{ran:?}");
+    }
 }
 
 #[test]
@@ -96,6 +126,7 @@ proptest! {
                 strange,
             },
             packets: 6_000,
+            entries: 0,
             // One place is never enough for a packet.
             idle: if idle == 1 { 0 } else { idle },
             seed: seed.into(),

@@ -10,7 +10,8 @@ use crate::traffic::{Mix, Random, Shape, Traffic, key};
 const SAPTM: Build = Build {
     stage_bits: 3,
     ..Build::V4
-};
+}
+.with_entries();
 
 /// The share of slots in use when a key first finds both buckets full, over 10 seeds. The reference
 /// of d-left over buckets anywhere is 0.786 (`docs/fpga.md`).

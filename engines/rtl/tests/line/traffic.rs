@@ -59,6 +59,8 @@ pub(crate) struct Traffic {
     flow: u64,
     /// Sums of the weights of flows up to each.
     weights: Vec<f64>,
+    /// The keys of the flows, where they were chosen.
+    chosen: Vec<Key>,
 }
 
 impl Traffic {
@@ -76,7 +78,16 @@ impl Traffic {
                 Mix::Zipf | Mix::Trains => weights.collect(),
                 _ => Vec::new(),
             },
+            chosen: Vec::new(),
         }
+    }
+
+    /// Gives all flows keys of that kind.
+    #[cfg(feature = "rtl")]
+    pub(crate) fn flows_with(&mut self, is_wanted: impl Fn(&Key) -> bool) {
+        let keys = (0..).map(|flow| key(flow, self.shape.key_bits));
+        let wanted = keys.filter(is_wanted).take(self.shape.flows as usize);
+        self.chosen = wanted.collect();
     }
 
     /// The start of the cell that the last packet is in.
@@ -123,8 +134,9 @@ impl Traffic {
             5 => 0x800 | TCP_ACK,
             _ => TCP_ACK,
         };
+        let chosen = self.chosen.get(self.flow as usize);
         Arrival {
-            key: key(self.flow, self.shape.key_bits),
+            key: chosen.map_or_else(|| key(self.flow, self.shape.key_bits), |key| *key),
             time_ns,
             length_bytes,
             tcp_flags,
