@@ -5,7 +5,7 @@
 use turboflow_engine_rtl::{Arrival, Build, Key, Line, LineConfig, Model, Step};
 use turboflow_merge::KeyHasher;
 
-use super::Shape;
+use super::{SUBTABLES, Shape};
 
 /// The keys that flows have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +40,46 @@ impl Keys {
     }
 }
 
+/// What says the stage of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StageBy {
+    /// The table in front of the line, as it is built: with an entry for four slots.
+    Table,
+    /// The hash alone.
+    Hash,
+}
+
+impl StageBy {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Hash => "hash",
+        }
+    }
+}
+
 /// A line of the shape.
-fn config(shape: Shape, seed: u64) -> LineConfig {
+fn config(shape: Shape, by: StageBy, seed: u64) -> LineConfig {
     let build = Build {
         stage_bits: shape.stages.ilog2(),
         bucket_bits: (shape.buckets / shape.stages).ilog2(),
         slot_bits: shape.slots.ilog2(),
+        entry_bits: 0,
         ..Build::V4
     };
+    let build = match by {
+        StageBy::Table => build.with_entries(),
+        StageBy::Hash => build,
+    };
     LineConfig::new(build, build.size(), KeyHasher::new(seed))
+}
+
+fn packet(key: Key) -> Step {
+    Step::Packet(Arrival {
+        key,
+        length_bytes: 64,
+        ..Arrival::default()
+    })
 }
 
 /// Records that leave the line for these packets, those at the end included. Without a period of
@@ -60,7 +91,7 @@ pub(crate) fn records(
     packets: &[u64],
     seed: u64,
 ) -> usize {
-    let mut config = config(shape, seed);
+    let mut config = config(shape, StageBy::Table, seed);
     if !by_activity {
         config.age_period = 1 << 24;
     }
@@ -69,35 +100,62 @@ pub(crate) fn records(
     let (mut left, mut count) = (Vec::new(), 0);
     line.give(&[Step::Cell(0)], &mut left);
     for &flow in packets {
-        let packet = Arrival {
-            key: keys.of(flow, &hasher),
-            length_bytes: 64,
-            ..Arrival::default()
-        };
-        line.give(&[Step::Packet(packet)], &mut left);
+        line.give(&[packet(keys.of(flow, &hasher))], &mut left);
         count += left.len();
         left.clear();
     }
     count + line.resident()
 }
 
-/// The variance over stages of the flows that the hash of the line gives each.
-pub(crate) fn stage_variance(shape: Shape, keys: Keys, flows: u64, seed: u64) -> f64 {
-    let (hash, hasher) = (config(shape, seed).hash(), KeyHasher::new(seed));
-    let mut stages = vec![0_u64; shape.stages];
-    for flow in 0..flows {
-        stages[hash.place(&keys.of(flow, &hasher)).stage as usize] += 1;
+/// The slots in use of every bucket, in the order of [`Shape`], once so many flows have come in a cell
+/// that is the last of some. All cells have other flows.
+pub(crate) fn filled(
+    shape: Shape,
+    (by, keys): (StageBy, Keys),
+    (flows, cells): (u64, u64),
+    seed: u64,
+) -> Vec<usize> {
+    let hasher = KeyHasher::new(seed);
+    let (mut line, mut left) = (Model::new(config(shape, by, seed)), Vec::new());
+    for cell in 0..cells {
+        line.give(&[Step::Cell(0)], &mut left);
+        for flow in cell * flows..(cell + 1) * flows {
+            line.give(&[packet(keys.of(flow, &hasher))], &mut left);
+        }
+        left.clear();
     }
-    let mean = flows as f64 / shape.stages as f64;
-    let squares = stages.iter().map(|load| (*load as f64 - mean).powi(2));
-    squares.sum::<f64>() / shape.stages as f64
+    let among = shape.buckets / shape.stages;
+    let mut filled = vec![0; SUBTABLES * shape.buckets];
+    for (at, load) in line.loads().into_iter().enumerate() {
+        let (row, bucket) = (at / among, at % among);
+        let (stage, subtable) = (row / SUBTABLES, row % SUBTABLES);
+        filled[subtable * shape.buckets + stage * among + bucket] = load;
+    }
+    filled
+}
+
+/// The share of slots in use when a flow first finds both buckets full.
+pub(crate) fn first_overflow(shape: Shape, seed: u64) -> f64 {
+    let hasher = KeyHasher::new(seed);
+    let mut line = Model::new(config(shape, StageBy::Table, seed));
+    let mut left = Vec::new();
+    line.give(&[Step::Cell(0)], &mut left);
+    let keys = (0..).map(|flow| Keys::Random.of(flow, &hasher));
+    for key in keys {
+        if line.is_full_for(&key) {
+            break;
+        }
+        line.give(&[packet(key)], &mut left);
+    }
+    line.resident() as f64 / shape.all_slots() as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::victims::{self, Victim};
     use super::*;
-    use crate::saptm::zipf;
+    use crate::saptm::placement::{self, Rule, Spread};
+    use crate::saptm::{Placement, zipf};
 
     /// What the study of victims says, the line does, within its noise: 0.8 % of the records are a
     /// point of what is saved.
@@ -121,5 +179,36 @@ mod tests {
         let of = |keys| records(shape, true, keys, &packets, 1) as f64;
         let ratio = of(Keys::Neighbours) / of(Keys::Random);
         assert!((0.97..1.03).contains(&ratio), "{ratio}");
+    }
+
+    /// The variance over stages in the mean of seeds, and the mean.
+    fn spread(filled: impl Fn(u64) -> Vec<usize>) -> Spread {
+        let shape = Shape::of_paper(8);
+        let spreads = (0..5).map(|seed| Spread::over_stages(shape, &filled(seed)));
+        let sum = spreads.fold((0.0, 0.0), |sum, one| {
+            (sum.0 + one.mean, sum.1 + one.variance)
+        });
+        Spread {
+            mean: sum.0 / 5.0,
+            variance: sum.1 / 5.0,
+        }
+    }
+
+    /// The goal for Figure 10: equal means, and variances within twice a processor's, also in cells
+    /// behind each other, in which entries keep their stages. Without the table it is missed.
+    #[test]
+    fn the_table_keeps_stages_within_twice_a_processors_variance() {
+        let shape = Shape::of_paper(8);
+        let processor =
+            spread(|seed| placement::filled(shape, Rule::of(Placement::Anywhere), 10_000, seed));
+        let of =
+            |by, cells| spread(|seed| filled(shape, (by, Keys::Random), (10_000, cells), seed));
+        for (line, cells) in [(of(StageBy::Table, 1), 1), (of(StageBy::Table, 4), 4)] {
+            // Two flows with one signature have one slot.
+            assert!((line.mean - processor.mean).abs() < 0.1, "{line:?}");
+            let ratio = line.variance / processor.variance;
+            assert!(ratio < 2.0, "{ratio} after {cells} cells");
+        }
+        assert!(of(StageBy::Hash, 1).variance > 2.0 * processor.variance);
     }
 }

@@ -185,8 +185,8 @@ mod tests {
         }
     }
 
-    /// The goal of variances within twice a processor's is missed: a stage that a hash picks has
-    /// the variance of the binomial distribution, which d-left choice over all stages evens out.
+    /// A stage that a hash picks has the variance of the binomial distribution, which d-left choice
+    /// over all stages evens out, and so does the table in front of the line.
     #[test]
     fn stages_have_equal_means_and_a_hash_spreads_flows_over_them_binomially() {
         let ours = mean_variance(Rule::of(Placement::OneStage), 20);
@@ -196,7 +196,7 @@ mod tests {
         assert!(processor < 0.5 * binomial, "{processor}");
     }
 
-    /// What would reach it: more entries than flows, so that few flows follow another one.
+    /// What reaches twice a processor's variance: more entries than flows, so that few flows follow another one.
     #[test]
     fn a_table_in_front_of_the_line_evens_stages_out() {
         let processor = mean_variance(Rule::of(Placement::Anywhere), 20);

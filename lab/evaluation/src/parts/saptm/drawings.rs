@@ -2,7 +2,7 @@
 //! Figures 10 to 13, drawn.
 
 use super::sheets::{Ours, Routed};
-use super::{ANYWHERE, AS_PRINTED, CLOCK_MHZ, HEADER_BYTES, ONE_STAGE, PART, STAGES};
+use super::{ANYWHERE, AS_PRINTED, CLOCK_MHZ, HEADER_BYTES, LINE, ONE_STAGE, PART, STAGES};
 use crate::facts::{Facts, Raw};
 use crate::report::Section;
 use crate::report::axis::Spacing::{self, Linear, Logarithmic};
@@ -44,7 +44,8 @@ pub(super) fn figure_10(facts: &Facts, section: &mut Section) {
     let names = [
         (AS_PRINTED, "SAPTM as printed", 1),
         (ANYWHERE.0, "processor", 6),
-        (ONE_STAGE.0, "ours", 0),
+        (ONE_STAGE.0, "by the hash alone", 7),
+        (LINE, "ours", 0),
     ];
     let by_stage = |key: &str| -> Vec<Series> {
         let of = |(placement, name, colour): (&str, &str, usize)| {

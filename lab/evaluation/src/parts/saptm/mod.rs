@@ -10,7 +10,7 @@ mod sheets;
 use super::{FactSink, Part, Scale};
 use crate::facts::Fact;
 use crate::saptm::equations::TABLE_3;
-use crate::saptm::line::{self, Keys};
+use crate::saptm::line::{self, Keys, StageBy};
 use crate::saptm::placement::{self, Rule, Spread};
 use crate::saptm::printed::{Counts, Printed};
 use crate::saptm::victims::{self, Activity, Victim};
@@ -35,6 +35,17 @@ const SEED: u64 = 1;
 /// The paper's best clock, at 32 stages (section 5.2), and its header in bytes.
 const CLOCK_MHZ: f64 = 358.0;
 const HEADER_BYTES: f64 = 20.0;
+/// Cells behind each other, each with other flows, until entries of the table in front of the line
+/// keep stages from the cell before as often as they ever do.
+const CELLS: u64 = 5;
+/// The line, by what says the stage, keys, and cells.
+const LINES: [(StageBy, Keys, u64); 5] = [
+    (StageBy::Table, Keys::Random, 1),
+    (StageBy::Table, Keys::Random, CELLS),
+    (StageBy::Table, Keys::Neighbours, 1),
+    (StageBy::Hash, Keys::Random, 1),
+    (StageBy::Hash, Keys::Neighbours, 1),
+];
 /// The stages of Figure 10.
 const STAGES_OF_FIGURE_10: usize = 8;
 
@@ -42,6 +53,8 @@ const STAGES_OF_FIGURE_10: usize = 8;
 const ANYWHERE: (&str, Rule) = ("anywhere", Rule::of(Placement::Anywhere));
 const ONE_STAGE: (&str, Rule) = ("one stage", Rule::of(Placement::OneStage));
 const PLACEMENTS: [(&str, Rule); 2] = [ANYWHERE, ONE_STAGE];
+/// The line as it is built, in its model.
+const LINE: &str = "line";
 /// The table as printed, in Figure 10.
 const AS_PRINTED: &str = "as printed";
 /// What else was tried to even stages out, for the number of stages of Figure 10.
@@ -99,15 +112,20 @@ fn stages(scale: &Scale, give: FactSink<'_>) {
     for (name, rule) in TRIED {
         give(placed(name, rule, STAGES_OF_FIGURE_10, seeds));
     }
+    for stages in STAGES {
+        // It takes most of the time, and Figure 10 has one number of stages.
+        let is_filled = stages == STAGES_OF_FIGURE_10 || !scale.quick;
+        give(placed_by_line(stages, seeds, is_filled));
+    }
     let shape = Shape::of_paper(STAGES_OF_FIGURE_10);
-    for keys in Keys::ALL {
-        let variances =
-            (0..seeds).map(|seed| line::stage_variance(shape, keys, FLOWS as u64, seed));
+    for (by, keys, cells) in LINES {
+        let of = |seed| line::filled(shape, (by, keys), (FLOWS as u64, cells), seed);
         let fact = Fact::new(PART.name)
-            .of("is", "hash of the line")
+            .of("is", "stages of the line")
+            .of("by", by.name())
             .of("keys", keys.name())
-            .value("stage_variance", variances.sum::<f64>() / seeds as f64);
-        give(fact);
+            .value("cells", cells as f64);
+        give(spread(fact, shape, seeds, of));
     }
     let mut printed = Printed::new(shape, ACTIVENESS, SEED);
     let packets = zipf(FLOWS, PACKETS, SEED);
@@ -116,7 +134,14 @@ fn stages(scale: &Scale, give: FactSink<'_>) {
         let filled = placement::filled(shape, rule, FLOWS as u64, SEED);
         (name, filled)
     };
-    for (name, filled) in [of(ANYWHERE), of(ONE_STAGE), (AS_PRINTED, printed.filled())] {
+    let built = (StageBy::Table, Keys::Random);
+    let built = line::filled(shape, built, (FLOWS as u64, 1), SEED);
+    for (name, filled) in [
+        of(ANYWHERE),
+        of(ONE_STAGE),
+        (AS_PRINTED, printed.filled()),
+        (LINE, built),
+    ] {
         for (stage, loads) in (1..).zip(placement::of_stages(shape, &filled)) {
             let buckets = Spread::of(&loads);
             let fact = Fact::new(PART.name)
@@ -196,22 +221,41 @@ fn records(scale: &Scale, give: FactSink<'_>) {
 /// Figure 10 and the load at the first overflow, in the mean over seeds.
 fn placed(name: &str, rule: Rule, stages: usize, seeds: u64) -> Fact {
     let shape = Shape::of_paper(stages);
-    let spreads: Vec<Spread> = (0..seeds)
-        .map(|seed| {
-            let filled = placement::filled(shape, rule, FLOWS as u64, seed);
-            Spread::over_stages(shape, &filled)
-        })
-        .collect();
-    let mean = |of: fn(&Spread) -> f64| spreads.iter().map(of).sum::<f64>() / seeds as f64;
     let loads = (0..seeds).map(|seed| placement::first_overflow(shape, rule, seed));
+    let load = loads.sum::<f64>() / seeds as f64;
+    let of = |seed| placement::filled(shape, rule, FLOWS as u64, seed);
+    spread(placement_fact(name, stages), shape, seeds, of).value("load_at_first_overflow", load)
+}
+
+/// The same of the line; how full it gets only if that is asked for.
+fn placed_by_line(stages: usize, seeds: u64, is_filled: bool) -> Fact {
+    let shape = Shape::of_paper(stages);
+    let by = (StageBy::Table, Keys::Random);
+    let of = |seed| line::filled(shape, by, (FLOWS as u64, 1), seed);
+    let fact = spread(placement_fact(LINE, stages), shape, seeds, of);
+    if !is_filled {
+        return fact;
+    }
+    let loads = (0..seeds).map(|seed| line::first_overflow(shape, seed));
+    fact.value("load_at_first_overflow", loads.sum::<f64>() / seeds as f64)
+}
+
+fn placement_fact(name: &str, stages: usize) -> Fact {
     Fact::new(PART.name)
         .of("is", "placement")
         .of("placement", name)
         .value("stages", stages as f64)
-        .value("seeds", seeds as f64)
+}
+
+/// Mean and variance over stages, in the mean over seeds.
+fn spread(fact: Fact, shape: Shape, seeds: u64, filled: impl Fn(u64) -> Vec<usize>) -> Fact {
+    let spreads: Vec<Spread> = (0..seeds)
+        .map(|seed| Spread::over_stages(shape, &filled(seed)))
+        .collect();
+    let mean = |of: fn(&Spread) -> f64| spreads.iter().map(of).sum::<f64>() / seeds as f64;
+    fact.value("seeds", seeds as f64)
         .value("stage_mean_flows", mean(|spread| spread.mean))
         .value("stage_variance", mean(|spread| spread.variance))
-        .value("load_at_first_overflow", loads.sum::<f64>() / seeds as f64)
 }
 
 fn counted(name: &str, stages: usize, counts: &Counts) -> Fact {

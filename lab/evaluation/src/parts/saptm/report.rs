@@ -4,15 +4,15 @@
 use super::disagreements::DISAGREEMENTS;
 use super::sheets::{Ours, Paper};
 use super::{
-    ACTIVITIES, CLOCK_MHZ, HEADER_BYTES, PART, PLACEMENTS, STAGES, STAGES_OF_FIGURE_10, drawings,
-    equations,
+    ACTIVITIES, ANYWHERE, CLOCK_MHZ, HEADER_BYTES, LINE, LINES, ONE_STAGE, PART, STAGES,
+    STAGES_OF_FIGURE_10, drawings, equations,
 };
 use crate::facts::{Facts, Raw};
 use crate::report::axis::Spacing;
 use crate::report::chart::{Plot, Series};
 use crate::report::{Section, number, percent};
 use crate::saptm::equations::{key_gbps, minimum_frames_mpps, mkeys_per_s};
-use crate::saptm::line::Keys;
+use crate::saptm::line::{Keys, StageBy};
 use crate::saptm::victims::Victim;
 
 /// Its gain over the best and the worst sketch (Figure 13).
@@ -25,11 +25,7 @@ const TRIED: [(&str, &str, &str); 7] = [
         "anywhere, as on a processor",
         "two passes, or 16 records of a flow",
     ),
-    (
-        "one stage",
-        "ours: in one stage, which the hash says",
-        "none",
-    ),
+    ("one stage", "in one stage, which the hash says", "none"),
     (
         "neighbours",
         "in a stage and the next one",
@@ -81,7 +77,7 @@ fn figure_10(facts: &Facts, section: &mut Section) {
     let mut rows = Vec::new();
     for stages in STAGES {
         let mut row = vec![stages.to_string()];
-        for (name, _) in PLACEMENTS {
+        for name in [ANYWHERE.0, ONE_STAGE.0, LINE] {
             let here = placed.with("placement", name).at("stages", stages as f64);
             let of = |key, digits| number(here.first(key).unwrap_or(f64::NAN), digits);
             row.extend([
@@ -97,7 +93,10 @@ fn figure_10(facts: &Facts, section: &mut Section) {
         "anywhere: mean",
         "variance",
         "load at first overflow",
-        "one stage: mean",
+        "one stage, by the hash: mean",
+        "variance",
+        "load at first overflow",
+        "ours: mean",
         "variance",
         "load at first overflow",
     ];
@@ -112,10 +111,6 @@ fn tried(facts: &Facts, section: &mut Section) {
     let placed = placed.at("stages", STAGES_OF_FIGURE_10 as f64);
     let processor = placed.with("placement", "anywhere").first("stage_variance");
     let processor = processor.unwrap_or(f64::NAN);
-    let of_hash = |keys: Keys| {
-        let here = facts.with("is", "hash of the line");
-        here.with("keys", keys.name()).first("stage_variance")
-    };
     let row = |what: &str, variance: Option<f64>, load: Option<f64>, price: &str| {
         let variance = variance.unwrap_or(f64::NAN);
         vec![
@@ -134,19 +129,28 @@ fn tried(facts: &Facts, section: &mut Section) {
             row(what, here.first("stage_variance"), load, price)
         })
         .collect();
-    let hashed = [
-        ("ours, the line's own hash, random keys", Keys::Random),
-        ("ours, keys that count up", Keys::Neighbours),
-    ];
-    for (place, (what, keys)) in (2..).zip(hashed) {
-        rows.insert(place, row(what, of_hash(keys), None, "none"));
+    let built = facts.with("is", "stages of the line");
+    for (by, keys, cells) in LINES {
+        let here = built.with("by", by.name()).with("keys", keys.name());
+        let variance = here.at("cells", cells as f64).first("stage_variance");
+        let load = placed.with("placement", LINE);
+        let load = load.first("load_at_first_overflow");
+        let is_first = (by, keys, cells) == LINES[0];
+        let what = format!("{}, {}", of_line(by), of_keys(keys, cells));
+        let price = match by {
+            StageBy::Table => "96 Kbit",
+            StageBy::Hash => "none",
+        };
+        rows.push(row(&what, variance, load.filter(|_| is_first), price));
     }
     section.say(
-        "What was tried for 8 stages, in the mean of the seeds. A table in front has no keys: it \
-         is addressed by the hash, its first flow in a cell gets the stage that fewest entries \
-         have, and all others of that entry follow. The order of sweeps, the length of a cell, \
-         ties and the choice of victims change nothing: until a pair of buckets is full, the hash \
-         alone says how many flows a stage has.",
+        "What was tried for 8 stages, in the mean of the seeds, and the line as it is built. A \
+         table in front has no keys: it is addressed by the hash, its first flow in a cell gets \
+         the stage that fewest entries have, and all others of that entry follow. In the line, an \
+         entry that had a flow in the cell before keeps its stage, and others get the next stage \
+         in turn that has no more entries than the mean. The order of sweeps, the length of a \
+         cell, ties and the choice of victims change nothing: until a pair of buckets is full, \
+         nothing leaves.",
     );
     let names = [
         "buckets of a flow",
@@ -156,6 +160,21 @@ fn tried(facts: &Facts, section: &mut Section) {
         "what it takes",
     ];
     section.table(&names, &rows);
+}
+
+fn of_line(by: StageBy) -> &'static str {
+    match by {
+        StageBy::Table => "**ours**, in one stage, which the table says",
+        StageBy::Hash => "ours without the table",
+    }
+}
+
+fn of_keys(keys: Keys, cells: u64) -> String {
+    match (keys, cells) {
+        (Keys::Random, 1) => "random keys".to_owned(),
+        (Keys::Random, cells) => format!("random keys, in the last of {cells} cells"),
+        (Keys::Neighbours, _) => "keys that count up".to_owned(),
+    }
 }
 
 fn printed(facts: &Facts, section: &mut Section) {
