@@ -24,8 +24,8 @@ pub struct Build {
 }
 
 impl Build {
-    /// The same line with as many entries as `tf_array` has where nothing else is said: a quarter
-    /// of the slots, and none with one stage.
+    /// This line with as many entries as `tf_array` has where nothing else is said: a quarter of
+    /// the slots, and none with one stage.
     #[must_use]
     pub const fn with_entries(self) -> Self {
         let addr_bits = self.subtables - 1 + self.bucket_bits + self.slot_bits;

@@ -107,8 +107,8 @@ pub(crate) fn records(
     count + line.resident()
 }
 
-/// The slots in use of every bucket, in the order of [`Shape`], once so many flows have come in a cell
-/// that is the last of some. All cells have other flows.
+/// The slots in use of every bucket, in the order of [`Shape`], once so many flows have come in a
+/// cell that is the last of some. All cells have other flows.
 pub(crate) fn filled(
     shape: Shape,
     (by, keys): (StageBy, Keys),

@@ -196,7 +196,7 @@ mod tests {
         assert!(processor < 0.5 * binomial, "{processor}");
     }
 
-    /// What reaches twice a processor's variance: more entries than flows, so that few flows follow another one.
+    /// The table has more entries than there are flows, so that few flows follow another one.
     #[test]
     fn a_table_in_front_of_the_line_evens_stages_out() {
         let processor = mean_variance(Rule::of(Placement::Anywhere), 20);

@@ -227,7 +227,7 @@ fn placed(name: &str, rule: Rule, stages: usize, seeds: u64) -> Fact {
     spread(placement_fact(name, stages), shape, seeds, of).value("load_at_first_overflow", load)
 }
 
-/// The same of the line; how full it gets only if that is asked for.
+/// Figure 10 of the line; how full it gets only if that is asked for.
 fn placed_by_line(stages: usize, seeds: u64, is_filled: bool) -> Fact {
     let shape = Shape::of_paper(stages);
     let by = (StageBy::Table, Keys::Random);
