@@ -148,8 +148,8 @@ fn tried(facts: &Facts, section: &mut Section) {
          table in front has no keys: it is addressed by the hash, its first flow in a cell gets \
          the stage that fewest entries have, and all others of that entry follow. In the line, an \
          entry that had a flow in the cell before keeps its stage, and others get the next stage \
-         in turn that has no more entries than the mean. The order of sweeps, the length of a \
-         cell, ties and the choice of victims change nothing: until a pair of buckets is full, \
+         in turn that has at most one entry more than the mean. The order of sweeps, the length \
+         of a cell, ties and the choice of victims change nothing: until a pair of buckets is full, \
          nothing leaves.",
     );
     let names = [
