@@ -169,7 +169,7 @@ const LEAVES: [(&str, &[&str]); 14] = [
     ("anyhow", &[PROGRAM, EVALUATION, LAB, SWX]),
     ("clap", &[PROGRAM, LAB]),
     ("flate2", &[CAPTURE, FORMATS]),
-    ("hashbrown", &[BENCH]),
+    ("hashbrown", &[BENCH, QUERY]),
     ("libbpf-rs", &[XDP]),
     ("libbpf-sys", &[XDP]),
     ("libc", &[CAPTURE, TRANSPORT, INSPECT, XDP, LAB]),

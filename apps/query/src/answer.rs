@@ -58,9 +58,9 @@ impl Counts {
         }
     }
 
-    pub(crate) fn add(&mut self, packets: u64, bytes: u64) {
-        self.records += 1;
-        let plus = |sum: Option<u64>, more| sum?.checked_add(more);
+    pub(crate) fn add(&mut self, records: u64, packets: u128, bytes: u128) {
+        self.records += records;
+        let plus = |sum: Option<u64>, more: u128| sum?.checked_add(u64::try_from(more).ok()?);
         self.packets = plus(self.packets, packets);
         self.bytes = plus(self.bytes, bytes);
     }

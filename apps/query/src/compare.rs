@@ -9,6 +9,7 @@ use turboflow_record::{ColumnKind, Network, Value};
 use crate::field::Show;
 use crate::literal;
 use crate::names;
+use crate::numbers::Numbers;
 
 /// How two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +89,36 @@ impl Test {
 }
 
 impl Test {
+    /// Marks which numbers of a field pass; false if this is no test of numbers.
+    pub(crate) fn mark<'a>(
+        &self,
+        numbers: impl FnOnce() -> Numbers<'a>,
+        mask: &mut [bool],
+    ) -> bool {
+        let mark = |mask: &mut [bool], passes: &dyn Fn(&[u64], &mut [bool])| {
+            let numbers = numbers();
+            passes(numbers.values(), mask);
+            for (holds, valid) in mask.iter_mut().zip(numbers.valid()) {
+                *holds &= valid;
+            }
+        };
+        match *self {
+            Self::Number(operator, right) => mark(mask, &|values, mask| match operator {
+                Operator::Equal => each(values, mask, |left| left == right),
+                Operator::NotEqual => each(values, mask, |left| left != right),
+                Operator::Less => each(values, mask, |left| left < right),
+                Operator::LessOrEqual => each(values, mask, |left| left <= right),
+                Operator::Greater => each(values, mask, |left| left > right),
+                Operator::GreaterOrEqual => each(values, mask, |left| left >= right),
+            }),
+            Self::Bits(bits) => mark(mask, &|values, mask| {
+                each(values, mask, |value| value & bits == bits);
+            }),
+            _ => return false,
+        }
+        true
+    }
+
     /// Whether its value comes before that of another test of the same field.
     pub(crate) fn is_before(&self, other: &Self) -> bool {
         match (self, other) {
@@ -96,6 +127,14 @@ impl Test {
             (Self::Address(_, left), Self::Address(_, right)) => left < right,
             _ => false,
         }
+    }
+}
+
+/// One loop for each operator, which compilers turn into vectors.
+#[inline]
+fn each(values: &[u64], mask: &mut [bool], passes: impl Fn(u64) -> bool) {
+    for (holds, value) in mask.iter_mut().zip(values) {
+        *holds = passes(*value);
     }
 }
 

@@ -244,6 +244,18 @@ impl Field {
         }
     }
 
+    /// The columns that it is made of.
+    pub(crate) fn columns(self) -> Vec<usize> {
+        match self {
+            Self::Column(column) => vec![column],
+            Self::Duration(times) => times.columns().collect(),
+            Self::Total { forward, reverse } => vec![forward, reverse],
+            Self::Ratio(Ratio { over, under, .. }) => [over, under]
+                .map(|term| Self::from(term).columns())
+                .concat(),
+        }
+    }
+
     pub(crate) fn kind(self, schema: &[Column]) -> ColumnKind {
         match self {
             Self::Column(column) => schema[column].kind,

@@ -31,6 +31,7 @@ use turboflow_record::{Column, FlowBatch};
 use crate::QueryError;
 use crate::compare::Test;
 use crate::field::Field;
+use crate::numbers::Numbers;
 use crate::record_shape::RecordShape;
 use parser::Parser;
 
@@ -93,11 +94,25 @@ impl Filter {
         self.expression.holds(batch, row)
     }
 
+    /// Which records pass.
+    ///
+    /// # Panics
+    /// When the batch has another schema.
+    pub(crate) fn mask(&self, batch: &FlowBatch) -> Vec<bool> {
+        self.expression.mask(batch)
+    }
+
+    /// The columns that the expression reads.
+    pub(crate) fn columns(&self, columns: &mut Vec<usize>) {
+        self.expression.columns(columns);
+    }
+
     /// The records that pass, with all columns.
     #[must_use]
     pub fn apply(&self, batch: &FlowBatch, schema: &[Column]) -> FlowBatch {
         let mut kept = FlowBatch::new(schema);
-        for row in (0..batch.rows()).filter(|&row| self.passes(batch, row)) {
+        let passes = self.mask(batch);
+        for row in (0..batch.rows()).filter(|&row| passes[row]) {
             let values: Vec<_> = (0..schema.len())
                 .map(|column| batch.value(row, column))
                 .collect();
@@ -114,6 +129,59 @@ impl Expression {
             Self::Any(parts) => parts.iter().any(|part| part.holds(batch, row)),
             Self::Not(part) => !part.holds(batch, row),
             Self::Test(field, test) => test.passes(field.value(batch, row)),
+        }
+    }
+
+    /// For which records it holds.
+    fn mask(&self, batch: &FlowBatch) -> Vec<bool> {
+        match self {
+            Self::All(parts) => Self::joined(parts, batch, true, |left, right| left & right),
+            Self::Any(parts) => Self::joined(parts, batch, false, |left, right| left | right),
+            Self::Not(part) => {
+                let mut mask = part.mask(batch);
+                mask.iter_mut().for_each(|holds| *holds = !*holds);
+                mask
+            }
+            Self::Test(field, test) => {
+                let mut mask = vec![false; batch.rows()];
+                if !test.mark(|| Numbers::of(*field, batch), &mut mask) {
+                    let rows = mask.iter_mut().enumerate();
+                    rows.for_each(|(row, it)| *it = test.passes(field.value(batch, row)));
+                }
+                mask
+            }
+        }
+    }
+
+    fn joined(
+        parts: &[Self],
+        batch: &FlowBatch,
+        of_none: bool,
+        join: impl Fn(bool, bool) -> bool,
+    ) -> Vec<bool> {
+        let Some((first, rest)) = parts.split_first() else {
+            return vec![of_none; batch.rows()];
+        };
+        let mut mask = first.mask(batch);
+        for part in rest {
+            // Where nothing is left, further tests change nothing.
+            if mask.iter().all(|&holds| holds != of_none) {
+                break;
+            }
+            let further = part.mask(batch);
+            let pairs = mask.iter_mut().zip(&further);
+            pairs.for_each(|(holds, further)| *holds = join(*holds, *further));
+        }
+        mask
+    }
+
+    fn columns(&self, columns: &mut Vec<usize>) {
+        match self {
+            Self::All(parts) | Self::Any(parts) => {
+                parts.iter().for_each(|part| part.columns(columns));
+            }
+            Self::Not(part) => part.columns(columns),
+            Self::Test(field, _) => columns.extend(field.columns()),
         }
     }
 }

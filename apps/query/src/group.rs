@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The keys by which records are grouped.
 
-use std::net::IpAddr;
-
-use turboflow_record::{Column, ColumnKind, FlowBatch, Value, masked};
+use turboflow_record::{Column, ColumnKind};
 
 use crate::QueryError;
-use crate::answer::{AnswerColumn, Cell};
+use crate::answer::AnswerColumn;
 use crate::compare;
 use crate::field::{self, Field, Show};
+use crate::group_keys::KeyForm;
 use crate::record_shape::RecordShape;
 
 pub(crate) const OPTION: &str = "--group-by";
@@ -25,6 +24,7 @@ pub(crate) struct GroupKey {
     other: Option<Field>,
     show: Show,
     by: Grain,
+    form: KeyForm,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +123,14 @@ fn key(text: &str, records: RecordShape<'_>) -> Result<GroupKey, String> {
         }
     };
     let name = format!("{full_name}{suffix}");
+    let form = match (by, kind) {
+        (Grain::Prefix { v4, v6 }, _) => KeyForm::Network { v4, v6 },
+        (Grain::Bucket(width) | Grain::Time(width), _) => KeyForm::Number { width },
+        (Grain::Value, ColumnKind::Address) => KeyForm::Address,
+        (Grain::Value, ColumnKind::Float) => KeyForm::Float,
+        (Grain::Value, ColumnKind::Text) => KeyForm::Text,
+        (Grain::Value, _) => KeyForm::Number { width: 1 },
+    };
     Ok(GroupKey {
         column: name.clone(),
         name,
@@ -130,6 +138,7 @@ fn key(text: &str, records: RecordShape<'_>) -> Result<GroupKey, String> {
         other,
         show,
         by,
+        form,
     })
 }
 
@@ -137,13 +146,15 @@ fn time_key(text: &str, field: Field, schema: &[Column]) -> Result<GroupKey, Str
     let Some((_, width)) = text.split_once(':') else {
         return Err(format!("times need a width to group by: write {text}:5m"));
     };
+    let width = width_of(width, Show::Duration)?;
     Ok(GroupKey {
         name: text.to_owned(),
         column: field::free_name("start_ns", |name| Field::is_column(name, schema)),
         field,
         other: None,
         show: Show::Time,
-        by: Grain::Time(width_of(width, Show::Duration)?),
+        by: Grain::Time(width),
+        form: KeyForm::Number { width },
     })
 }
 
@@ -225,31 +236,19 @@ impl GroupKey {
         self.other.is_some()
     }
 
-    /// A record's value for this key; with time buckets, that of its first packet.
-    pub(crate) fn cell(&self, batch: &FlowBatch, row: usize) -> Cell {
-        self.cell_of(self.field, batch, row)
+    /// The field of a record that the key is made of; with time buckets, that of its first packet.
+    pub(crate) const fn field(&self) -> Field {
+        self.field
     }
 
-    /// The value for the other end of a record, if it counts there too.
-    pub(crate) fn other_cell(&self, batch: &FlowBatch, row: usize) -> Option<Cell> {
-        Some(self.cell_of(self.other?, batch, row))
+    /// The field of the other end of a record, if it counts there too.
+    pub(crate) const fn other(&self) -> Option<Field> {
+        self.other
     }
 
-    fn cell_of(&self, field: Field, batch: &FlowBatch, row: usize) -> Cell {
-        match (field.value(batch, row), self.by) {
-            (Value::Unsigned(value), Grain::Bucket(width) | Grain::Time(width)) => {
-                Cell::Unsigned(value - value % width)
-            }
-            (Value::Address(address), Grain::Prefix { v4, v6 }) => {
-                let length = if matches!(address, IpAddr::V4(_)) {
-                    v4
-                } else {
-                    v6
-                };
-                Cell::Network(masked(address, length), length)
-            }
-            (value, _) => Cell::from(value),
-        }
+    /// What the key holds.
+    pub(crate) const fn form(&self) -> KeyForm {
+        self.form
     }
 
     /// Whether a question means it by this name: its own, with or without the width of buckets, or

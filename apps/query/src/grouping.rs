@@ -7,10 +7,10 @@ use crate::answer::{AnswerColumn, Show};
 use crate::field::{self, Field};
 use crate::fold::{Fold, NoFold};
 use crate::group::{self, GroupKey};
+use crate::numbers::Numbers;
 use crate::query::misread;
 use crate::record_shape::RecordShape;
-use crate::run::number;
-use crate::span::{Direction, Times};
+use crate::span::{Direction, TimeColumns, Times};
 use crate::{QueryError, Question};
 
 /// How records are grouped, and the measures of each group.
@@ -375,6 +375,35 @@ impl Measures<'_> {
 }
 
 impl Grouping {
+    /// Whether the times of records are needed.
+    pub(crate) fn has_times(&self) -> bool {
+        let is_time = |measure: Measure| matches!(measure, Measure::First | Measure::Last);
+        let is_spread = |key: &GroupKey| key.time_width_ns().is_some();
+        self.keys.iter().any(is_spread)
+            || self.columns.iter().any(|(_, measure)| is_time(*measure))
+            || self.ratios.iter().any(|ratio| ratio.under == Under::Span)
+            || matches!(self.by, GroupSort::Measure(measure) if is_time(measure))
+    }
+
+    /// The columns that are read of each record.
+    pub(crate) fn columns_read(&self, times: TimeColumns) -> Vec<usize> {
+        let keys = self.keys.iter();
+        let keys = keys.flat_map(|key| [Some(key.field()), key.other()].into_iter().flatten());
+        let fields = keys.chain(self.amounts.iter().map(|amount| amount.field));
+        let mut columns: Vec<usize> = fields.flat_map(Field::columns).collect();
+        if self.has_times() {
+            columns.extend(times.columns());
+        }
+        columns
+    }
+
+    /// The columns of a row: the keys, then the measures.
+    pub(crate) fn answer_columns(&self) -> Vec<AnswerColumn> {
+        let keys = self.keys.iter().map(GroupKey::column);
+        let others = self.columns.iter().map(|(column, _)| column.clone());
+        keys.chain(others).collect()
+    }
+
     /// The name of the measure that shares are of.
     pub(crate) fn share_name(&self) -> &str {
         match self.share {
@@ -428,46 +457,53 @@ fn asked_fold(text: &str) -> Option<(&str, Option<Fold>)> {
     Some((rest.trim(), Some(fold)))
 }
 
+/// The numbers of an amount, for all records of a batch.
+pub(crate) struct AmountNumbers<'a> {
+    pub(crate) whole: Numbers<'a>,
+    fold: Fold,
+    parts: Parts<'a>,
+}
+
+/// What is spread over the time of the packets that it counts.
+enum Parts<'a> {
+    /// The whole, in this direction.
+    One(Direction),
+    /// The initiator's and the responder's.
+    Two(Numbers<'a>, Numbers<'a>),
+}
+
 impl Amount {
-    /// The part of a record's number in the interval: all of it, unless the fold is a sum.
-    pub(crate) fn part(
-        &self,
-        batch: &FlowBatch,
-        row: usize,
-        times: &Times,
-        (from_ns, to_ns): (u64, u64),
-    ) -> Option<u64> {
-        let part = |field, direction| {
-            let number = number(field, batch, row)?;
-            Some(times.of(direction)?.part(number, from_ns, to_ns))
-        };
-        match self.field {
-            _ if self.fold != Fold::Sum => number(self.field, batch, row),
-            Field::Total { forward, reverse } => {
-                let sent = part(Field::Column(forward), Direction::Forward)?;
-                let answered = part(Field::Column(reverse), Direction::Reverse);
-                sent.checked_add(answered.unwrap_or(0))
-            }
-            field => part(field, self.direction),
+    pub(crate) fn numbers<'a>(&self, batch: &'a FlowBatch) -> AmountNumbers<'a> {
+        AmountNumbers {
+            whole: Numbers::of(self.field, batch),
+            fold: self.fold,
+            parts: match self.field {
+                Field::Total { forward, reverse } => {
+                    let of = |column| Numbers::of_column(batch.column(column));
+                    Parts::Two(of(forward), of(reverse))
+                }
+                _ => Parts::One(self.direction),
+            },
         }
     }
+}
 
-    /// Combines two numbers, either of which may be absent.
-    pub(crate) fn fold(
-        &self,
-        sum: Option<u64>,
-        more: Option<u64>,
-    ) -> Result<Option<u64>, QueryError> {
-        let (Some(left), Some(right)) = (sum, more) else {
-            return Ok(sum.or(more));
+impl AmountNumbers<'_> {
+    /// The part of a record's number in the interval: all of it, unless the fold is a sum.
+    pub(crate) fn part(&self, row: usize, times: &Times, interval: (u64, u64)) -> Option<u64> {
+        let (from_ns, to_ns) = interval;
+        let part = |numbers: &Numbers<'_>, direction| {
+            let number = numbers.get(row)?;
+            Some(times.of(direction)?.part(number, from_ns, to_ns))
         };
-        Ok(Some(match self.fold {
-            Fold::Sum => left.checked_add(right).ok_or_else(|| QueryError::Sum {
-                column: self.name.clone(),
-            })?,
-            Fold::Min => left.min(right),
-            Fold::Max => left.max(right),
-            Fold::Or => left | right,
-        }))
+        match &self.parts {
+            _ if self.fold != Fold::Sum => self.whole.get(row),
+            Parts::One(direction) => part(&self.whole, *direction),
+            Parts::Two(forward, reverse) => {
+                let sent = part(forward, Direction::Forward)?;
+                let answered = part(reverse, Direction::Reverse);
+                sent.checked_add(answered.unwrap_or(0))
+            }
+        }
     }
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups while records are added.
+//! Groups while records are added, a batch at a time.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
 
 use turboflow_record::FlowBatch;
 
 use crate::QueryError;
-use crate::answer::{AnswerColumn, Cell, Shares, Show};
-use crate::field::divided;
-use crate::grouping::{Amount, GroupRatio, GroupSort, Grouping, Measure, Under};
+use crate::answer::{Cell, Shares, Show};
+use crate::field::Field;
+use crate::group_keys::{KeyLayout, Texts};
+use crate::group_rows::SumLayout;
+use crate::group_table::GroupTable;
+use crate::grouping::{AmountNumbers, GroupSort, Grouping, Measure};
 use crate::literal::{duration_text, time_text};
-use crate::run::number;
-use crate::span::{Span, Times};
+use crate::span::{TimeColumns, Times};
 
-/// Limit on groups: about 2 GiB with a key of two addresses.
-const GROUPS_MAX: usize = 10_000_000;
 /// Limit on time buckets from the first to the last: it keeps answers usable, and bounds the work
 /// per record.
 const BUCKETS_MAX: u64 = 100_000;
@@ -22,11 +22,16 @@ const BUCKETS_MAX: u64 = 100_000;
 /// Groups by their keys.
 pub(crate) struct Groups<'a> {
     grouping: &'a Grouping,
+    times: TimeColumns,
     time: Option<Time>,
-    map: HashMap<Box<[Cell]>, Group>,
-    key: Vec<Cell>,
     /// Index of the key of hosts, if there is one.
     host: Option<usize>,
+    keys: KeyLayout,
+    texts: Texts,
+    /// The keys of a batch, behind each other.
+    written: Vec<u64>,
+    sums: SumLayout,
+    table: GroupTable,
     /// The total of the measure that shares are of.
     whole: u128,
 }
@@ -40,25 +45,8 @@ struct Time {
     buckets: Option<(u64, u64)>,
 }
 
-#[derive(Default)]
-struct Group {
-    records: u64,
-    amounts: Box<[Option<u64>]>,
-    first_ns: Option<u64>,
-    last_ns: Option<u64>,
-}
-
-impl Grouping {
-    /// The columns of a row: the keys, then the measures.
-    pub(crate) fn answer_columns(&self) -> Vec<AnswerColumn> {
-        let keys = self.keys.iter().map(|key| key.column());
-        let others = self.columns.iter().map(|(column, _)| column.clone());
-        keys.chain(others).collect()
-    }
-}
-
 impl<'a> Groups<'a> {
-    pub(crate) fn new(grouping: &'a Grouping) -> Self {
+    pub(crate) fn new(grouping: &'a Grouping, times: TimeColumns) -> Self {
         let time = grouping.keys.iter().enumerate().find_map(|(index, key)| {
             Some(Time {
                 index,
@@ -66,12 +54,21 @@ impl<'a> Groups<'a> {
                 buckets: None,
             })
         });
+        let (keys, sums) = (KeyLayout::of(&grouping.keys), SumLayout::of(grouping));
         Self {
             grouping,
+            // Where no times are asked for, none are read.
+            times: match grouping.has_times() {
+                true => times,
+                false => TimeColumns::default(),
+            },
             time,
-            map: HashMap::new(),
-            key: Vec::new(),
             host: grouping.keys.iter().position(|key| key.is_host()),
+            table: GroupTable::new(keys.words(), sums.neutral(grouping)),
+            keys,
+            texts: Texts::default(),
+            written: Vec::new(),
+            sums,
             whole: 0,
         }
     }
@@ -93,53 +90,74 @@ impl<'a> Groups<'a> {
     }
 
     pub(crate) fn count(&self) -> u64 {
-        self.map.len() as u64
+        self.table.count() as u64
     }
 
-    /// Adds a record to its group, or to a group per time bucket.
-    pub(crate) fn add(
-        &mut self,
-        batch: &FlowBatch,
-        row: usize,
-        times: Times,
-    ) -> Result<(), QueryError> {
-        let Grouping { keys, share, .. } = self.grouping;
-        self.whole += match *share {
-            Measure::Amount(index) => {
-                number(self.grouping.amounts[index].field, batch, row).map_or(0, u128::from)
-            }
-            _ => 1,
+    /// Adds these records to their groups, or to a group per time bucket.
+    pub(crate) fn add(&mut self, batch: &FlowBatch, rows: &[u32]) -> Result<(), QueryError> {
+        let grouping = self.grouping;
+        let amounts = grouping.amounts.iter();
+        let amounts: Vec<AmountNumbers<'_>> = amounts.map(|its| its.numbers(batch)).collect();
+        self.whole += match grouping.share {
+            Measure::Amount(index) => amounts[index].whole.sum(rows),
+            _ => rows.len() as u128,
         };
-        self.key.clear();
-        self.key.extend(keys.iter().map(|key| key.cell(batch, row)));
-        self.add_at_end(batch, row, times)?;
-        // A record also counts at its other host, unless both are one.
-        if let Some(index) = self.host
-            && let Some(other) = keys[index].other_cell(batch, row)
-            && other != keys[index].cell(batch, row)
-        {
-            self.key[index] = other;
-            self.add_at_end(batch, row, times)?;
+        let words = self.keys.words();
+        let mut keys = std::mem::take(&mut self.written);
+        keys.clear();
+        keys.resize(words * rows.len(), 0);
+        for (index, key) in grouping.keys.iter().enumerate() {
+            self.write(index, key.field(), (batch, rows), &mut keys);
         }
+        let mut others = Vec::new();
+        // A record also counts at its other host, unless both are one.
+        if let Some((index, other)) = self
+            .host
+            .zip(self.host.and_then(|it| grouping.keys[it].other()))
+        {
+            others.clone_from(&keys);
+            self.write(index, other, (batch, rows), &mut others);
+        }
+        let times = self.times.of_batch(batch);
+        for (place, &row) in rows.iter().enumerate() {
+            let row = row as usize;
+            let times = times.times(row);
+            let key = place * words..(place + 1) * words;
+            let is_other = !others.is_empty() && others[key.clone()] != keys[key.clone()];
+            self.add_at_end(&mut keys[key.clone()], row, &times, &amounts)?;
+            if is_other {
+                self.add_at_end(&mut others[key], row, &times, &amounts)?;
+            }
+        }
+        self.written = keys;
         Ok(())
     }
 
+    fn write(
+        &mut self,
+        index: usize,
+        field: Field,
+        records: (&FlowBatch, &[u32]),
+        keys: &mut [u64],
+    ) {
+        self.keys
+            .write(index, field, records, &mut self.texts, keys);
+    }
+
     /// Adds a record to the group of the key.
+    #[inline]
     fn add_at_end(
         &mut self,
-        batch: &FlowBatch,
+        key: &mut [u64],
         row: usize,
-        times: Times,
+        times: &Times,
+        amounts: &[AmountNumbers<'_>],
     ) -> Result<(), QueryError> {
-        let amounts = &self.grouping.amounts;
-        match times.whole() {
-            Some(whole) if self.time.is_some() => self.spread(batch, row, &times, whole),
-            _ => in_group(&mut self.map, &self.key, amounts, |group| {
-                let numbers = amounts.iter();
-                let numbers = numbers.map(|amount| number(amount.field, batch, row));
-                group.add(1, amounts, numbers, (times.first_ns, times.last_ns))
-            }),
+        if self.time.is_some() && times.first_ns.is_some() {
+            return self.spread(key, row, times, amounts);
         }
+        let numbers = amounts.iter().map(|amount| amount.whole.get(row));
+        self.add_to(key, 1, (times.first_ns, times.last_ns), numbers)
     }
 
     /// Adds a record to every bucket that it overlaps, with a proportional part of its sums. Each
@@ -147,105 +165,159 @@ impl<'a> Groups<'a> {
     /// bucket. The record itself counts in its first bucket.
     fn spread(
         &mut self,
-        batch: &FlowBatch,
+        key: &mut [u64],
         row: usize,
         times: &Times,
-        whole: Span,
+        amounts: &[AmountNumbers<'_>],
     ) -> Result<(), QueryError> {
-        let Some(time) = &mut self.time else {
+        let (Some(time), Some(whole)) = (&mut self.time, times.whole()) else {
             return Ok(());
         };
-        let amounts = &self.grouping.amounts;
-        let width_ns = time.width_ns;
+        let (index, width_ns) = (time.index, time.width_ns);
         let (first, last) = (whole.first_ns / width_ns, whole.last_ns / width_ns);
         time.cover(first, last)?;
         for bucket in first..=last {
             let start_ns = bucket * width_ns;
             let from_ns = start_ns.max(whole.first_ns);
             let to_ns = start_ns.saturating_add(width_ns - 1).min(whole.last_ns);
-            self.key[time.index] = Cell::Unsigned(start_ns);
-            let within = (from_ns, to_ns);
-            let parts = amounts.iter();
-            let parts = parts.map(|amount| amount.part(batch, row, times, within));
+            self.keys.put_number(index, key, start_ns);
             let records = u64::from(bucket == first);
-            in_group(&mut self.map, &self.key, amounts, |group| {
-                group.add(records, amounts, parts, (Some(from_ns), Some(to_ns)))
-            })?;
+            let parts = amounts.iter();
+            let parts = parts.map(|amount| amount.part(row, times, (from_ns, to_ns)));
+            self.add_to(key, records, (Some(from_ns), Some(to_ns)), parts)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn add_to(
+        &mut self,
+        key: &[u64],
+        records: u64,
+        (first_ns, last_ns): (Option<u64>, Option<u64>),
+        numbers: impl Iterator<Item = Option<u64>>,
+    ) -> Result<(), QueryError> {
+        let group = self.table.group(key)?;
+        let (layout, amounts) = (self.sums, &self.grouping.amounts);
+        let sums = self.table.sums_mut(group);
+        SumLayout::count(sums, records);
+        layout.extend(sums, first_ns, last_ns);
+        for (index, (amount, number)) in amounts.iter().zip(numbers).enumerate() {
+            if !layout.fold(sums, (index, amount.fold), number) {
+                return Err(QueryError::Sum {
+                    column: amount.name.clone(),
+                });
+            }
         }
         Ok(())
     }
 
     /// If time is the only key, adds the empty buckets between the first and the last, so that
     /// silence is visible.
-    pub(crate) fn fill_silences(&mut self) {
+    pub(crate) fn fill_silences(&mut self) -> Result<(), QueryError> {
         let Some(Time {
+            index,
             width_ns,
             buckets: Some((first, last)),
-            ..
         }) = self.time
         else {
-            return;
+            return Ok(());
         };
         if self.grouping.keys.len() > 1 {
-            return;
+            return Ok(());
         }
+        let mut key = vec![0; self.keys.words()];
         for bucket in first..=last {
-            let key = Box::new([Cell::Unsigned(bucket * width_ns)]);
-            let amounts = &self.grouping.amounts;
-            self.map.entry(key).or_insert_with(|| Group::new(amounts));
+            self.keys.put_number(index, &mut key, bucket * width_ns);
+            self.table.group(&key)?;
         }
+        Ok(())
     }
 
     /// The first rows in the requested order.
     pub(crate) fn into_rows(self, ascending: bool, top: Option<usize>) -> Vec<Vec<Cell>> {
-        let (grouping, whole) = (self.grouping, self.whole);
-        let measure = |group: &Group, measure| match measure {
-            Measure::Records => Cell::Unsigned(group.records),
-            Measure::Amount(index) => group.amounts[index].map_or(Cell::Absent, Cell::Unsigned),
-            Measure::Ratio(index) => group.ratio(&grouping.ratios[index]),
-            Measure::Share => percent(group.part(grouping.share), whole),
-            Measure::First => group.first_ns.map_or(Cell::Absent, Cell::Unsigned),
-            Measure::Last => group.last_ns.map_or(Cell::Absent, Cell::Unsigned),
-        };
-        let rank = |key: &[Cell], group: &Group| match grouping.by {
-            GroupSort::Key(index) => key[index].clone(),
-            GroupSort::Measure(by) => measure(group, by),
-        };
-        let mut groups: Vec<_> = self
-            .map
-            .into_iter()
-            .map(|(key, group)| (rank(&key, &group), key, group))
-            .collect();
-        groups.sort_unstable_by(|(left, left_key, _), (right, right_key, _)| {
-            let order = if ascending {
-                left.cmp(right)
-            } else {
-                right.cmp(left)
-            };
-            order.then_with(|| left_key.cmp(right_key))
-        });
-        if let Some((time, rows)) = grouping.each {
-            first_of_each(&mut groups, |(_, key, _)| key[time].clone(), rows);
-        }
-        groups.truncate(top.unwrap_or(usize::MAX));
-        let row = |(_, key, group): (Cell, Box<[Cell]>, Group)| {
-            let columns = grouping.columns.iter();
-            let measures = columns.map(|(_, each)| measure(&group, *each));
-            key.into_vec().into_iter().chain(measures).collect()
+        let groups = self.ranked(ascending, top);
+        let row = |group: usize| {
+            let key = self.table.key(group);
+            let keys = 0..self.grouping.keys.len();
+            let keys = keys.map(|index| self.keys.cell(index, key, &self.texts));
+            let columns = self.grouping.columns.iter();
+            keys.chain(columns.map(|(_, each)| self.measure(group, *each)))
+                .collect()
         };
         groups.into_iter().map(row).collect()
     }
+
+    fn measure(&self, group: usize, measure: Measure) -> Cell {
+        let sums = self.table.sums(group);
+        self.sums.measure(sums, measure, self.grouping, self.whole)
+    }
+
+    /// The numbers of the first groups in the requested order.
+    fn ranked(&self, ascending: bool, top: Option<usize>) -> Vec<usize> {
+        let rank = |group: usize| match self.grouping.by {
+            GroupSort::Key(_) => 0,
+            GroupSort::Measure(by) => rank(&self.measure(group, by)),
+        };
+        let groups = 0..self.table.count();
+        let mut groups: Vec<_> = groups.map(|group| (rank(group), group)).collect();
+        let order = |left: &(u128, usize), right: &(u128, usize)| {
+            let [left_key, right_key] = [left.1, right.1].map(|group| self.table.key(group));
+            let order = match self.grouping.by {
+                GroupSort::Key(index) => {
+                    self.keys
+                        .compare_field(index, left_key, right_key, &self.texts)
+                }
+                GroupSort::Measure(_) => left.0.cmp(&right.0),
+            };
+            let order = if ascending { order } else { order.reverse() };
+            order.then_with(|| self.keys.compare(left_key, right_key, &self.texts))
+        };
+        // All are sorted where each bucket has first ones of its own.
+        if let Some(top) = top.filter(|top| self.grouping.each.is_none() && *top < groups.len()) {
+            groups.select_nth_unstable_by(top, order);
+            groups.truncate(top);
+        }
+        groups.sort_unstable_by(order);
+        let mut groups: Vec<usize> = groups.into_iter().map(|(_, group)| group).collect();
+        if let Some((time, rows)) = self.grouping.each {
+            let in_time = |left: usize, right: usize| {
+                let [left, right] = [left, right].map(|group| self.table.key(group));
+                self.keys.compare_field(time, left, right, &self.texts)
+            };
+            first_of_each(&mut groups, in_time, rows);
+            groups.truncate(top.unwrap_or(usize::MAX));
+        }
+        groups
+    }
 }
 
-/// Puts ranked items in the order of their buckets, and keeps the first ones of each.
-fn first_of_each<T>(ranked: &mut Vec<T>, bucket: impl Fn(&T) -> Cell, rows: usize) {
+/// The rank of a value among those of its column.
+fn rank(cell: &Cell) -> u128 {
+    let there = |bits: u64| 1 << 64 | u128::from(bits);
+    match cell {
+        Cell::Unsigned(number) => there(*number),
+        Cell::Float(float) => {
+            let bits = float.to_bits();
+            // As `f64::total_cmp` orders them.
+            there(if bits >> 63 == 1 {
+                !bits
+            } else {
+                bits | 1 << 63
+            })
+        }
+        _ => 0,
+    }
+}
+
+/// Puts ranked groups in the order of their buckets, and keeps the first ones of each.
+fn first_of_each(ranked: &mut Vec<usize>, in_time: impl Fn(usize, usize) -> Ordering, rows: usize) {
     // Stable: within a bucket the ranks stay in order.
-    ranked.sort_by_cached_key(|item| bucket(item));
+    ranked.sort_by(|left, right| in_time(*left, *right));
     let (mut last, mut taken) = (None, 0);
-    ranked.retain(|item| {
-        let bucket = bucket(item);
-        if last.as_ref() != Some(&bucket) {
-            (last, taken) = (Some(bucket), 0);
+    ranked.retain(|&group| {
+        if last.is_none_or(|last| in_time(last, group).is_ne()) {
+            (last, taken) = (Some(group), 0);
         }
         taken += 1;
         taken <= rows
@@ -268,76 +340,4 @@ impl Time {
         self.buckets = Some((from, to));
         Ok(())
     }
-}
-
-/// Calls `add` with the group of that key, which is created if it is new.
-fn in_group(
-    map: &mut HashMap<Box<[Cell]>, Group>,
-    key: &[Cell],
-    amounts: &[Amount],
-    add: impl FnOnce(&mut Group) -> Result<(), QueryError>,
-) -> Result<(), QueryError> {
-    let full = map.len() == GROUPS_MAX;
-    match map.get_mut(key) {
-        Some(group) => add(group),
-        None if full => Err(QueryError::Groups { limit: GROUPS_MAX }),
-        None => add(map.entry(key.into()).or_insert_with(|| Group::new(amounts))),
-    }
-}
-
-impl Group {
-    fn new(amounts: &[Amount]) -> Self {
-        Self {
-            amounts: amounts.iter().map(|amount| amount.fold.neutral()).collect(),
-            ..Self::default()
-        }
-    }
-
-    fn add(
-        &mut self,
-        records: u64,
-        amounts: &[Amount],
-        numbers: impl Iterator<Item = Option<u64>>,
-        (first_ns, last_ns): (Option<u64>, Option<u64>),
-    ) -> Result<(), QueryError> {
-        self.records += records;
-        for ((sum, amount), number) in self.amounts.iter_mut().zip(amounts).zip(numbers) {
-            *sum = amount.fold(*sum, number)?;
-        }
-        // `None` is less than any time, so it must be left out of the minimum.
-        self.first_ns = [self.first_ns, first_ns].into_iter().flatten().min();
-        self.last_ns = self.last_ns.max(last_ns);
-        Ok(())
-    }
-
-    fn ratio(&self, ratio: &GroupRatio) -> Cell {
-        let under = match ratio.under {
-            Under::Amount(index) => self.amounts[index],
-            Under::Width(width_ns) => Some(width_ns),
-            Under::Span => self
-                .last_ns
-                .zip(self.first_ns)
-                .and_then(|(last, first)| last.checked_sub(first)),
-        };
-        let parts = self.amounts[ratio.over].zip(under);
-        let value = parts.and_then(|(over, under)| divided(over, under, ratio.factor));
-        value.map_or(Cell::Absent, Cell::Float)
-    }
-
-    fn part(&self, share: Measure) -> u64 {
-        match share {
-            Measure::Amount(index) => self.amounts[index].unwrap_or(0),
-            _ => self.records,
-        }
-    }
-}
-
-fn percent(part: u64, whole: u128) -> Cell {
-    // Four decimals: more would suggest false precision.
-    let share = if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    };
-    Cell::Float((share * 1e6).round() / 1e4)
 }

@@ -17,6 +17,8 @@ pub struct Input {
     open: Option<FlowReader>,
     left_out: Vec<String>,
     damages: Vec<String>,
+    /// The columns that are read first, and those that are read then.
+    apart: Option<(Vec<usize>, Vec<usize>)>,
 }
 
 impl Input {
@@ -58,6 +60,7 @@ impl Input {
             open: None,
             left_out,
             damages: Vec::new(),
+            apart: None,
         })
     }
 
@@ -88,7 +91,21 @@ impl Input {
         }
     }
 
-    fn next_batch(&mut self) -> Result<Option<FlowBatch>, QueryError> {
+    /// Has batches with the columns of `first` alone, and those of `then` where
+    /// [`Input::complete`] asks for them, if a file has columns apart.
+    pub(crate) fn read_apart(&mut self, first: Vec<usize>, then: Vec<usize>) {
+        self.apart = Some((first, then));
+    }
+
+    /// Fills the further columns of the batch that came last.
+    pub(crate) fn complete(&mut self, batch: &mut FlowBatch) -> Result<(), QueryError> {
+        match &mut self.open {
+            Some(reader) => Ok(reader.complete(batch)?),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn next_batch(&mut self) -> Result<Option<FlowBatch>, QueryError> {
         loop {
             if let Some(reader) = &mut self.open {
                 if let Some(batch) = reader.next_batch()? {
@@ -102,7 +119,7 @@ impl Input {
                 return Ok(None);
             };
             let schema = &self.columns.schema;
-            self.open = Some(match reader {
+            let mut reader = match reader {
                 Some(mut reader) => {
                     reader.take_kinds(schema);
                     reader
@@ -118,7 +135,11 @@ impl Input {
                     }
                     reader
                 }
-            });
+            };
+            if let Some((first, then)) = &self.apart {
+                reader.read_apart(first, then);
+            }
+            self.open = Some(reader);
         }
     }
 }

@@ -156,6 +156,32 @@ impl Query {
         self.filter.as_ref().map_or(&[], Filter::notes)
     }
 
+    /// The columns that are read of every record, and those that are read of rows besides.
+    pub(crate) fn columns_read(&self) -> (Vec<usize>, Vec<usize>) {
+        let Sources {
+            packets,
+            bytes,
+            times,
+        } = self.sources;
+        let counted = [packets, bytes].into_iter().flatten();
+        let mut first: Vec<usize> = counted.flat_map(Field::columns).collect();
+        if let Some(filter) = &self.filter {
+            filter.columns(&mut first);
+        }
+        if self.counts_from_now() {
+            first.extend(times.columns());
+        }
+        let mut then = Vec::new();
+        match &self.shape {
+            Shape::Records { select, by, .. } => {
+                first.extend(by.into_iter().flat_map(|by| by.columns()));
+                then.extend(select.iter().flat_map(|field| field.columns()));
+            }
+            Shape::Groups(grouping) => first.extend(grouping.columns_read(times)),
+        }
+        (first, then)
+    }
+
     /// Whether the filter counts times from now.
     #[must_use]
     pub fn counts_from_now(&self) -> bool {

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Answers a query in one pass over the records.
+//!
+//! Of files that have columns apart, only those are read that the question is about: first what
+//! chooses records, ranks and adds them up, then, where a record is a row, what is shown of it.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
 use std::net::IpAddr;
 
-use turboflow_record::{Column, FlowBatch, Value};
+use turboflow_record::FlowBatch;
 
-use crate::QueryError;
 use crate::answer::{Answer, Cell, Counts, Totals};
 use crate::field::Field;
 use crate::groups::Groups;
+use crate::numbers::Numbers;
 use crate::query::{Query, Shape};
-use crate::span::{TimeColumns, Times};
-
-/// Limit on records that are sorted or listed, unless the question sets a smaller one.
-const RECORDS_MAX: usize = 5_000_000;
+use crate::records::TopRows;
+use crate::source::{Source, Whole};
+use crate::span::TimeColumns;
+use crate::{Input, QueryError};
 
 /// Reads the records once and computes the answer.
 ///
-/// Memory: a few hundred bytes per group, or per row kept.
+/// Memory: about a hundred bytes per group, and a few hundred per row kept.
 ///
 /// # Errors
 /// The error of `batches`; [`QueryError::Groups`], [`QueryError::Buckets`] and
@@ -47,65 +48,20 @@ pub fn run_with<E>(
 where
     QueryError: From<E>,
 {
-    let sources = &query.sources;
-    let none = Counts::none(sources.packets.is_some(), sources.bytes.is_some());
-    let mut pass = Pass {
-        query,
-        replacement,
-        totals: Totals {
-            read: none,
-            matched: none,
-            rows: 0,
-        },
-        times_read_ns: None,
-    };
-    match &query.shape {
-        Shape::Records {
-            select,
-            columns,
-            by,
-        } => {
-            let mut rows = TopRows::new(query.top, query.ascending);
-            for batch in batches {
-                pass.each(batch?, |batch, row, _| {
-                    let rank = by.map_or(Cell::Absent, |by| Cell::from(by.value(batch, row)));
-                    let cells = || select.iter().map(|field| field.value(batch, row).into());
-                    rows.offer(rank, || cells().collect())
-                })?;
-            }
-            let totals = Totals {
-                rows: pass.totals.matched.records,
-                ..pass.totals
-            };
-            Ok(Answer {
-                columns: columns.clone(),
-                rows: rows.into_sorted(),
-                totals,
-                times_read_ns: pass.times_read_ns,
-                shares: None,
-                order: query.order,
-            })
-        }
-        Shape::Groups(grouping) => {
-            let mut groups = Groups::new(grouping);
-            for batch in batches {
-                pass.each(batch?, |batch, row, times| groups.add(batch, row, times))?;
-            }
-            groups.fill_silences();
-            let totals = Totals {
-                rows: groups.count(),
-                ..pass.totals
-            };
-            Ok(Answer {
-                columns: grouping.answer_columns(),
-                times_read_ns: pass.times_read_ns,
-                shares: groups.shares(),
-                order: query.order,
-                rows: groups.into_rows(query.ascending, query.top),
-                totals,
-            })
-        }
-    }
+    let mut source = Whole(batches.into_iter());
+    Pass::new(query, replacement).answer(&mut source)
+}
+
+/// As [`run_with`], of files, and of those only what the question is about.
+///
+/// # Errors
+/// As [`run`].
+pub fn answer(
+    query: &Query,
+    input: &mut Input,
+    replacement: Option<&dyn Fn(IpAddr) -> IpAddr>,
+) -> Result<Answer, QueryError> {
+    Pass::new(query, replacement).answer(input)
 }
 
 struct Pass<'a> {
@@ -119,155 +75,154 @@ struct Pass<'a> {
 /// The time of the last packet of all records; `None` where there is none.
 ///
 /// # Errors
-/// The error of `batches`.
-pub fn last_packet_ns<E>(
-    schema: &[Column],
-    batches: impl IntoIterator<Item = Result<FlowBatch, E>>,
-) -> Result<Option<u64>, QueryError>
-where
-    QueryError: From<E>,
-{
-    let columns = TimeColumns::of(schema);
+/// The error of `input`.
+pub fn last_packet_ns(input: &mut Input) -> Result<Option<u64>, QueryError> {
+    let columns = TimeColumns::of(input.schema());
+    input.read_apart(columns.columns().collect(), Vec::new());
     let mut latest_ns = None;
-    for batch in batches {
-        let batch = batch?;
-        let times = (0..batch.rows()).map(|row| columns.times(&batch, row));
-        let last = times
-            .filter_map(|times| times.whole().map(|span| span.last_ns))
+    while let Some(batch) = input.next_batch()? {
+        let times = columns.of_batch(&batch);
+        let last = (0..batch.rows())
+            .filter_map(|row| times.times(row).whole().map(|span| span.last_ns))
             .max();
         latest_ns = latest_ns.max(last);
     }
     Ok(latest_ns)
 }
 
-/// The number of a record in that field.
-pub(crate) fn number(field: Field, batch: &FlowBatch, row: usize) -> Option<u64> {
-    match field.value(batch, row) {
-        Value::Unsigned(number) => Some(number),
-        _ => None,
+impl<'a> Pass<'a> {
+    fn new(query: &'a Query, replacement: Option<&'a dyn Fn(IpAddr) -> IpAddr>) -> Self {
+        let sources = &query.sources;
+        let none = Counts::none(sources.packets.is_some(), sources.bytes.is_some());
+        Self {
+            query,
+            replacement,
+            totals: Totals {
+                read: none,
+                matched: none,
+                rows: 0,
+            },
+            times_read_ns: None,
+        }
     }
-}
 
-impl Pass<'_> {
-    /// Counts all records of the batch, and calls `take` for those that pass the filter.
-    fn each(
-        &mut self,
-        batch: FlowBatch,
-        mut take: impl FnMut(&FlowBatch, usize, Times) -> Result<(), QueryError>,
-    ) -> Result<(), QueryError> {
+    fn answer(self, source: &mut dyn Source) -> Result<Answer, QueryError> {
+        let (first, then) = self.query.columns_read();
+        source.read_apart(first, then);
+        match &self.query.shape {
+            Shape::Records { .. } => self.records(source),
+            Shape::Groups(_) => self.groups(source),
+        }
+    }
+
+    fn records(mut self, source: &mut dyn Source) -> Result<Answer, QueryError> {
+        let query = self.query;
+        let Shape::Records {
+            select,
+            columns,
+            by,
+        } = &query.shape
+        else {
+            unreachable!("groups are answered elsewhere")
+        };
+        let mut top = TopRows::new(query.top, query.ascending);
+        while let Some(mut batch) = source.next()? {
+            let rows = self.choose(&batch);
+            // The pseudonyms of a batch are made at once.
+            let mut is_complete = self.replacement.is_some() && !rows.is_empty();
+            if is_complete {
+                source.complete(&mut batch)?;
+                batch = self.shown(batch);
+            }
+            for row in rows {
+                let row = row as usize;
+                let rank = by.map_or(Cell::Absent, |by| Cell::from(by.value(&batch, row)));
+                let Some(place) = top.offer(rank)? else {
+                    continue;
+                };
+                if !is_complete {
+                    source.complete(&mut batch)?;
+                    is_complete = true;
+                }
+                let cells = select.iter().map(|field| field.value(&batch, row).into());
+                top.put(place, cells.collect());
+            }
+        }
+        let rows = self.totals.matched.records;
+        Ok(Answer {
+            columns: columns.clone(),
+            rows: top.into_sorted(),
+            totals: Totals {
+                rows,
+                ..self.totals
+            },
+            times_read_ns: self.times_read_ns,
+            shares: None,
+            order: query.order,
+        })
+    }
+
+    fn groups(mut self, source: &mut dyn Source) -> Result<Answer, QueryError> {
+        let query = self.query;
+        let Shape::Groups(grouping) = &query.shape else {
+            unreachable!("records are answered elsewhere")
+        };
+        let mut groups = Groups::new(grouping, query.sources.times);
+        while let Some(batch) = source.next()? {
+            let rows = self.choose(&batch);
+            groups.add(&self.shown(batch), &rows)?;
+        }
+        groups.fill_silences()?;
+        let totals = Totals {
+            rows: groups.count(),
+            ..self.totals
+        };
+        Ok(Answer {
+            columns: grouping.answer_columns(),
+            times_read_ns: self.times_read_ns,
+            shares: groups.shares(),
+            order: query.order,
+            rows: groups.into_rows(query.ascending, query.top),
+            totals,
+        })
+    }
+
+    /// The batch as it is shown. The filter is about the true addresses.
+    fn shown(&self, batch: FlowBatch) -> FlowBatch {
+        match self.replacement {
+            Some(of) => batch.with_addresses(of),
+            None => batch,
+        }
+    }
+
+    /// Counts all records of the batch, and returns those that pass the filter.
+    fn choose(&mut self, batch: &FlowBatch) -> Vec<u32> {
         let sources = &self.query.sources;
-        // The filter is about the true addresses.
-        let replaced = self.replacement.map(|of| batch.with_addresses(of));
-        let shown = replaced.as_ref().unwrap_or(&batch);
-        let batch = &batch;
-        let counts_from_now = self.query.counts_from_now();
-        for row in 0..batch.rows() {
-            let of = |field: Option<Field>| number(field?, batch, row);
-            let packets = of(sources.packets).unwrap_or(0);
-            let bytes = of(sources.bytes).unwrap_or(0);
-            self.totals.read.add(packets, bytes);
-            if counts_from_now && let Some(span) = sources.times.times(batch, row).whole() {
+        let numbers =
+            |field: Option<Field>| field.map_or(Numbers::none(), |field| Numbers::of(field, batch));
+        let (packets, bytes) = (numbers(sources.packets), numbers(sources.bytes));
+        let count = batch.rows() as u64;
+        self.totals.read.add(count, packets.total(), bytes.total());
+        if self.query.counts_from_now() {
+            let times = sources.times.of_batch(batch);
+            for span in (0..batch.rows()).filter_map(|row| times.times(row).whole()) {
                 let (first, last) = self.times_read_ns.unwrap_or((u64::MAX, 0));
                 self.times_read_ns = Some((first.min(span.first_ns), last.max(span.last_ns)));
             }
-            if self
-                .query
-                .filter
-                .as_ref()
-                .is_none_or(|filter| filter.passes(batch, row))
-            {
-                self.totals.matched.add(packets, bytes);
-                take(shown, row, sources.times.times(batch, row))?;
+        }
+        let rows = 0..batch.rows() as u32;
+        let rows: Vec<u32> = match &self.query.filter {
+            None => rows.collect(),
+            Some(filter) => {
+                let passes = filter.mask(batch);
+                rows.filter(|&row| passes[row as usize]).collect()
             }
-        }
-        Ok(())
-    }
-}
-
-/// The first rows of an order, kept in a bounded heap.
-struct TopRows {
-    heap: BinaryHeap<Ranked>,
-    limit: usize,
-    bounded: bool,
-    ascending: bool,
-    offered: u64,
-}
-
-/// A row and its rank; the row with the greatest rank is removed first.
-struct Ranked {
-    rank: Direction,
-    order: u64,
-    row: Vec<Cell>,
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Direction {
-    Ascending(Cell),
-    Descending(Reverse<Cell>),
-}
-
-impl TopRows {
-    fn new(top: Option<usize>, ascending: bool) -> Self {
-        let limit = top.unwrap_or(RECORDS_MAX);
-        Self {
-            heap: BinaryHeap::new(),
-            limit,
-            bounded: top.is_some(),
-            ascending,
-            offered: 0,
-        }
-    }
-
-    fn offer(&mut self, rank: Cell, row: impl FnOnce() -> Vec<Cell>) -> Result<(), QueryError> {
-        let rank = match self.ascending {
-            true => Direction::Ascending(rank),
-            false => Direction::Descending(Reverse(rank)),
         };
-        let order = self.offered;
-        self.offered += 1;
-        if self.heap.len() < self.limit {
-            self.heap.push(Ranked {
-                rank,
-                order,
-                row: row(),
-            });
-        } else if !self.bounded {
-            return Err(QueryError::Records { limit: self.limit });
-        } else if let Some(mut worst) = self.heap.peek_mut().filter(|worst| rank < worst.rank) {
-            *worst = Ranked {
-                rank,
-                order,
-                row: row(),
-            };
-        }
-        Ok(())
-    }
-
-    fn into_sorted(self) -> Vec<Vec<Cell>> {
-        self.heap
-            .into_sorted_vec()
-            .into_iter()
-            .map(|ranked| ranked.row)
-            .collect()
+        let sums = match rows.len() == batch.rows() {
+            true => (packets.total(), bytes.total()),
+            false => (packets.sum(&rows), bytes.sum(&rows)),
+        };
+        self.totals.matched.add(rows.len() as u64, sums.0, sums.1);
+        rows
     }
 }
-
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (&self.rank, self.order).cmp(&(&other.rank, other.order))
-    }
-}
-
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Ranked {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Ranked {}

@@ -2,6 +2,7 @@
 //! The integration tests of this crate in one program, which links once.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
+mod apart;
 mod applications;
 mod files;
 mod forms;

@@ -209,7 +209,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     let pseudonym = pseudonym
         .as_ref()
         .map(|its| its as &dyn Fn(IpAddr) -> IpAddr);
-    let answer = turboflow_query::run_with(&query, &mut input, pseudonym)?;
+    let answer = turboflow_query::answer(&query, &mut input, pseudonym)?;
     if key.is_some() {
         let more = answer.columns.iter().find_map(|column| {
             let kind = match column.show {
@@ -264,9 +264,7 @@ fn last_packet_ns(files: &[PathBuf]) -> anyhow::Result<Option<u64>> {
         };
         bail!("--now last reads the records twice, and {place} can be read once: write a time");
     }
-    let input = Input::open(files)?;
-    let schema = input.schema().clone();
-    Ok(turboflow_query::last_packet_ns(&schema, input)?)
+    Ok(turboflow_query::last_packet_ns(&mut Input::open(files)?)?)
 }
 
 /// Parses `--now`.

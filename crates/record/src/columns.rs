@@ -94,6 +94,8 @@ pub enum Value<'a> {
     Text(&'a str),
 }
 
+const ONE_EACH: &str = "a row has one value per column";
+
 /// A batch of flow records in columns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowBatch {
@@ -113,13 +115,40 @@ impl FlowBatch {
     /// An empty batch with these columns and capacity for `rows` records.
     #[must_use]
     pub fn with_room(schema: &[Column], rows: usize) -> Self {
-        let columns = schema.iter().map(|column| Values::with_room(column, rows));
+        let columns = schema.iter();
+        let columns = columns.map(|column| Values::with_room(column.kind, rows));
         Self {
             columns: columns.collect(),
             rows: 0,
             first_number: 0,
             watermark_ns: 0,
         }
+    }
+
+    /// A batch of `rows` records with these columns. A column that was not read is empty, and its
+    /// values must not be asked for.
+    ///
+    /// # Panics
+    /// When a column that is not empty has not a value for each record.
+    #[must_use]
+    pub fn of_columns(rows: usize, columns: Vec<Values>) -> Self {
+        let is_whole = |values: &Values| values.data.is_empty() || values.data.len() == rows;
+        assert!(columns.iter().all(is_whole), "{ONE_EACH}");
+        Self {
+            columns,
+            rows,
+            first_number: 0,
+            watermark_ns: 0,
+        }
+    }
+
+    /// Fills a column that was not read.
+    ///
+    /// # Panics
+    /// When there is not a value for each record.
+    pub fn fill(&mut self, index: usize, values: Values) {
+        assert_eq!(values.data.len(), self.rows, "{ONE_EACH}");
+        self.columns[index] = values;
     }
 
     /// The number of records.
@@ -186,11 +215,7 @@ impl FlowBatch {
     /// # Panics
     /// When the number or kind of values does not fit the schema.
     pub fn push_row(&mut self, row: &[Value<'_>]) {
-        assert_eq!(
-            row.len(),
-            self.columns.len(),
-            "a row has one value per column"
-        );
+        assert_eq!(row.len(), self.columns.len(), "{ONE_EACH}");
         for (column, value) in self.columns.iter_mut().zip(row) {
             column.push(*value);
         }
@@ -223,11 +248,7 @@ impl FlowBatch {
     pub fn with_columns(&self, further: impl IntoIterator<Item = Values>) -> Self {
         let mut wider = self.clone();
         for values in further {
-            assert_eq!(
-                values.data.len(),
-                self.rows,
-                "a row has one value per column"
-            );
+            assert_eq!(values.data.len(), self.rows, "{ONE_EACH}");
             wider.columns.push(values);
         }
         wider
@@ -250,8 +271,14 @@ impl FlowBatch {
 }
 
 impl Values {
-    fn with_room(column: &Column, rows: usize) -> Self {
-        let data = match column.kind {
+    /// No values of that kind.
+    #[must_use]
+    pub fn none(kind: ColumnKind) -> Self {
+        Self::with_room(kind, 0)
+    }
+
+    fn with_room(kind: ColumnKind, rows: usize) -> Self {
+        let data = match kind {
             ColumnKind::Address => ValueData::Address(Vec::with_capacity(rows)),
             ColumnKind::Float => ValueData::Float(Vec::with_capacity(rows)),
             ColumnKind::List => ValueData::List {

@@ -22,6 +22,7 @@ mod netgauze;
 mod nfacctd;
 mod nfcapd;
 mod python;
+mod questions;
 mod relay;
 mod sink;
 #[path = "../cli/support.rs"]

@@ -45,6 +45,15 @@ trait Source: Send {
     /// Appends up to [`BATCH_RECORDS`] records to an empty batch; none at the end.
     fn fill(&mut self, schema: &Schema, batch: &mut FlowBatch) -> Result<(), ReadError>;
 
+    /// Has batches with the columns of `first` alone, where the columns of a format lie apart; those
+    /// of `then` are for [`Source::complete`].
+    fn read_apart(&mut self, _first: &[usize], _then: &[usize]) {}
+
+    /// Fills the further columns of the batch that came last.
+    fn complete(&mut self, _batch: &mut FlowBatch) -> Result<(), ReadError> {
+        Ok(())
+    }
+
     /// After the end: where the file was cut, if the rest was left out for it.
     fn damage(&self) -> Option<ReadError> {
         None
@@ -139,6 +148,23 @@ impl FlowReader {
             self.shown = vec![true; all.len()];
         }
         takes
+    }
+
+    /// Has batches with the columns of `first` alone, and those of `then` where
+    /// [`FlowReader::complete`] asks for them; both are places in the schema. The columns of Parquet
+    /// lie apart, so that the others cost nothing; other formats have all in every batch.
+    ///
+    /// What is wrong with a value that is not read is not found.
+    pub fn read_apart(&mut self, first: &[usize], then: &[usize]) {
+        self.source.read_apart(first, then);
+    }
+
+    /// Fills the further columns of the batch that came last.
+    ///
+    /// # Errors
+    /// As [`FlowReader::next_batch`].
+    pub fn complete(&mut self, batch: &mut FlowBatch) -> Result<(), ReadError> {
+        self.source.complete(batch)
     }
 
     /// After the last records: where the file was cut, because its writer was stopped. What stands

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is added up for each group, as words.
+
+use crate::answer::Cell;
+use crate::field::divided;
+use crate::fold::Fold;
+use crate::grouping::{GroupRatio, Grouping, Measure, Under};
+
+/// Where the sums of a group are: the records, which of the others are there, the first and the
+/// last time, and the amounts.
+#[derive(Clone, Copy)]
+pub(crate) struct SumLayout {
+    /// Words that say which sums are there.
+    flags: usize,
+}
+
+const FIRST: usize = 0;
+const LAST: usize = 1;
+/// The place of the first amount.
+const AMOUNTS: usize = 2;
+
+impl SumLayout {
+    pub(crate) fn of(grouping: &Grouping) -> Self {
+        Self {
+            flags: (AMOUNTS + grouping.amounts.len()).div_ceil(64),
+        }
+    }
+
+    /// The sums of no records.
+    pub(crate) fn neutral(self, grouping: &Grouping) -> Vec<u64> {
+        let amounts = &grouping.amounts;
+        let mut sums = vec![0; 1 + self.flags + AMOUNTS + amounts.len()];
+        for (index, amount) in amounts.iter().enumerate() {
+            if let Some(neutral) = amount.fold.neutral() {
+                self.put(&mut sums, AMOUNTS + index, neutral);
+            }
+        }
+        sums
+    }
+
+    #[inline]
+    fn get(self, sums: &[u64], place: usize) -> Option<u64> {
+        let is_there = sums[1 + place / 64] >> (place % 64) & 1 == 1;
+        is_there.then(|| sums[1 + self.flags + place])
+    }
+
+    #[inline]
+    fn put(self, sums: &mut [u64], place: usize, value: u64) {
+        sums[1 + place / 64] |= 1 << (place % 64);
+        sums[1 + self.flags + place] = value;
+    }
+
+    #[inline]
+    pub(crate) fn count(sums: &mut [u64], records: u64) {
+        sums[0] += records;
+    }
+
+    #[inline]
+    pub(crate) fn extend(self, sums: &mut [u64], first_ns: Option<u64>, last_ns: Option<u64>) {
+        if let Some(first_ns) = first_ns {
+            let first_ns = self
+                .get(sums, FIRST)
+                .map_or(first_ns, |it| it.min(first_ns));
+            self.put(sums, FIRST, first_ns);
+        }
+        if let Some(last_ns) = last_ns {
+            let last_ns = self.get(sums, LAST).map_or(last_ns, |it| it.max(last_ns));
+            self.put(sums, LAST, last_ns);
+        }
+    }
+
+    /// Combines an amount with a number, if there is one; false if the sum is 2^64 or more.
+    #[inline]
+    pub(crate) fn fold(
+        self,
+        sums: &mut [u64],
+        (amount, fold): (usize, Fold),
+        more: Option<u64>,
+    ) -> bool {
+        let Some(right) = more else {
+            return true;
+        };
+        let place = AMOUNTS + amount;
+        let Some(left) = self.get(sums, place) else {
+            self.put(sums, place, right);
+            return true;
+        };
+        let folded = match fold {
+            Fold::Sum => left.checked_add(right),
+            Fold::Min => Some(left.min(right)),
+            Fold::Max => Some(left.max(right)),
+            Fold::Or => Some(left | right),
+        };
+        folded.is_some_and(|folded| {
+            sums[1 + self.flags + place] = folded;
+            true
+        })
+    }
+
+    /// The value of a column of groups; shares are percentages of `whole`.
+    pub(crate) fn measure(
+        self,
+        sums: &[u64],
+        measure: Measure,
+        grouping: &Grouping,
+        whole: u128,
+    ) -> Cell {
+        let number = |number: Option<u64>| number.map_or(Cell::Absent, Cell::Unsigned);
+        match measure {
+            Measure::Records => Cell::Unsigned(sums[0]),
+            Measure::Amount(index) => number(self.get(sums, AMOUNTS + index)),
+            Measure::Ratio(index) => self.ratio(sums, &grouping.ratios[index]),
+            Measure::Share => percent(self.part(sums, grouping.share), whole),
+            Measure::First => number(self.get(sums, FIRST)),
+            Measure::Last => number(self.get(sums, LAST)),
+        }
+    }
+
+    fn ratio(self, sums: &[u64], ratio: &GroupRatio) -> Cell {
+        let under = match ratio.under {
+            Under::Amount(index) => self.get(sums, AMOUNTS + index),
+            Under::Width(width_ns) => Some(width_ns),
+            Under::Span => {
+                let ends = self.get(sums, LAST).zip(self.get(sums, FIRST));
+                ends.and_then(|(last, first)| last.checked_sub(first))
+            }
+        };
+        let parts = self.get(sums, AMOUNTS + ratio.over).zip(under);
+        let value = parts.and_then(|(over, under)| divided(over, under, ratio.factor));
+        value.map_or(Cell::Absent, Cell::Float)
+    }
+
+    fn part(self, sums: &[u64], share: Measure) -> u64 {
+        match share {
+            Measure::Amount(index) => self.get(sums, AMOUNTS + index).unwrap_or(0),
+            _ => sums[0],
+        }
+    }
+}
+
+fn percent(part: u64, whole: u128) -> Cell {
+    // Four decimals: more would suggest false precision.
+    let share = if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    };
+    Cell::Float((share * 1e6).round() / 1e4)
+}

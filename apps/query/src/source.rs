@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where the records of an answer come from.
+
+use turboflow_record::FlowBatch;
+
+use crate::{Input, QueryError};
+
+/// Records, batch by batch.
+pub(crate) trait Source {
+    /// Has batches with the columns of `first` alone, and those of `then` where
+    /// [`Source::complete`] asks for them, if that is less work.
+    fn read_apart(&mut self, first: Vec<usize>, then: Vec<usize>);
+
+    /// The next records; `None` at the end.
+    fn next(&mut self) -> Result<Option<FlowBatch>, QueryError>;
+
+    /// Fills the further columns of the batch that came last.
+    fn complete(&mut self, batch: &mut FlowBatch) -> Result<(), QueryError>;
+}
+
+impl Source for Input {
+    fn read_apart(&mut self, first: Vec<usize>, then: Vec<usize>) {
+        self.read_apart(first, then);
+    }
+
+    fn next(&mut self) -> Result<Option<FlowBatch>, QueryError> {
+        self.next_batch()
+    }
+
+    fn complete(&mut self, batch: &mut FlowBatch) -> Result<(), QueryError> {
+        self.complete(batch)
+    }
+}
+
+/// Batches that have all columns.
+pub(crate) struct Whole<I>(pub(crate) I);
+
+impl<I, E> Source for Whole<I>
+where
+    I: Iterator<Item = Result<FlowBatch, E>>,
+    QueryError: From<E>,
+{
+    fn read_apart(&mut self, _first: Vec<usize>, _then: Vec<usize>) {}
+
+    fn next(&mut self) -> Result<Option<FlowBatch>, QueryError> {
+        Ok(self.0.next().transpose()?)
+    }
+
+    fn complete(&mut self, _batch: &mut FlowBatch) -> Result<(), QueryError> {
+        Ok(())
+    }
+}

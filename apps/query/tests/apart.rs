@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Of Parquet files, only the columns of the question are read: the answers are those of whole
+//! records.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use turboflow_formats::{Format, WriteOptions, create, read};
+use turboflow_query::{Input, PlainStyle, Query, QueryError, Question, answer, run};
+use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
+
+/// Number of records: several batches, and several row groups.
+const RECORDS: u64 = 40_000;
+
+/// Records of every kind of column, of which each third lacks what may be absent.
+fn of_every_kind() -> (Schema, FlowBatch) {
+    let column = |(name, kind, nullable): (&str, ColumnKind, bool)| Column {
+        name: name.to_owned(),
+        kind,
+        nullable,
+    };
+    let schema = [
+        ("src_addr", ColumnKind::Address, true),
+        ("dst_port", ColumnKind::Unsigned { bits: 16 }, false),
+        ("bytes", ColumnKind::Unsigned { bits: 64 }, true),
+        ("mean", ColumnKind::Float, true),
+        ("sizes", ColumnKind::List, true),
+        ("application", ColumnKind::Text, true),
+    ];
+    let schema = schema.map(column).to_vec();
+    let mut batch = FlowBatch::new(&schema);
+    for number in 0..RECORDS {
+        let list: Vec<u64> = (0..number % 4).collect();
+        let text = format!("application {}", number % 5);
+        let row = [
+            Value::Address(Ipv4Addr::from_bits(number as u32 / 2).into()),
+            Value::Unsigned(number % 65_536),
+            Value::Unsigned(number * 7_919 % RECORDS),
+            Value::Float(number as f64 / 7.0),
+            Value::List(&list),
+            Value::Text(&text),
+        ];
+        let is_absent = |place: usize| place != 1 && (number + place as u64).is_multiple_of(3);
+        let row = row.into_iter().enumerate();
+        let row = row.map(|(place, value)| match is_absent(place) {
+            true => Value::Absent,
+            false => value,
+        });
+        batch.push_row(&row.collect::<Vec<_>>());
+    }
+    (schema, batch)
+}
+
+fn write(path: &Path, schema: &Schema, batch: &FlowBatch) {
+    let options = WriteOptions {
+        row_group_records: 15_000,
+        ..WriteOptions::default()
+    };
+    let mut writer = create(path, Format::Parquet, schema, &options).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+}
+
+#[test]
+fn columns_that_are_read_later_are_those_of_the_batch() {
+    let (schema, whole) = of_every_kind();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("flows.parquet");
+    write(&path, &schema, &whole);
+    for then in 0..schema.len() {
+        let first = (then + 1) % schema.len();
+        let mut reader = read(&path).unwrap();
+        reader.read_apart(&[first], &[then]);
+        let (mut start, mut batches) = (0, 0);
+        while let Some(mut batch) = reader.next_batch().unwrap() {
+            let mut there = vec![first];
+            // Of every other batch, the column is passed over.
+            if batches % 2 == 1 {
+                reader.complete(&mut batch).unwrap();
+                there.push(then);
+            }
+            for column in there {
+                for row in 0..batch.rows() {
+                    let (read, written) =
+                        (batch.value(row, column), whole.value(start + row, column));
+                    assert_eq!(read, written, "column {column}, record {}", start + row);
+                }
+            }
+            start += batch.rows();
+            batches += 1;
+        }
+        assert!(start == whole.rows() && batches > 3, "{start} in {batches}");
+    }
+}
+
+#[test]
+fn answers_about_files_are_those_of_whole_records() {
+    let (schema, whole) = of_every_kind();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("flows.parquet");
+    write(&path, &schema, &whole);
+    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    for (filter, group_by, by, select, top) in [
+        ("", "", "", "", 0),
+        ("dst_port < 100", "", "", "", 0),
+        ("bytes == none", "", "mean", "application,sizes", 5),
+        (
+            "application has 3 and mean > 100",
+            "",
+            "dst_port",
+            "src_addr",
+            50,
+        ),
+        ("sizes has 2", "src_addr", "bytes", "", 20),
+        ("", "src_addr/24,application", "", "", 0),
+        (
+            "not (src_addr in 0.0.0.0/18)",
+            "mean",
+            "records",
+            "records",
+            9,
+        ),
+        (
+            "mean == none",
+            "dst_port:1k,src_addr/30",
+            "max(dst_port)",
+            "bytes,max(dst_port)",
+            7,
+        ),
+    ] {
+        let question = Question {
+            filter: text(filter),
+            group_by: text(group_by),
+            by: text(by),
+            select: text(select),
+            top: Some(top).filter(|top| *top > 0),
+            all_columns: true,
+            ..Question::default()
+        };
+        let query = Query::parse(&question, &schema).unwrap();
+        let expected = run(&query, [Ok::<_, QueryError>(whole.clone())]).unwrap();
+        let found = answer(&query, &mut Input::open(&[&path]).unwrap(), None).unwrap();
+        let lines = [&expected, &found].map(|answer| {
+            let mut lines = Vec::new();
+            answer.write_csv(&mut lines, PlainStyle::default()).unwrap();
+            String::from_utf8(lines).unwrap()
+        });
+        assert!(lines[0].lines().count() > 1, "{question:?}");
+        assert_eq!(lines[0], lines[1], "{question:?}");
+        assert_eq!(expected.totals, found.totals, "{question:?}");
+    }
+}

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random questions: the answers of `turboflow show` are those of DuckDB on the records of one file.
+
+    TURBOFLOW=PROGRAM python questions.py COUNT FLOWS.parquet BIFLOWS.parquet
+
+DuckDB filters and adds up. What has no name there (the order of addresses, silent buckets, shares) is done here.
+"""
+
+import csv
+import ipaddress
+import os
+import subprocess
+import sys
+from random import Random
+
+import duckdb
+
+SEED = 36
+COUNT, FLOWS, BIFLOWS = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+SECOND = 10**9
+WITH_PORTS = "protocol in (6, 17, 33, 132, 136)"
+PORTS = [22, 53, 80, 443, 5353, 8080, 40_000]
+NUMBERS = {
+    "src_port": PORTS,
+    "dst_port": PORTS,
+    "protocol": [1, 6, 17, 58],
+    "packets": [1, 2, 5, 20],
+    "bytes": [60, 100, 1_000, 20_000],
+    "tcp_flags": [0, 2, 18, 27],
+    "end_reason": [1, 3, 4],
+}
+# A key as a question has it, in SQL, and what it holds.
+KEYS = {
+    **{name: (name, "number") for name in NUMBERS if name not in ("packets", "bytes")},
+    "src_addr": ("src_addr", "address"),
+    "dst_addr": ("dst_addr", "address"),
+    "src_addr/24": ("masked(src_addr, 24, 64)", "network"),
+    "dst_addr/8/32": ("masked(dst_addr, 8, 32)", "network"),
+    "bytes:1k": ("bytes // 1000 * 1000", "number"),
+    "packets:5": ("packets // 5 * 5", "number"),
+    "duration:100ms": ("duration // 100000000 * 100000000", "number"),
+    "first_ns:10s": ("first_ns // 10000000000 * 10000000000", "number"),
+    "last_ns:1s": ("last_ns // 1000000000 * 1000000000", "number"),
+}
+# A measure as a question has it, and in SQL.
+MEASURES = {
+    "records": "count(*)",
+    "packets": "sum(packets)",
+    "bytes": "sum(bytes)",
+    "first_ns": "min(began)",
+    "last_ns": "max(ended)",
+    "max(bytes)": "max(bytes)",
+    "min(packets)": "min(packets)",
+    "sum(duration)": "sum(duration)",
+    "tcp_flags": "bit_or(tcp_flags)",
+    "bytes_per_packet": "sum(bytes)::double / sum(packets)::double",
+    "bps": "sum(bytes)::double * 8e9 / nullif(max(last_ns) - min(first_ns), 0)::double",
+}
+TOTALS = {
+    "records": "count(*)",
+    "total_packets": "sum(packets + coalesce(reverse_packets, 0))",
+    "total_bytes": "sum(bytes + coalesce(reverse_bytes, 0))",
+    "reverse_bytes": "coalesce(sum(reverse_bytes), 0)",
+    "first_ns": "min(began)",
+}
+
+random = Random(SEED)
+base = duckdb.connect()
+base.execute("set threads = 1")
+
+
+def masked(address: str, v4: int, v6: int) -> str:
+    length = v6 if ":" in address else v4
+    return str(ipaddress.ip_network(f"{address}/{length}", strict=False))
+
+
+def within(address: str, network: str) -> bool:
+    return ipaddress.ip_address(address) in ipaddress.ip_network(network)
+
+
+base.create_function("masked", masked, ["VARCHAR", "INTEGER", "INTEGER"], "VARCHAR")
+base.create_function("within", within, ["VARCHAR", "VARCHAR"], "BOOLEAN")
+for table, file in (("flows", FLOWS), ("biflows", BIFLOWS)):
+    columns = [row[0] for row in base.execute(f"describe select * from '{file}'").fetchall()]
+    whole = [
+        f"epoch_ns({name}) as {name}" if name.endswith("_ns") else f"{name}::hugeint as {name}"
+        if name in NUMBERS or name.startswith("reverse_") and "addr" not in name else name
+        for name in columns
+    ]
+    first, last = ("least(first_ns, reverse_first_ns)", "greatest(last_ns, reverse_last_ns)") \
+        if "reverse_first_ns" in columns else ("first_ns", "last_ns")
+    base.execute(
+        f"create table {table} as select *, ended - began as duration from (select *, {first} as began, {last} as ended"
+        f" from (select {', '.join(whole)}, file_row_number as row"
+        f" from read_parquet('{file}', file_row_number = true)))"
+    )
+ADDRESSES = [row[0] for row in base.execute("select distinct src_addr from flows order by 1").fetchall()]
+
+
+def test() -> tuple[str, str]:
+    """A condition in the language of questions, and in SQL."""
+    address = random.choice(ADDRESSES)
+    name = random.choice(list(NUMBERS))
+    number, other = sorted(random.sample(NUMBERS[name], 2))
+    sign = random.choice(["==", "!=", "<", "<=", ">", ">="])
+    port = random.choice(PORTS)
+    network = masked(address, 16, 48)
+    either = f"(src_port = {port} or dst_port = {port})"
+    return random.choice([
+        (f"{name} {sign} {number}", f"{name} {sign.replace('==', '=')} {number}"),
+        (f"{name} in ({number}, {other})", f"{name} in ({number}, {other})"),
+        (f"{name} in {number}-{other}", f"{name} between {number} and {other}"),
+        ("tcp_flags has S", "(tcp_flags & 2) = 2"),
+        ("duration > 50ms", "duration > 50000000"),
+        ("bytes/packets >= 90", "bytes::double / packets::double >= 90"),
+        (f"host {address}", f"(src_addr = '{address}' or dst_addr = '{address}')"),
+        (f"src host {address}", f"src_addr = '{address}'"),
+        (f"dst net {network}", f"within(dst_addr, '{network}')"),
+        (f"src_addr in {network}", f"within(src_addr, '{network}')"),
+        (f"port {port}", f"({WITH_PORTS} and {either})"),
+        (f"tcp port {port}", f"(protocol = 6 and {either})"),
+        ("udp", "protocol = 17"),
+        ("ip6", "contains(src_addr, ':')"),
+    ])
+
+
+def condition(depth: int = 2) -> tuple[str, str]:
+    shape = random.choice(["test", "and", "or", "not"]) if depth else "test"
+    if shape == "test":
+        house, sql = test()
+        # An absent value passes no test.
+        return house, f"coalesce({sql}, false)"
+    house, sql = condition(depth - 1)
+    if shape == "not":
+        return f"not ({house})", f"not ({sql})"
+    further, further_sql = condition(depth - 1)
+    return f"({house}) {shape} ({further})", f"({sql}) {shape} ({further_sql})"
+
+
+def plain(value: object, kind: str) -> object:
+    """A value that compares as it does in an answer: absent ones first, version 4 before 6."""
+    if value in (None, ""):
+        return (0,)
+    if kind == "address":
+        address = ipaddress.ip_address(value)
+        return (address.version, int(address))
+    if kind == "network":
+        network = ipaddress.ip_network(value)
+        return (network.version, int(network.network_address), network.prefixlen)
+    return (1, float(value) if kind == "float" else int(value))
+
+
+def shown(arguments: list[str]) -> list[list[str]]:
+    ran = subprocess.run([os.environ["TURBOFLOW"], "show", *arguments, "--format", "csv"],
+                         capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, (arguments, ran.stderr)
+    return list(csv.reader(ran.stdout.splitlines()))[1:]
+
+
+def asked(sql: str) -> list[tuple]:
+    return base.execute(sql).fetchall()
+
+
+def ranked(rows: list[tuple], by: int, keys: int, ascending: bool, top: int) -> list[tuple]:
+    """Rows by one column, and where that is alike, by their keys."""
+    rows = sorted(rows, key=lambda row: row[:keys])
+    rows = sorted(rows, key=lambda row: row[by], reverse=not ascending)
+    return rows[:top] if top else rows
+
+
+def compare(arguments: list[str], expected: list[tuple], kinds: list[str]) -> None:
+    found = [tuple(map(plain, row, kinds)) for row in shown(arguments)]
+    if found != expected:
+        wrong = next((pair for pair in zip(found, expected) if pair[0] != pair[1]), (len(found), len(expected)))
+        sys.exit(f"differs: turboflow show {arguments}\n  show, DuckDB: {wrong}")
+
+
+def of_records() -> int:
+    """The first records by a column."""
+    house, where = condition()
+    by = random.choice(["bytes", "packets", "dst_port", "duration", "first_ns"])
+    ascending, top = random.random() < 0.3, random.choice([1, 5, 50])
+    order = "asc" if ascending else "desc"
+    names = ["src_addr", "dst_addr", "src_port", "protocol", "bytes", "first_ns"]
+    kinds = ["address", "address", *["number"] * 4]
+    rows = asked(f"select {', '.join(names)} from flows where {where} order by {by} {order}, row limit {top}")
+    arguments = [FLOWS, "--where", house, "--by", by, "--select", ",".join(names), "--top", str(top)]
+    compare(arguments + ["--ascending"] * ascending, [tuple(map(plain, row, kinds)) for row in rows], kinds)
+    return len(rows)
+
+
+def of_groups() -> int:
+    """Groups by one to three keys."""
+    house, where = condition()
+    file, table, measures = random.choice([(FLOWS, "flows", MEASURES)] * 3 + [(BIFLOWS, "biflows", TOTALS)])
+    keys = {key: KEYS[key] for key in random.sample(list(KEYS), random.choice([1, 1, 2, 3]))}
+    records = f"(select * from {table} where {where})"
+    if random.random() < 0.2:
+        keys["host"] = ("host", "address")
+        records = (f"(select *, src_addr as host from {table} where {where} union all"
+                   f" select *, dst_addr as host from {table} where {where} and src_addr != dst_addr)")
+    # A field that is a key is no measure besides.
+    free = [name for name in measures if name != "tcp_flags" or name not in keys]
+    chosen = random.sample(free, random.choice([2, 3, 4]))
+    by = random.choice(chosen)
+    ascending, top = random.random() < 0.3, random.choice([0, 0, 1, 7])
+    kinds = [kind for _, kind in keys.values()]
+    kinds += ["float" if name in ("bps", "bytes_per_packet") else "number" for name in chosen]
+    columns = [sql for sql, _ in keys.values()] + [measures[name] for name in chosen]
+    sql = f"select {', '.join(columns)} from {records} group by {', '.join(map(str, range(1, len(keys) + 1)))}"
+    rows = [tuple(map(plain, row, kinds)) for row in asked(sql)]
+    arguments = [file, "--where", house, "--group-by", ",".join(keys), "--by", by,
+                 "--select", ",".join(chosen), "--top", str(top)]
+    rows = ranked(rows, len(keys) + chosen.index(by), len(keys), ascending, top)
+    compare(arguments + ["--ascending"] * ascending, rows, kinds)
+    return len(rows)
+
+
+def of_time() -> int:
+    """Packets and bytes spread over buckets of time, in whole numbers that add up."""
+    house, where = condition(1)
+    width, text = random.choice([(SECOND // 10, "100ms"), (SECOND, "1s"), (10 * SECOND, "10s")])
+    key = random.choice([None, "protocol", "dst_addr"])
+    columns = ["time"] + ([key] if key else [])
+    kinds = ["number"] + ([KEYS[key][1]] if key else []) + ["number"] * 3
+
+    def part(amount: str) -> str:
+        def until(end: str) -> str:
+            return f"(({amount} * least(greatest({end} - f, 0), length) + length // 2) // length)"
+
+        return f"({until(f'(least((bucket + 1) * {width} - 1, l) + 1)')} - {until(f'greatest(bucket * {width}, f)')})"
+
+    spread = (f"(select *, first_ns::hugeint as f, last_ns::hugeint as l, (last_ns - first_ns + 1)::hugeint as length,"
+              f" unnest(range(first_ns // {width}, last_ns // {width} + 1))::hugeint as bucket"
+              f" from flows where {where})")
+    keys = f"bucket * {width}" + (f", {key}" if key else "")
+    sql = (f"select {keys}, count(*) filter (bucket = f // {width}), sum({part('packets')}), sum({part('bytes')})"
+           f" from {spread} group by {', '.join(map(str, range(1, len(columns) + 1)))}")
+    rows = [tuple(map(plain, row, kinds)) for row in asked(sql)]
+    if rows and not key:
+        there = {row[0][1] for row in rows}
+        silent = set(range(min(there), max(there), width)) - there
+        rows += [((1, time), (1, 0), (1, 0), (1, 0)) for time in silent]
+    compare([FLOWS, "--where", house, "--group-by", ",".join([f"time:{text}"] + columns[1:]),
+             "--select", "records,packets,bytes"], ranked(rows, 0, len(columns), True, 0), kinds)
+    return len(rows)
+
+
+asks = [random.choice([of_records, of_groups, of_groups, of_groups, of_time])() for _ in range(COUNT)]
+print(f"{len(asks)} questions, {sum(rows > 0 for rows in asks)} with rows, {sum(asks)} rows: all equal")
