@@ -42,6 +42,7 @@ KEYS = {
     "first_ns:10s": ("first_ns // 10000000000 * 10000000000", "number"),
     "last_ns:1s": ("last_ns // 1000000000 * 1000000000", "number"),
 }
+WIDTHS = {"first_ns:10s": 10 * SECOND, "last_ns:1s": SECOND}
 # A measure as a question has it, and in SQL.
 MEASURES = {
     "records": "count(*)",
@@ -206,7 +207,10 @@ def of_groups() -> int:
     ascending, top = random.random() < 0.3, random.choice([0, 0, 1, 7])
     kinds = [kind for _, kind in keys.values()]
     kinds += ["float" if name in ("bps", "bytes_per_packet") else "number" for name in chosen]
-    columns = [sql for sql, _ in keys.values()] + [measures[name] for name in chosen]
+    # A rate in a bucket of time is one over its width.
+    width = next((WIDTHS[key] for key in keys if key in WIDTHS), None)
+    of_width = {"bps": f"sum(bytes)::double * 8e9 / {width}::double"} if width else {}
+    columns = [sql for sql, _ in keys.values()] + [{**measures, **of_width}[name] for name in chosen]
     sql = f"select {', '.join(columns)} from {records} group by {', '.join(map(str, range(1, len(keys) + 1)))}"
     rows = [tuple(map(plain, row, kinds)) for row in asked(sql)]
     arguments = [file, "--where", house, "--group-by", ",".join(keys), "--by", by,
