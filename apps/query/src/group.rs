@@ -123,14 +123,6 @@ fn key(text: &str, records: RecordShape<'_>) -> Result<GroupKey, String> {
         }
     };
     let name = format!("{full_name}{suffix}");
-    let form = match (by, kind) {
-        (Grain::Prefix { v4, v6 }, _) => KeyForm::Network { v4, v6 },
-        (Grain::Bucket(width) | Grain::Time(width), _) => KeyForm::Number { width },
-        (Grain::Value, ColumnKind::Address) => KeyForm::Address,
-        (Grain::Value, ColumnKind::Float) => KeyForm::Float,
-        (Grain::Value, ColumnKind::Text) => KeyForm::Text,
-        (Grain::Value, _) => KeyForm::Number { width: 1 },
-    };
     Ok(GroupKey {
         column: name.clone(),
         name,
@@ -138,8 +130,20 @@ fn key(text: &str, records: RecordShape<'_>) -> Result<GroupKey, String> {
         other,
         show,
         by,
-        form,
+        form: form(by, kind),
     })
+}
+
+/// What a key of that kind holds.
+const fn form(by: Grain, kind: ColumnKind) -> KeyForm {
+    match (by, kind) {
+        (Grain::Prefix { v4, v6 }, _) => KeyForm::Network { v4, v6 },
+        (Grain::Bucket(width) | Grain::Time(width), _) => KeyForm::Number { width },
+        (Grain::Value, ColumnKind::Address) => KeyForm::Address,
+        (Grain::Value, ColumnKind::Float) => KeyForm::Float,
+        (Grain::Value, ColumnKind::Text) => KeyForm::Text,
+        (Grain::Value, _) => KeyForm::Number { width: 1 },
+    }
 }
 
 fn time_key(text: &str, field: Field, schema: &[Column]) -> Result<GroupKey, String> {

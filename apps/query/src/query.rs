@@ -174,7 +174,7 @@ impl Query {
         let mut then = Vec::new();
         match &self.shape {
             Shape::Records { select, by, .. } => {
-                first.extend(by.into_iter().flat_map(|by| by.columns()));
+                first.extend(by.iter().flat_map(|by| by.columns()));
                 then.extend(select.iter().flat_map(|field| field.columns()));
             }
             Shape::Groups(grouping) => first.extend(grouping.columns_read(times)),

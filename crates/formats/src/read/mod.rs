@@ -45,8 +45,8 @@ trait Source: Send {
     /// Appends up to [`BATCH_RECORDS`] records to an empty batch; none at the end.
     fn fill(&mut self, schema: &Schema, batch: &mut FlowBatch) -> Result<(), ReadError>;
 
-    /// Has batches with the columns of `first` alone, where the columns of a format lie apart; those
-    /// of `then` are for [`Source::complete`].
+    /// Has batches with the columns of `first` alone, where a format has columns apart; those of
+    /// `then` are for [`Source::complete`].
     fn read_apart(&mut self, _first: &[usize], _then: &[usize]) {}
 
     /// Fills the further columns of the batch that came last.
@@ -151,8 +151,8 @@ impl FlowReader {
     }
 
     /// Has batches with the columns of `first` alone, and those of `then` where
-    /// [`FlowReader::complete`] asks for them; both are places in the schema. The columns of Parquet
-    /// lie apart, so that the others cost nothing; other formats have all in every batch.
+    /// [`FlowReader::complete`] asks for them; both are places in the schema. Parquet has columns
+    /// apart, so that the others cost nothing; other formats have all in every batch.
     ///
     /// What is wrong with a value that is not read is not found.
     pub fn read_apart(&mut self, first: &[usize], then: &[usize]) {
