@@ -6,6 +6,7 @@ use turboflow_record::{WORDS_V4, WORDS_V6};
 
 use crate::RecordShape;
 use crate::rows::{PlainRows, WordRows};
+use crate::shape::{BYTES_AT, LAST_NS_AT, PACKETS_AT};
 
 /// Microflow records handed over by an engine. Those of a flow keep the order in which they were
 /// evicted.
@@ -22,6 +23,17 @@ pub struct MicroflowBatch {
     words_v4: WordRows,
     /// IPv6 records, or the records of both families if the key is not the 5-tuple.
     words_v6: WordRows,
+}
+
+/// What the records of a batch add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchSums {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes, according to the IP headers.
+    pub bytes: u64,
+    /// The time of the last packet, in nanoseconds since 1970.
+    pub last_ns: u64,
 }
 
 impl MicroflowBatch {
@@ -114,6 +126,20 @@ impl MicroflowBatch {
         }
     }
 
+    /// Packets, bytes and the latest time of all records.
+    #[must_use]
+    pub fn sums(&self) -> BatchSums {
+        let mut sums = BatchSums::default();
+        for of_v4 in [true, false] {
+            self.for_each_row(of_v4, |row| {
+                sums.packets = sums.packets.saturating_add(row[PACKETS_AT]);
+                sums.bytes = sums.bytes.saturating_add(row[BYTES_AT]);
+                sums.last_ns = sums.last_ns.max(row[LAST_NS_AT]);
+            });
+        }
+        sums
+    }
+
     /// Moves all records of `other` to the end of this batch.
     pub fn append(&mut self, other: &mut Self) {
         self.plain_v4.append(&mut other.plain_v4);
@@ -128,6 +154,15 @@ impl MicroflowBatch {
         self.plain_v6.split_off_before(end_ns, &mut before.plain_v6);
         self.words_v4.split_off_before(end_ns, &mut before.words_v4);
         self.words_v6.split_off_before(end_ns, &mut before.words_v6);
+    }
+
+    /// Puts the records of each kind into the order of their starts, such as those of several
+    /// engines. Equal ones keep their order.
+    pub fn sort_by_start(&mut self) {
+        self.plain_v4.sort_by_start();
+        self.plain_v6.sort_by_start();
+        self.words_v4.sort_by_start();
+        self.words_v6.sort_by_start();
     }
 
     /// The earliest start time of a record.
@@ -199,6 +234,10 @@ mod tests {
             batch.split_off_before(100, &mut before);
             assert_eq!(numbers(&before), (vec![1, 3, 2, 4], vec![1, 2, 3, 4]));
             assert!(batch.is_empty() && batch.first_ns().is_none());
+            let sums = before.sums();
+            assert_eq!((sums.packets, sums.bytes, sums.last_ns), (20, 0, 0));
+            before.sort_by_start();
+            assert_eq!(numbers(&before), (vec![1, 3, 2, 4], vec![1, 3, 2, 4]));
         }
     }
 

@@ -35,7 +35,7 @@ mod short_flow;
 pub mod wire;
 
 pub use abilities::{Abilities, Demands, KeyAbility, Lacking};
-pub use batch::MicroflowBatch;
+pub use batch::{BatchSums, MicroflowBatch};
 pub use counters::{EngineCounters, Evicted};
 pub use error::EngineError;
 pub use own_count::OwnCount;

@@ -118,6 +118,11 @@ impl<const K: usize> PlainRows<K> {
         }
     }
 
+    /// Puts records into the order of their starts. Equal ones keep their order.
+    pub(crate) fn sort_by_start(&mut self) {
+        self.records.sort_by_key(|record| record.base.first_ns);
+    }
+
     pub(crate) fn first_ns(&self) -> Option<u64> {
         (!self.records.is_empty()).then_some(self.earliest_ns)
     }
@@ -189,6 +194,16 @@ impl WordRows {
             };
             to.words.extend_from_slice(row);
         }
+    }
+
+    /// Puts records into the order of their starts. Equal ones keep their order.
+    pub(crate) fn sort_by_start(&mut self) {
+        let words = std::mem::take(&mut self.words);
+        let mut rows: Vec<&[u64]> = words.chunks_exact(self.stride.max(1)).collect();
+        rows.sort_by_key(|row| row[FIRST_NS_AT]);
+        self.words.reserve(words.len());
+        rows.into_iter()
+            .for_each(|row| self.words.extend_from_slice(row));
     }
 
     pub(crate) fn first_ns(&self) -> Option<u64> {

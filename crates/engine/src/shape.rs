@@ -16,6 +16,11 @@ use turboflow_record::{WORDS_V4, WORDS_V6};
 
 /// Words of the base, which precede state and key.
 pub const BASE_WORDS: usize = size_of::<Base>() / 8;
+/// Indices of the words with packets and bytes.
+pub(crate) const PACKETS_AT: usize = 0;
+pub(crate) const BYTES_AT: usize = 1;
+/// Index of the word with the time of the last packet.
+pub(crate) const LAST_NS_AT: usize = 3;
 /// Index of the word with the time of the first packet.
 pub const FIRST_NS_AT: usize = 2;
 

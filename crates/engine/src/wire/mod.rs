@@ -214,6 +214,20 @@ pub fn message_bytes(stream: &[u8]) -> Result<Option<usize>, WireError> {
     Header::of(stream).map(|header| Some(header.length_bytes as usize))
 }
 
+/// Whether bytes begin as a message does.
+#[must_use]
+pub fn is_message(bytes: &[u8]) -> bool {
+    bytes.len() >= 2 && u16_at(bytes, 0) == MAGIC
+}
+
+/// How many records the engine sent before a message, modulo 2^32.
+///
+/// # Errors
+/// As [`message_bytes`].
+pub fn sequence_of(message: &[u8]) -> Result<u32, WireError> {
+    Header::of(message).map(|header| header.sequence)
+}
+
 /// The id of the engine that sent a message.
 ///
 /// # Errors
