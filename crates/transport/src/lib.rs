@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sends messages to collectors over UDP, TCP and TLS.
+//! Sends messages to collectors over UDP, TCP and TLS, and takes octets over TLS as a collector
+//! ([`TlsServer`]).
 //!
 //! A writer encodes on the thread that gives it records, and puts [`Unit`]s in a bounded queue. A
 //! separate thread sends them, waits where necessary (pacing, a collector that is away or does not
 //! read), and counts what could not be sent. The metering threads never wait for a socket.
 
+mod accept;
 mod back_off;
 mod error;
 mod in_flight;
@@ -29,6 +31,7 @@ use turboflow_formats::wire::{
 };
 use turboflow_formats::{ExportError, FlowWriter, SendGauge, WriteSummary};
 
+pub use accept::{ServerFiles, TlsReceiver, TlsServer};
 pub use error::TransportError;
 use link::Link;
 pub use options::{Clock, ObserveSending, Resolve, SendEvent, SendOptions};

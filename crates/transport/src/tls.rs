@@ -39,9 +39,9 @@ pub struct TlsFiles {
 pub enum TlsPart {
     /// Trust roots.
     Authorities,
-    /// The client certificate.
+    /// The certificate of this side.
     Certificate,
-    /// The client certificate's key.
+    /// The key of that certificate.
     Key,
 }
 
@@ -49,8 +49,8 @@ impl fmt::Display for TlsPart {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Authorities => "trusted certificates",
-            Self::Certificate => "client certificate",
-            Self::Key => "key of the client certificate",
+            Self::Certificate => "certificate of this side",
+            Self::Key => "key of that certificate",
         })
     }
 }
@@ -78,7 +78,7 @@ impl Tls {
             None => authorities_of_the_system()?,
         };
         let provider = Arc::new(ring::default_provider());
-        let config = ClientConfig::builder_with_details(provider, Arc::new(Time(clock)))
+        let config = ClientConfig::builder_with_details(provider, Time::of(clock))
             .with_safe_default_protocol_versions()
             .map_err(|error| refused(TlsPart::Authorities, None, error))?
             .with_root_certificates(roots);
@@ -86,14 +86,7 @@ impl Tls {
             None => config.with_no_client_auth(),
             Some((certificate, key)) => {
                 let chain = certificates(TlsPart::Certificate, certificate)?;
-                let loaded = PrivateKeyDer::from_pem_file(key).map_err(|error| {
-                    refused(
-                        TlsPart::Key,
-                        Some(key),
-                        describe_pem_error(&error, "private key without a password"),
-                    )
-                })?;
-                let config = config.with_client_auth_cert(chain, loaded);
+                let config = config.with_client_auth_cert(chain, private_key(key)?);
                 config.map_err(|error| refused(TlsPart::Key, Some(key), mismatch(&error)))?
             }
         };
@@ -110,7 +103,11 @@ impl TlsPeer {
     }
 }
 
-fn refused(part: TlsPart, path: Option<&Path>, reason: impl fmt::Display) -> TransportError {
+pub(super) fn refused(
+    part: TlsPart,
+    path: Option<&Path>,
+    reason: impl fmt::Display,
+) -> TransportError {
     TransportError::Tls {
         part,
         path: path.map(Path::to_path_buf),
@@ -127,14 +124,21 @@ fn describe_pem_error(error: &rustls::pki_types::pem::Error, wanted: &str) -> St
     }
 }
 
-fn mismatch(error: &rustls::Error) -> String {
+pub(super) fn mismatch(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InconsistentKeys(_) => "it is not the key of that certificate".to_owned(),
         error => error.to_string(),
     }
 }
 
-fn certificates(
+pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TransportError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| {
+        let reason = describe_pem_error(&error, "private key without a password");
+        refused(TlsPart::Key, Some(path), reason)
+    })
+}
+
+pub(super) fn certificates(
     part: TlsPart,
     path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, TransportError> {
@@ -147,7 +151,7 @@ fn certificates(
     Ok(found)
 }
 
-fn authorities(path: &Path) -> Result<RootCertStore, TransportError> {
+pub(super) fn authorities(path: &Path) -> Result<RootCertStore, TransportError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(TlsPart::Authorities, path)? {
         let added = roots.add(certificate);
@@ -177,7 +181,13 @@ fn authorities_of_the_system() -> Result<RootCertStore, TransportError> {
 
 /// Time for checking the validity of certificates: this crate reads no clock.
 #[derive(Debug)]
-struct Time(Clock);
+pub(super) struct Time(Clock);
+
+impl Time {
+    pub(super) fn of(clock: Clock) -> Arc<dyn TimeProvider> {
+        Arc::new(Self(clock))
+    }
+}
 
 impl TimeProvider for Time {
     fn current_time(&self) -> Option<UnixTime> {
