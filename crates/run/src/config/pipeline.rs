@@ -260,7 +260,7 @@ impl TryFrom<&RunConfig> for PipelineConfig {
             reassemble_flows: run.flow.reassemble.then(ReassemblyConfig::default),
             ..Self::default()
         };
-        Ok(if run.is_live() { config.live() } else { config })
+        Ok(if run.goes_on() { config.live() } else { config })
     }
 }
 
@@ -277,7 +277,7 @@ fn fit<T: TryFrom<u64>>(field: Field, value: u64, high: u64) -> Result<T, Config
 }
 
 impl PipelineConfig {
-    /// Adapts the configuration to live packets, whose records are needed promptly.
+    /// Adapts the configuration to what comes live, whose records are needed promptly.
     #[must_use]
     pub fn live(self) -> Self {
         Self {

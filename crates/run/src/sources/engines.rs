@@ -78,8 +78,7 @@ pub(super) fn merge(
         }
     });
     let stopped = stop.asked() && driver.sources.iter().any(Source::is_cut_short);
-    let closed = driver.close();
-    steps.end();
+    let closed = driver.close(|| steps.end());
     let lost = driver.events_lost().map_err(io::Error::other);
     let unparsed_lost = *lost.as_ref().unwrap_or(&0);
     let (short, unknown) = match driver.short_flows(config) {
@@ -327,11 +326,15 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         Ok(())
     }
 
-    /// Ends the engines, and merges their remaining records.
-    fn close(&mut self) -> io::Result<()> {
-        for source in &mut self.sources {
-            source.engine.finish().map_err(io::Error::other)?;
-        }
+    /// Ends the engines, and merges their remaining records. `ended` is called once they have
+    /// ended: from then on nothing is lost by waiting for an output.
+    fn close(&mut self, ended: impl FnOnce()) -> io::Result<()> {
+        let finished = self.sources.iter_mut().try_for_each(|source| {
+            let finished = source.engine.finish();
+            finished.map_err(io::Error::other)
+        });
+        ended();
+        finished?;
         // The slowest first, so that cells stay in step to the end.
         let slowest = |sources: &[Source]| {
             let left = sources.iter().enumerate();
