@@ -13,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 use turboflow_engine::{MicroflowBatch, RemoteEngine};
 use turboflow_engine_collector::{
     CollectorConfig, CollectorEngine, MOST_DOMAINS, MOST_EXPORTERS, Message, MessageSource, Polled,
-    Sender, StreamError,
+    Sender, StreamError, TakeMessage,
 };
 use turboflow_merge::Layout;
 use turboflow_record::Definition;
@@ -42,12 +42,12 @@ impl MessageSource for Input {
 
     fn poll(
         &mut self,
-        take: &mut dyn FnMut(&Message<'_>),
+        take: &mut TakeMessage<'_>,
         _ended: &mut Vec<Sender>,
     ) -> Result<Polled, StreamError> {
         let next = self.messages.pop();
         if let Some((sender, bytes)) = &next {
-            take(&Message {
+            let _ = take(&Message {
                 from: Sender {
                     address: Some(SocketAddr::from(([192, 0, 2, 1], u16::from(*sender)))),
                     session: 0,
@@ -92,6 +92,7 @@ fuzz_target!(|bytes: &[u8]| {
         cell_ns: 1_000_000_000,
         icmp_ports: settings & 8 != 0,
         scales_sampled: settings & 16 != 0,
+        only_microflows: settings & 32 != 0,
     };
     let mut engine = CollectorEngine::new(Box::new(input), &layout, config);
     let (mut records, mut packets, mut complete_ns) = (0, 0, 0);
@@ -110,7 +111,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     let counters = engine.counters().expect("it counts");
-    assert_eq!(engine.counts().flows, records);
+    assert_eq!(engine.counts().flows + engine.counts().microflows, records);
     assert_eq!(counters.evicted.total(), records + counters.microflows_dropped);
     assert!(settings & 1 != 0 || counters.packets_metered == packets);
     let (exporters, domains) = engine.known();

@@ -96,8 +96,11 @@ pub(crate) fn hide_other_flags(command: Command) -> Command {
 }
 
 pub(crate) fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
-    let log_format = args.record.log_format;
+    let (log_format, is_printed) = (args.record.log_format, args.record.print_config);
     let mut run = args.record.into_run()?;
     engines::collector::settle(&mut run)?;
-    record::collect(&run, log_format)
+    match is_printed {
+        true => record::print_config(&run),
+        false => record::collect(&run, log_format),
+    }
 }

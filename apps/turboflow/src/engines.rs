@@ -95,6 +95,14 @@ pub(crate) trait EngineKind: Sync {
     /// What it can do, and its name.
     fn abilities(&self) -> Abilities;
 
+    /// What it can do with the options of a run.
+    ///
+    /// # Errors
+    /// The options are invalid.
+    fn abilities_in(&self, _run: &RunConfig) -> anyhow::Result<Abilities> {
+        Ok(self.abilities())
+    }
+
     /// A description without its name.
     fn about(&self) -> &'static str;
 
@@ -133,9 +141,19 @@ pub(crate) trait EngineKind: Sync {
         false
     }
 
+    /// The option with the addresses at which it takes what others send.
+    fn listen_option(&self) -> Option<&'static EngineOption> {
+        None
+    }
+
+    /// The options that name files, which a service does not read.
+    fn file_options(&self) -> &'static [&'static EngineOption] {
+        &[]
+    }
+
     /// Whether it meters traffic as it comes, as services do.
     fn meters_live(&self) -> bool {
-        self.meters_interfaces() || self.has_cpu_ports()
+        self.meters_interfaces() || self.has_cpu_ports() || self.listen_option().is_some()
     }
 
     /// What `[engine.NAME]` may have; `None` for an engine without options.
@@ -262,6 +280,8 @@ pub(crate) struct Closing {
     pub(crate) summary: String,
     /// What was lost: sentences with the remedy. Any makes the exit code 1.
     pub(crate) losses: Vec<String>,
+    /// Records of others that did not come, or were not taken; as `losses`.
+    pub(crate) missing: Vec<String>,
 }
 
 /// Remote engines that are running.
@@ -298,7 +318,7 @@ impl Engine {
                 );
             }
         }
-        let mut abilities = kind.abilities();
+        let mut abilities = kind.abilities_in(run)?;
         if run.meter.dpi {
             if !kind.sees_payload() {
                 let able = all().filter(|other| other.sees_payload());
@@ -426,6 +446,25 @@ pub(crate) fn flags_of_others(names: &[&str]) -> Vec<&'static str> {
     let others = all().filter(|engine| !names.contains(&engine.abilities().name));
     let options = others.flat_map(|engine| engine.options());
     options.map(|option| option.flag).collect()
+}
+
+/// The first option of an engine that names files, if a run has one.
+pub(crate) fn given_files(config: &EngineConfig) -> Option<&'static EngineOption> {
+    let given = |engine: &'static dyn EngineKind| {
+        let options = config.options.get(engine.abilities().name)?;
+        let mut files = engine.file_options().iter().copied();
+        files.find(|option| options.contains_key(option.name))
+    };
+    all().find_map(given)
+}
+
+/// Whether a service may have this option.
+pub(crate) fn is_of_services(option: &'static EngineOption) -> bool {
+    let listens = |engine: &dyn EngineKind| engine.listen_option().is_some();
+    let mut live = all().filter(|engine| engine.meters_interfaces() || listens(*engine));
+    live.any(|engine| {
+        engine.options().contains(&option) && !engine.file_options().contains(&option)
+    })
 }
 
 fn names() -> impl Iterator<Item = &'static str> {

@@ -15,6 +15,7 @@ use builder::{USUAL, Usual, ipfix, netflow5, set, template};
 use turboflow_engine::{MicroflowBatch, RemoteEngine};
 use turboflow_engine_collector::{
     CollectorConfig, CollectorEngine, Message, MessageSource, Polled, Sender, StreamError,
+    TakeMessage,
 };
 use turboflow_merge::Layout;
 use turboflow_record::Definition;
@@ -37,12 +38,12 @@ impl MessageSource for Memory {
 
     fn poll(
         &mut self,
-        take: &mut dyn FnMut(&Message<'_>),
+        take: &mut TakeMessage<'_>,
         _ended: &mut Vec<Sender>,
     ) -> Result<Polled, StreamError> {
         let end = (self.at + 64).min(self.messages.len());
         for bytes in &self.messages[self.at..end] {
-            take(&Message {
+            let _ = take(&Message {
                 from: Sender {
                     address: None,
                     session: 0,
@@ -116,6 +117,7 @@ fn measure(name: &str, messages: &[Vec<u8>]) {
             cell_ns: 1_000_000_000,
             icmp_ports: false,
             scales_sampled: false,
+            only_microflows: false,
         };
         let mut engine = CollectorEngine::new(Box::new(source), &layout, config);
         let mut batch = MicroflowBatch::default();

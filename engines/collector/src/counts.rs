@@ -30,13 +30,17 @@ macro_rules! counts {
 counts! {
     messages, "messages of exporters that were read";
     flows, "flow records that became microflow records, each direction of a biflow";
+    microflows, "microflow records of other TurboFlows";
+    microflows_refused, "messages of TurboFlows that were refused: of another definition, or ahead";
     messages_malformed, "messages that end early, or are no NetFlow v5, v9, IPFIX or sFlow";
+    flows_refused, "messages of flow records where only microflow records are taken";
     messages_repeated, "datagrams that came twice, and were left out the second time";
     messages_late, "datagrams that came behind later ones";
     messages_lost, "NetFlow v9 messages missing in the sequence numbers, with unknown records";
     records_lost, "records missing in the sequence numbers of NetFlow v5, IPFIX and sFlow";
     samples_dropped, "packets that switches were to sample, and did not, as sFlow tells";
     samples_unchecked, "samples of sFlow whose data source is beyond the limit of known ones";
+    numbered_through, "domains whose IPFIX numbers count a message's own records (softflowd)";
     sequence_restarts, "sequence numbers that began anew: an exporter started again";
     exporters_forgotten, "exporters forgotten for newer ones, with their templates";
     domains_forgotten, "observation domains forgotten for newer ones, with their templates";

@@ -9,7 +9,7 @@ use crate::bytes::{split, two};
 use crate::counts::Counts;
 use crate::domain::{Domain, WaitingSet};
 use crate::exporters::{
-    Exporters, Known, MOST_SOURCES, MOST_TEMPLATE_FIELDS, MOST_WAITING_BYTES, Sender,
+    DomainId, Exporters, Known, MOST_SOURCES, MOST_TEMPLATE_FIELDS, MOST_WAITING_BYTES, Sender,
 };
 use crate::flow::{Flow, Side};
 use crate::header::{Header, V5_RECORD_BYTES, Version};
@@ -82,8 +82,9 @@ struct Reading<'a, T> {
     clock: MessageClock,
     version: Version,
     sampling: u32,
-    /// Records read, options included.
+    /// Records read, options included, and those of options.
     records: u32,
+    options: u32,
     /// Of earlier messages, whose template came with this one.
     waited: u64,
 }
@@ -137,6 +138,7 @@ impl Decoder {
             version: header.version,
             sampling: header.sampling,
             records: 0,
+            options: 0,
             waited: 0,
         };
         let body = &message.bytes[header.start..header.end];
@@ -147,19 +149,20 @@ impl Decoder {
             }
             _ => reading.sets(body),
         };
-        let (records, waited) = (reading.records, reading.waited);
+        let (records, options, waited) = (reading.records, reading.options, reading.waited);
         if !is_whole {
             self.counts.messages_malformed += 1;
         }
+        let counts = &mut self.counts;
         // IPFIX and v5 count records, whose number is known now that they have been read.
-        let steps = match header.version {
-            Version::Netflow9 => 1,
-            _ => records,
-        };
-        place(domain, &header, steps, &mut self.counts);
-        if header.version == Version::Ipfix {
-            let found = domain.numbers.found(waited);
-            self.counts.records_lost = self.counts.records_lost.saturating_sub(found);
+        match header.version {
+            Version::Ipfix => {
+                place_records(domain, header.sequence, [records, options], counts);
+                let found = domain.record_numbers.found(waited);
+                counts.records_lost = counts.records_lost.saturating_sub(found);
+            }
+            Version::Netflow9 => place(domain, header.version, header.sequence, 1, counts),
+            version => place(domain, version, header.sequence, records, counts),
         }
         Some(header.export_ns.saturating_sub(clock.shift_ns))
     }
@@ -194,6 +197,25 @@ impl Decoder {
         Some(received_ns)
     }
 
+    /// Notes a message with so many numbered records from a domain. `print` is that of a datagram.
+    /// False if it came before.
+    pub(crate) fn place_message(
+        &mut self,
+        from: Sender,
+        id: DomainId,
+        sequence: u32,
+        records: u32,
+        print: Option<u64>,
+    ) -> bool {
+        let Known { domain, .. } = self.exporters.find(from, id, &mut self.counts);
+        if print.is_some_and(|print| domain.repeats.is_repeated(print)) {
+            self.counts.messages_repeated += 1;
+            return false;
+        }
+        place(domain, id.0, sequence, records, &mut self.counts);
+        true
+    }
+
     /// Forgets what a sender told, because its connection has ended.
     pub(crate) fn forget(&mut self, sender: Sender) {
         self.exporters.forget(sender, &mut self.counts);
@@ -214,7 +236,7 @@ impl Decoder {
 }
 
 /// Tells a datagram from others of its exporter, never 0.
-fn print(bytes: &[u8]) -> u64 {
+pub(crate) fn print(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     // Header, first and last records: a hash of all would cost as much as reading them.
     let ends = bytes.len().min(64);
@@ -223,20 +245,34 @@ fn print(bytes: &[u8]) -> u64 {
 }
 
 /// Counts what the sequence number of a message with `steps` numbers says.
-fn place(domain: &mut Domain, header: &Header, steps: u32, counts: &mut Counts) {
-    let lost = match header.version {
+fn place(domain: &mut Domain, version: Version, sequence: u32, steps: u32, counts: &mut Counts) {
+    let lost = match version {
         Version::Netflow9 => &mut counts.messages_lost,
         _ => &mut counts.records_lost,
     };
-    match domain.numbers.place(header.sequence, steps) {
-        Place::Next => {}
-        Place::Gap(missing) => *lost += u64::from(missing),
-        Place::Late(found) => {
-            *lost = lost.saturating_sub(u64::from(found));
-            counts.messages_late += 1;
-        }
-        Place::Restart => counts.sequence_restarts += 1,
-    }
+    let place = domain.numbers.place(sequence, steps);
+    let is_late = matches!(place, Place::Late(_));
+    counts.messages_late += u64::from(is_late);
+    counts.sequence_restarts += u64::from(place == Place::Restart);
+    *lost = place.adds_to(*lost);
+}
+
+/// Counts what the sequence number of an IPFIX message with so many data records says, of which so
+/// many are of options.
+fn place_records(
+    domain: &mut Domain,
+    sequence: u32,
+    [records, options]: [u32; 2],
+    counts: &mut Counts,
+) {
+    let flows = records - options;
+    let found = domain.record_numbers.place(sequence, records, flows);
+    let is_late = matches!(found.place, Place::Late(_));
+    counts.messages_late += u64::from(is_late);
+    counts.sequence_restarts += u64::from(found.place == Place::Restart);
+    counts.numbered_through += u64::from(found.is_found_through);
+    let lost = counts.records_lost.saturating_add_signed(found.correction);
+    counts.records_lost = found.place.adds_to(lost);
 }
 
 /// The clock of a message.
@@ -252,7 +288,7 @@ fn clock_of(
             let moment_ns = domain.boot.moment_ns(header.export_ns, header.uptime_ms);
             Some((moment_ns, header.uptime_ms))
         }
-        Version::Sflow => None,
+        Version::Sflow | Version::Microflows => None,
         Version::Ipfix => domain.told_boot_ns().map(|boot_ns| {
             let uptime_ms = header.export_ns.saturating_sub(boot_ns) / 1_000_000;
             (boot_ns + uptime_ms * 1_000_000, uptime_ms as u32)
@@ -329,14 +365,14 @@ impl<T: TakeFlow> Reading<'_, T> {
         let before = self.domain.size().1;
         let waiting = self.domain.waited_for(id);
         *self.waiting_bytes -= before - self.domain.size().1;
-        let (clock, records) = (self.clock, self.records);
+        let (clock, records, options) = (self.clock, self.records, self.options);
         for set in waiting {
             self.clock = set.clock;
             self.data_set(id, &set.octets);
         }
         // They have numbers before those of this message, which count as missing.
         self.waited += u64::from(self.records - records);
-        (self.clock, self.records) = (clock, records);
+        (self.clock, self.records, self.options) = (clock, records, options);
     }
 
     fn withdraw(&mut self, id: u16, is_options: bool) {
@@ -354,6 +390,7 @@ impl<T: TakeFlow> Reading<'_, T> {
         while template.read_record(&mut rest, self.flow) {
             self.records = self.records.saturating_add(1);
             if template.is_options {
+                self.options = self.options.saturating_add(1);
                 self.domain.learn_options(self.flow);
             } else {
                 self.record();

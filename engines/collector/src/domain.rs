@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::flow::Flow;
-use crate::sequence::{Numbers, Repeats};
+use crate::sequence::{Numbers, RecordNumbers, Repeats};
 use crate::sflow::Sources;
 use crate::template::{FIRST_ID, Template};
 use crate::times::{Boot, MessageClock};
@@ -30,7 +30,10 @@ pub(crate) struct Domain {
     templates: HashMap<u16, Arc<Template>>,
     /// Fields of all templates.
     fields: usize,
+    /// Those of NetFlow.
     pub(crate) numbers: Numbers,
+    /// Those of IPFIX.
+    pub(crate) record_numbers: RecordNumbers,
     pub(crate) repeats: Repeats,
     /// Those of sFlow.
     pub(crate) sources: Sources,

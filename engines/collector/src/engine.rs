@@ -3,15 +3,18 @@
 
 use std::time::Duration;
 
+use turboflow_engine::wire;
 use turboflow_engine::{
     Abilities, Collected, EngineCounters, EngineError, Evicted, KeyAbility, MicroflowBatch,
     OwnCount, Port, PortCounters, PortState, RemoteEngine,
 };
 use turboflow_merge::{Layout, MOST_STATE_WORDS};
+use turboflow_record::{Input, InputSet};
 
 use crate::counts::Counts;
 use crate::decoder::{Decoder, Message};
 use crate::exporters::Sender;
+use crate::microflows::{Microflows, Refused};
 use crate::order::{Bucket, Next, Order};
 use crate::rows::{self, Rows};
 use crate::stream::StreamError;
@@ -39,6 +42,18 @@ pub fn abilities() -> Abilities {
     }
 }
 
+/// What it can do where only microflow records of other TurboFlows are taken: what engines can that
+/// fill them. The layout id of their messages says whether their definition is that of this run.
+#[must_use]
+pub fn abilities_of_microflows() -> Abilities {
+    let all = Input::ALL.into_iter().collect::<InputSet>();
+    Abilities {
+        // Of what inspection finds, records hold numbers whose texts stayed where it was found.
+        inputs: all.without(InputSet::INSPECTED),
+        ..abilities()
+    }
+}
+
 /// What a source says after it was asked for messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Polled {
@@ -49,6 +64,10 @@ pub struct Polled {
     /// The time now, in nanoseconds since 1970; `None` for files.
     pub now_ns: Option<u64>,
 }
+
+/// Takes a message, or says why its sender is worth no patience. Messages that are only damaged are
+/// taken, and counted.
+pub type TakeMessage<'a> = dyn FnMut(&Message<'_>) -> Result<(), Refused> + 'a;
 
 /// Where messages come from: sockets or files. Never blocks.
 pub trait MessageSource: Send {
@@ -61,9 +80,14 @@ pub trait MessageSource: Send {
     /// Nothing can be read any more.
     fn poll(
         &mut self,
-        take: &mut dyn FnMut(&Message<'_>),
+        take: &mut TakeMessage<'_>,
         ended: &mut Vec<Sender>,
     ) -> Result<Polled, StreamError>;
+
+    /// What it counts itself, always the same counters in the same order.
+    fn own_counts(&self) -> Vec<OwnCount> {
+        Vec::new()
+    }
 }
 
 /// How a collector works.
@@ -80,6 +104,9 @@ pub struct CollectorConfig {
     pub icmp_ports: bool,
     /// Whether packets and bytes of sampled records are multiplied.
     pub scales_sampled: bool,
+    /// Whether microflow records of other TurboFlows are taken, and no flow records: then the
+    /// definition may have what no flow record tells.
+    pub only_microflows: bool,
 }
 
 /// Flow records of other exporters.
@@ -89,6 +116,7 @@ pub struct CollectorEngine {
     source: Box<dyn MessageSource>,
     decoder: Decoder,
     rows: Rows,
+    microflows: Microflows,
     /// The latest export time so far, or later as time passes.
     clock_ns: u64,
     now_ns: Option<u64>,
@@ -117,6 +145,7 @@ impl CollectorEngine {
             source,
             decoder: Decoder::new(layout.needs()),
             rows: Rows::new(layout, config.icmp_ports, config.scales_sampled, order),
+            microflows: Microflows::new(layout),
             clock_ns: 0,
             now_ns: None,
             is_idle: false,
@@ -153,15 +182,24 @@ impl CollectorEngine {
             source,
             decoder,
             rows,
+            microflows,
             clock_ns,
+            config,
             ..
         } = self;
         let mut ended = Vec::new();
         let polled = source.poll(
             &mut |message| {
-                if let Some(export_ns) = decoder.decode(message, rows) {
-                    *clock_ns = (*clock_ns).max(export_ns);
-                }
+                let told_ns = if wire::is_message(message.bytes) {
+                    microflows.read(message, decoder, rows)?
+                } else if config.only_microflows {
+                    decoder.counts.flows_refused += 1;
+                    return Err(Refused::Flows);
+                } else {
+                    decoder.decode(message, rows)
+                };
+                *clock_ns = (*clock_ns).max(told_ns.unwrap_or(0));
+                Ok(())
             },
             &mut ended,
         );
@@ -305,6 +343,7 @@ impl RemoteEngine for CollectorEngine {
 
     fn own_counts(&mut self) -> Result<Vec<OwnCount>, EngineError> {
         let mut counts = self.counts().own_counts();
+        counts.extend(self.source.own_counts());
         let (exporters, domains) = self.known();
         let gauge = |name, about, count: usize| OwnCount {
             name,

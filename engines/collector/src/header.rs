@@ -20,6 +20,8 @@ pub(crate) enum Version {
     Netflow9,
     Ipfix,
     Sflow,
+    /// The wire form of microflow records.
+    Microflows,
 }
 
 /// The header of a message.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow records of routers and other probes as an engine: IPFIX (RFC 7011), NetFlow v9 (RFC 3954),
-//! NetFlow v5, and the sampled packets of sFlow v5.
+//! NetFlow v5, the sampled packets of sFlow v5, and microflow records of other TurboFlows.
 //!
 //! A flow record is a microflow record of an engine that others wrote. Messages come from a
 //! [`MessageSource`], which the program opens; this crate has no sockets and no clock. What an
@@ -20,6 +20,7 @@ mod engine;
 mod exporters;
 mod flow;
 mod header;
+mod microflows;
 mod order;
 mod rows;
 mod sequence;
@@ -33,9 +34,13 @@ mod times;
 
 pub use counts::Counts;
 pub use decoder::Message;
-pub use engine::{CollectorConfig, CollectorEngine, MessageSource, Polled, abilities};
+pub use engine::{
+    CollectorConfig, CollectorEngine, MessageSource, Polled, TakeMessage, abilities,
+    abilities_of_microflows,
+};
 pub use exporters::{
     MOST_DOMAINS, MOST_EXPORTERS, MOST_TEMPLATE_FIELDS, MOST_WAITING_BYTES, Sender,
 };
+pub use microflows::Refused;
 pub use rows::refused;
 pub use stream::{FileSource, MAX_MESSAGE_BYTES, MessageStream, NextMessage, StreamError};

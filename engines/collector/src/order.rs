@@ -19,9 +19,20 @@ pub(crate) struct Bucket {
     pub(crate) batch: MicroflowBatch,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
+    /// Whether some are of TurboFlows: several may have pieces of one flow in one cell.
+    has_pieces: bool,
 }
 
 impl Bucket {
+    /// Moves records to the end of this bucket.
+    fn take(&mut self, batch: &mut MicroflowBatch) {
+        let sums = batch.sums();
+        self.packets += sums.packets;
+        self.bytes += sums.bytes;
+        self.batch.append(batch);
+        self.has_pieces = true;
+    }
+
     /// Moves the records and sums of another bucket to the end of this one.
     pub(crate) fn append(&mut self, other: &mut Self) {
         self.batch.append(&mut other.batch);
@@ -91,6 +102,25 @@ impl Order {
         &mut bucket.batch
     }
 
+    /// Puts the records of a batch into the buckets of their cells. Gives how many were late.
+    pub(crate) fn put(&mut self, batch: &mut MicroflowBatch) -> u64 {
+        let mut late = MicroflowBatch::default();
+        batch.split_off_before(self.complete_ns, &mut late);
+        let late_records = late.len() as u64;
+        self.late.take(&mut late);
+        while let Some(first_ns) = batch.first_ns() {
+            let start_ns = self.floor(first_ns);
+            let mut of_cell = MicroflowBatch::default();
+            match start_ns.checked_add(self.cell_ns) {
+                Some(end_ns) => batch.split_off_before(end_ns, &mut of_cell),
+                None => of_cell.append(batch),
+            }
+            self.records += of_cell.len();
+            self.buckets.entry(start_ns).or_default().take(&mut of_cell);
+        }
+        late_records
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.records + self.late.batch.len()
     }
@@ -114,6 +144,9 @@ impl Order {
     pub(crate) fn hand_over(&mut self, to: &mut Bucket) {
         if let Some((_, mut bucket)) = self.buckets.pop_first() {
             self.records -= bucket.batch.len();
+            if bucket.has_pieces {
+                bucket.batch.sort_by_start();
+            }
             to.append(&mut bucket);
         }
     }

@@ -5,7 +5,7 @@
 //! lengths and TTL. What a definition has beyond is one value for the whole record (an interface, a
 //! VLAN), or cannot be told: [`refused`] names it.
 
-use turboflow_engine::RecordShape;
+use turboflow_engine::{BatchSums, MicroflowBatch, RecordShape};
 use turboflow_merge::{Base, Complement, KeyWidths, Layout, Marks, StateContent, StateStep};
 use turboflow_merge::{MicroflowRecord, WORDS_WIDE};
 use turboflow_record::{
@@ -152,6 +152,27 @@ impl Rows {
     /// The end of the latest record.
     pub(crate) const fn last_ns(&self) -> u64 {
         self.last_ns
+    }
+
+    /// Puts microflow records into their places in time.
+    pub(crate) fn microflows(
+        &mut self,
+        batch: &mut MicroflowBatch,
+        sums: BatchSums,
+        counts: &mut Counts,
+    ) {
+        let packets = self.packets_in_all.saturating_add(sums.packets);
+        let bytes = self.bytes_in_all.saturating_add(sums.bytes);
+        let records = batch.len() as u64;
+        if packets > MOST_IN_ALL || bytes > MOST_IN_ALL {
+            counts.records_implausible += records;
+            batch.clear();
+            return;
+        }
+        (self.packets_in_all, self.bytes_in_all) = (packets, bytes);
+        self.last_ns = self.last_ns.max(sums.last_ns);
+        counts.microflows += records;
+        counts.records_late += self.order.put(batch);
     }
 
     /// Puts a record into its place in time.

@@ -2,7 +2,8 @@
 //! Sequence numbers of one exporter's domain: what is missing, late, repeated, or begun anew.
 //!
 //! They count records in NetFlow v5 and IPFIX, messages in NetFlow v9, and samples of a data source
-//! in sFlow, modulo 2^32.
+//! in sFlow, modulo 2^32. In IPFIX they count the records before a message (RFC 7011, section 3.1),
+//! but not those of every exporter: [`RecordNumbers`] finds out.
 
 /// A gap of more is no loss but another start: ten seconds of ten million records a second would be
 /// lost.
@@ -22,6 +23,17 @@ pub(crate) enum Place {
     Late(u32),
     /// The numbers begin anew.
     Restart,
+}
+
+impl Place {
+    /// What counts as lost behind such a message.
+    pub(crate) fn adds_to(self, lost: u64) -> u64 {
+        match self {
+            Self::Next | Self::Restart => lost,
+            Self::Gap(missing) => lost + u64::from(missing),
+            Self::Late(found) => lost.saturating_sub(u64::from(found)),
+        }
+    }
 }
 
 /// The datagrams of a domain that came last.
@@ -93,6 +105,167 @@ impl Numbers {
     }
 }
 
+/// What the numbers of IPFIX messages count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Counted {
+    /// Both are possible so far.
+    #[default]
+    Unknown,
+    /// The data records before a message (RFC 7011, section 3.1).
+    Before,
+    /// The flow records before and in a message, without those of options. softflowd 1.1.0 does so.
+    Through,
+}
+
+/// The last message that was not late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Last {
+    sequence: u32,
+    records: u32,
+    flows: u32,
+}
+
+/// Sequence numbers of an IPFIX domain, which count the records before a message, or those through
+/// its end.
+///
+/// Both readings are followed until one of them is impossible. Numbers that grow by less than the
+/// flow records of the earlier message do not count what is before the later one, whatever was
+/// lost; numbers that grow by less than the flow records of the later message do not count these.
+/// While all messages have the same number of records, both readings give the same losses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RecordNumbers {
+    before: Numbers,
+    through: Numbers,
+    counted: Counted,
+    /// Whether `through` is meant while both are possible: the first number was that of the records
+    /// in the first message.
+    is_through_likely: bool,
+    last: Option<Last>,
+}
+
+/// What the number of an IPFIX message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordPlace {
+    pub(crate) place: Place,
+    /// What is missing more, or less, than was said before, because numbers are read in the other
+    /// way from now on.
+    pub(crate) correction: i64,
+    /// Whether it became certain that numbers count through the end of messages.
+    pub(crate) is_found_through: bool,
+}
+
+impl RecordNumbers {
+    /// The place of a message with so many data records, of which so many are of flows.
+    pub(crate) fn place(&mut self, sequence: u32, records: u32, flows: u32) -> RecordPlace {
+        let before = self.missing();
+        let is_found_through = self.judge(sequence, flows);
+        let correction = self.missing() - before;
+        let place = self.step(sequence, records, flows);
+        let is_later = |last: Last| sequence.wrapping_sub(last.sequence) <= LARGEST_GAP;
+        let this = Last {
+            sequence,
+            records,
+            flows,
+        };
+        if place == Place::Restart {
+            *self = Self::default();
+            self.judge(sequence, flows);
+            self.step(sequence, records, flows);
+            self.last = Some(this);
+        } else if self.last.is_none_or(is_later) {
+            self.last = Some(this);
+        }
+        RecordPlace {
+            place,
+            correction,
+            is_found_through,
+        }
+    }
+
+    /// So many of the missing ones were only unread. Gives how many of them.
+    pub(crate) fn found(&mut self, count: u64) -> u64 {
+        let (before, through) = (self.before.found(count), self.through.found(count));
+        if self.is_through() { through } else { before }
+    }
+
+    fn is_through(&self) -> bool {
+        match self.counted {
+            Counted::Unknown => self.is_through_likely,
+            counted => counted == Counted::Through,
+        }
+    }
+
+    /// What was counted as missing since the numbers began.
+    fn missing(&self) -> i64 {
+        let meant = match self.is_through() {
+            true => &self.through,
+            false => &self.before,
+        };
+        i64::try_from(meant.missing).unwrap_or(i64::MAX)
+    }
+
+    /// Gives up a reading that a message makes impossible. Returns whether it is found now that
+    /// numbers count through the end of messages.
+    fn judge(&mut self, sequence: u32, flows: u32) -> bool {
+        if self.counted != Counted::Unknown || flows == 0 {
+            return false;
+        }
+        let is_first = self.last.is_none_or(|last| last == Last::default());
+        if is_first && sequence == 0 {
+            self.counted = Counted::Before;
+        } else if is_first {
+            self.is_through_likely = sequence == flows;
+        }
+        let Some(last) = self.last else {
+            return false;
+        };
+        let grown = sequence.wrapping_sub(last.sequence);
+        if grown == 0 || grown > LARGEST_GAP {
+            return false;
+        }
+        match (grown < last.flows, grown < flows) {
+            (true, false) => self.counted = Counted::Through,
+            (false, true) => self.counted = Counted::Before,
+            // Another start, or numbers of another kind; or nothing follows from it.
+            (true, true) | (false, false) => {}
+        }
+        self.counted == Counted::Through
+    }
+
+    fn step(&mut self, sequence: u32, records: u32, flows: u32) -> Place {
+        let begins = sequence.wrapping_sub(flows);
+        match self.counted {
+            Counted::Before => return self.before.place(sequence, records),
+            Counted::Through => return self.through.place(begins, flows),
+            Counted::Unknown => {}
+        }
+        let skips_options = |last: Last| {
+            let grown = sequence.wrapping_sub(last.sequence);
+            grown >= last.flows && grown < last.records
+        };
+        if self.last.is_some_and(skips_options) {
+            // The records of options have no numbers, so that nothing goes back.
+            self.before.next = Some(sequence);
+        }
+        let (its, others) = ((sequence, records), (begins, flows));
+        let (meant, its, other, others) = match self.is_through_likely {
+            true => (&mut self.through, others, &mut self.before, its),
+            false => (&mut self.before, its, &mut self.through, others),
+        };
+        let place = meant.place(its.0, its.1);
+        match place {
+            Place::Next | Place::Gap(_) => {
+                other.place(others.0, others.1);
+            }
+            Place::Late(found) => {
+                other.found(u64::from(found));
+            }
+            Place::Restart => {}
+        }
+        place
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,5 +296,91 @@ mod tests {
         assert_eq!(numbers.place(0, 30), Place::Restart);
         assert_eq!(numbers.place(30, 30), Place::Next);
         assert_eq!(numbers.place(1 << 31, 30), Place::Restart);
+    }
+
+    /// Sends messages, each with so many records of options and of flows, and gives what is missing
+    /// at the end, and whether numbers were found to count through messages.
+    fn missing(
+        counts: &[(u32, u32)],
+        is_lost: impl Fn(usize) -> bool,
+        is_through: bool,
+    ) -> (i64, bool) {
+        let (mut numbers, mut sequence) = (RecordNumbers::default(), 0);
+        let (mut missing, mut is_found) = (0, false);
+        for (at, &(options, flows)) in counts.iter().enumerate() {
+            let after = sequence + if is_through { flows } else { options + flows };
+            let number = if is_through { after } else { sequence };
+            sequence = after;
+            if is_lost(at) {
+                continue;
+            }
+            let found = numbers.place(number, options + flows, flows);
+            is_found |= found.is_found_through;
+            missing += found.correction;
+            missing += match found.place {
+                Place::Next => 0,
+                Place::Gap(gap) => i64::from(gap),
+                other => panic!("{other:?} at {at}"),
+            };
+        }
+        (missing, is_found)
+    }
+
+    /// The messages that softflowd 1.1.0 sent of a sample: records of options and of flows.
+    fn softflowd() -> Vec<(u32, u32)> {
+        let flows = [
+            23, 30, 27, 21, 30, 32, 32, 32, 32, 32, 32, 24, 24, 24, 26, 32, 24, 32, 22, 20, 20, 20,
+            22, 20, 22, 28, 25,
+        ];
+        let counts = flows.into_iter().enumerate();
+        let counts = counts.map(|(at, flows)| (u32::from(at % 16 == 0), flows));
+        counts.collect()
+    }
+
+    #[test]
+    fn numbers_through_the_end_of_messages_are_no_loss_and_losses_are_found() {
+        let sent = softflowd();
+        assert_eq!(missing(&sent, |_| false, true), (0, true));
+        assert_eq!(missing(&sent, |_| false, false), (0, false));
+        let mut certain = 0;
+        // Wherever the collector begins to listen, and whichever message is lost.
+        for begin in 0..sent.len() {
+            for lost in begin + 1..sent.len() - 1 {
+                let is_lost = |at| at < begin || at == lost;
+                let (options, flows) = sent[lost];
+                let (missed, is_found) = missing(&sent, is_lost, true);
+                assert!(
+                    begin > 0 && !is_found || missed == i64::from(flows),
+                    "{begin}, {lost}: {missed}, not {flows}"
+                );
+                certain += u32::from(is_found);
+                let by_the_book = missing(&sent, is_lost, false);
+                assert_eq!(by_the_book, (i64::from(options + flows), false));
+            }
+        }
+        assert!(certain > 290, "{certain}");
+    }
+
+    #[test]
+    fn messages_of_one_size_say_the_same_in_both_readings() {
+        for is_through in [false, true] {
+            let found = missing(&[(0, 30); 9], |at| at == 3 || at == 5, is_through);
+            assert_eq!(found, (60, false));
+        }
+    }
+
+    #[test]
+    fn an_exporter_that_starts_again_may_number_in_the_other_way() {
+        let mut numbers = RecordNumbers::default();
+        let mut place = |sequence, flows| {
+            let found = numbers.place(sequence, flows, flows);
+            (found.place, found.is_found_through)
+        };
+        assert_eq!(place(1_000_030, 30), (Place::Next, false));
+        assert_eq!(place(1_000_050, 20), (Place::Next, true));
+        assert_eq!(place(0, 20), (Place::Restart, false));
+        assert_eq!(place(20, 30), (Place::Next, false));
+        assert_eq!(place(60, 20), (Place::Gap(10), false));
+        assert_eq!((numbers.found(4), numbers.missing()), (4, 6));
     }
 }

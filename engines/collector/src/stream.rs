@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages in a stream of bytes: IPFIX over TCP (RFC 7011, section 10.4), and files (RFC 5655),
-//! also of NetFlow messages one behind the other.
+//! also of NetFlow messages one behind the other, and microflow records in the wire form.
 
 use std::io::{self, Read};
 use std::path::Path;
 
 use thiserror::Error;
+use turboflow_engine::wire;
 
 use crate::bytes::two;
 use crate::decoder::Message;
-use crate::engine::{MessageSource, Polled};
+use crate::engine::{MessageSource, Polled, TakeMessage};
 use crate::exporters::Sender;
 use crate::header::{IPFIX_HEADER_BYTES, V5_RECORD_BYTES};
+use crate::microflows::Refused;
 
 /// The longest message.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 16;
@@ -30,6 +32,16 @@ pub enum StreamError {
         name: String,
         /// The system's reason.
         source: io::Error,
+    },
+    /// A message of a file was refused.
+    #[error("{name}, at byte {offset}: {source}")]
+    Refused {
+        /// The stream.
+        name: String,
+        /// Where the message begins.
+        offset: u64,
+        /// Why.
+        source: Refused,
     },
     /// No message begins where one should.
     #[error("{name}, at byte {offset}: no IPFIX message or NetFlow v5 message begins here")]
@@ -106,7 +118,15 @@ impl MessageStream {
     /// Takes the next message.
     pub fn message(&mut self) -> NextMessage<'_> {
         let unread = &self.buffer[self.start..self.end];
-        let Some(needed) = message_bytes(unread) else {
+        let needed = match wire::is_message(unread) {
+            true => match wire::message_bytes(unread) {
+                Ok(Some(needed)) if needed <= MAX_MESSAGE_BYTES => Some(needed),
+                Ok(None) => return NextMessage::More,
+                Ok(Some(_)) | Err(_) => return NextMessage::Broken,
+            },
+            false => message_bytes(unread),
+        };
+        let Some(needed) = needed else {
             return match unread.len() < IPFIX_HEADER_BYTES {
                 true => NextMessage::More,
                 false => NextMessage::Broken,
@@ -172,7 +192,7 @@ impl MessageSource for FileSource {
 
     fn poll(
         &mut self,
-        take: &mut dyn FnMut(&Message<'_>),
+        take: &mut TakeMessage<'_>,
         _ended: &mut Vec<Sender>,
     ) -> Result<Polled, StreamError> {
         let mut polled = Polled::default();
@@ -181,7 +201,7 @@ impl MessageSource for FileSource {
             match self.stream.message() {
                 NextMessage::Whole(bytes) => {
                     polled.had_any = true;
-                    take(&Message {
+                    let taken = take(&Message {
                         from: Sender {
                             address: None,
                             session: self.session,
@@ -190,6 +210,14 @@ impl MessageSource for FileSource {
                         received_ns: None,
                         bytes,
                     });
+                    if let Err(source) = taken {
+                        let name = self.name.clone();
+                        return Err(StreamError::Refused {
+                            name,
+                            offset,
+                            source,
+                        });
+                    }
                 }
                 NextMessage::Broken => {
                     let name = self.name.clone();

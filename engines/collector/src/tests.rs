@@ -2,6 +2,7 @@
 //! The engine over messages in memory: sums, times, losses, and what each lie costs.
 
 mod lies;
+mod microflows;
 mod properties;
 mod senders;
 mod sflow;
@@ -16,6 +17,7 @@ use turboflow_record::Definition;
 use crate::builder::{USUAL, Usual, ipfix, set, template};
 use crate::{
     CollectorConfig, CollectorEngine, Counts, Message, MessageSource, Polled, Sender, StreamError,
+    TakeMessage,
 };
 
 /// When messages of tests are exported, in seconds since 1970.
@@ -37,12 +39,13 @@ impl MessageSource for Sends {
 
     fn poll(
         &mut self,
-        take: &mut dyn FnMut(&Message<'_>),
+        take: &mut TakeMessage<'_>,
         _ended: &mut Vec<Sender>,
     ) -> Result<Polled, StreamError> {
         let next = self.messages.pop_front();
         if let Some((port, bytes)) = &next {
-            take(&Message {
+            // What is refused is counted.
+            let _ = take(&Message {
                 from: Sender {
                     address: Some(SocketAddr::from(([192, 0, 2, 1], *port))),
                     session: 0,
@@ -66,6 +69,7 @@ const CONFIG: CollectorConfig = CollectorConfig {
     cell_ns: 1_000_000_000,
     icmp_ports: false,
     scales_sampled: false,
+    only_microflows: false,
 };
 
 /// What became of messages.

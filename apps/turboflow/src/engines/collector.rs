@@ -2,6 +2,7 @@
 //! `--engine collector`: the program's side of the engine that takes flow records of others.
 
 mod listen;
+mod tls;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,21 +16,23 @@ use turboflow_merge::Layout;
 use turboflow_run::{CountAboveZero, PipelineConfig, RunConfig, Time, list};
 
 use super::options::{self, EngineOption, Options, WrittenAs, WrittenOptions};
-use super::{Closing, EngineKind, OpenEngines, RemoteSetup};
+use super::{Closing, EngineKind, OpenEngines, RemoteSetup, RereadByEngine};
 use crate::keys::Key;
 use crate::record::{is_stdin, open_stream};
 use crate::units::counted;
 use listen::Listeners;
+use tls::Identity;
 
 /// `[engine.collector]`.
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Engine")]
 pub(super) struct CollectorOptions {
-    /// collector: where exporters send to, such as udp://:4739 or tcp://HOST:4739
+    /// collector: where exporters send to, such as udp://:4739, tcp://HOST:4739 or tls://:4740
     ///
     /// Several are separated by commas. Without a host, every address of this machine. Over UDP
-    /// come IPFIX, NetFlow v9, v5 and sFlow, whatever the port; over TCP comes IPFIX.
+    /// come IPFIX, NetFlow v9, v5 and sFlow, whatever the port; over TCP and TLS comes IPFIX. All
+    /// take microflow records of other TurboFlows.
     #[arg(long = "listen", value_name = "ADDRESS,...", value_delimiter = ',')]
     #[arg(hide_short_help = true)]
     #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
@@ -76,6 +79,39 @@ pub(super) struct CollectorOptions {
     /// By the sampling that the exporter announces. Otherwise they are those of the sample.
     #[arg(id = "scale-sampled", long = "scale-sampled", hide_short_help = true)]
     scale_sampled: bool,
+
+    /// collector: take microflow records of other TurboFlows alone
+    ///
+    /// The definition may then have what flow records of others do not tell. It has to be that of
+    /// the senders.
+    #[arg(
+        id = "only-microflows",
+        long = "only-microflows",
+        hide_short_help = true
+    )]
+    only_microflows: bool,
+
+    /// collector: its certificate for exporters over TLS, in PEM
+    ///
+    /// Intermediate certificates follow it in the file. SIGHUP reads it again.
+    #[arg(id = "listen-cert", long = "listen-cert", value_name = "FILE.pem")]
+    #[arg(hide_short_help = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_cert: Option<PathBuf>,
+
+    /// collector: private key of that certificate, in PEM, without a password
+    #[arg(id = "listen-key", long = "listen-key", value_name = "FILE.pem")]
+    #[arg(hide_short_help = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_key: Option<PathBuf>,
+
+    /// collector: authorities of exporters over TLS, in PEM
+    ///
+    /// Exporters then need a certificate of one of them. Default: every exporter may send.
+    #[arg(id = "listen-ca", long = "listen-ca", value_name = "FILE.pem")]
+    #[arg(hide_short_help = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_ca: Option<PathBuf>,
 }
 
 /// A list of texts, or one text.
@@ -95,6 +131,10 @@ impl Default for CollectorOptions {
             lag: Time(Duration::from_secs(150)),
             records: CountAboveZero(1_000_000),
             scale_sampled: false,
+            only_microflows: false,
+            tls_cert: None,
+            tls_key: None,
+            tls_ca: None,
         }
     }
 }
@@ -112,6 +152,30 @@ const RECORDS: &EngineOption = &EngineOption::of(
 );
 const SCALE: &EngineOption =
     &EngineOption::of("engine.collector", "scale-sampled", "scale-sampled", "true");
+const ONLY_MICROFLOWS: &EngineOption = &EngineOption::of(
+    "engine.collector",
+    "only-microflows",
+    "only-microflows",
+    "true",
+);
+const TLS_CERT: &EngineOption = &EngineOption::of(
+    "engine.collector",
+    "listen-cert",
+    "tls-cert",
+    "\"/etc/turboflow/collector.pem\"",
+);
+const TLS_KEY: &EngineOption = &EngineOption::of(
+    "engine.collector",
+    "listen-key",
+    "tls-key",
+    "\"/etc/turboflow/collector.key\"",
+);
+const TLS_CA: &EngineOption = &EngineOption::of(
+    "engine.collector",
+    "listen-ca",
+    "tls-ca",
+    "\"/etc/turboflow/exporters.pem\"",
+);
 
 /// The engine of the crate `turboflow-engine-collector`.
 pub(super) struct Collector;
@@ -133,16 +197,42 @@ impl EngineKind for Collector {
         turboflow_engine_collector::abilities()
     }
 
+    fn abilities_in(&self, run: &RunConfig) -> anyhow::Result<Abilities> {
+        let options = options::read::<CollectorOptions>(&run.engine)?;
+        Ok(match options.only_microflows {
+            true => turboflow_engine_collector::abilities_of_microflows(),
+            false => self.abilities(),
+        })
+    }
+
     fn about(&self) -> &'static str {
         "flow records of routers and other probes: IPFIX, NetFlow, sFlow (turboflow collect)"
     }
 
     fn options(&self) -> &'static [&'static EngineOption] {
-        &[LISTEN, FROM, LAG, RECORDS, SCALE]
+        &[
+            LISTEN,
+            FROM,
+            LAG,
+            RECORDS,
+            SCALE,
+            ONLY_MICROFLOWS,
+            TLS_CERT,
+            TLS_KEY,
+            TLS_CA,
+        ]
     }
 
     fn meters_interfaces(&self) -> bool {
         false
+    }
+
+    fn listen_option(&self) -> Option<&'static EngineOption> {
+        Some(LISTEN)
+    }
+
+    fn file_options(&self) -> &'static [&'static EngineOption] {
+        &[FROM]
     }
 
     fn written(&self) -> Option<&'static dyn WrittenOptions> {
@@ -150,7 +240,10 @@ impl EngineKind for Collector {
     }
 
     fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
-        options::setup::<CollectorOptions>(run)
+        Ok(Some(Box::new(CollectorSetup {
+            options: options::read(&run.engine)?,
+            identity: Identity::default(),
+        })))
     }
 }
 
@@ -163,11 +256,19 @@ impl CollectorOptions {
             cell_ns: config.timeouts.cell_ns(config.max_age_ns),
             icmp_ports: config.icmp_ports,
             scales_sampled: self.scale_sampled,
+            only_microflows: self.only_microflows,
         }
     }
 }
 
-impl RemoteSetup for CollectorOptions {
+/// The options of a run.
+struct CollectorSetup {
+    options: CollectorOptions,
+    /// Who it is to exporters over TLS.
+    identity: Identity,
+}
+
+impl RemoteSetup for CollectorSetup {
     fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
         options::given([
             (run.is_live(), Key::Interfaces),
@@ -178,9 +279,12 @@ impl RemoteSetup for CollectorOptions {
     }
 
     fn has_room(&self, layout: &Layout) -> anyhow::Result<()> {
-        if let Some(what) = turboflow_engine_collector::refused(layout) {
+        let refused = turboflow_engine_collector::refused(layout);
+        if let Some(what) = refused.filter(|_| !self.options.only_microflows) {
             bail!(
-                "no flow record of another exporter tells {what}: leave it out of the definition"
+                "no flow record of another exporter tells {what}: leave it out of the definition, \
+                 or take microflow records of TurboFlow alone ({})",
+                Key::Of(ONLY_MICROFLOWS)
             );
         }
         Ok(())
@@ -188,24 +292,32 @@ impl RemoteSetup for CollectorOptions {
 
     fn check(&self, _: &RunConfig, _: &PipelineConfig, layout: &Layout) -> anyhow::Result<()> {
         self.has_room(layout)?;
-        if self.from.is_empty() && self.listen.is_empty() {
+        let CollectorOptions { from, listen, .. } = &self.options;
+        if from.is_empty() && listen.is_empty() {
             bail!(
                 "engine `collector` needs exporters: add {} or {}",
                 Key::Of(LISTEN).with("udp://:4739"),
                 Key::Of(FROM).with("FILE")
             );
         }
-        if !self.from.is_empty() && !self.listen.is_empty() {
+        if !from.is_empty() && !listen.is_empty() {
             bail!(
                 "{} and {} are two sources: leave one out",
                 Key::Of(LISTEN),
                 Key::Of(FROM)
             );
         }
-        if self.from.iter().filter(|path| is_stdin(path)).count() > 1 {
+        if from.iter().filter(|path| is_stdin(path)).count() > 1 {
             bail!("standard input ({} -) can be read only once", Key::Of(FROM));
         }
-        Listeners::check(&self.listen)
+        if !from.is_empty() && self.options.only_microflows {
+            bail!(
+                "{} is for what comes over a network: files of microflow records are for {}",
+                Key::Of(ONLY_MICROFLOWS),
+                Key::Engine.with("records")
+            );
+        }
+        tls::check(self.options.files(Listeners::check(listen)?)?.as_ref())
     }
 
     fn open(
@@ -215,19 +327,25 @@ impl RemoteSetup for CollectorOptions {
         layout: &Layout,
     ) -> anyhow::Result<OpenEngines> {
         self.check(run, config, layout)?;
+        let CollectorOptions { from, listen, .. } = &self.options;
         let mut sources: Vec<Box<dyn MessageSource>> = Vec::new();
-        for (session, path) in self.from.iter().enumerate() {
+        for (session, path) in from.iter().enumerate() {
             let file = FileSource::new(path, open_stream(path)?, session as u64);
             sources.push(Box::new(file));
         }
-        if !self.listen.is_empty() {
-            sources.push(Box::new(Listeners::open(&self.listen, run.service.quiet)?));
+        if !listen.is_empty() {
+            // Before root is dropped, because only root may be able to read a private key.
+            if let Some(files) = self.options.files(Listeners::check(listen)?)? {
+                self.identity.read(&files)?;
+            }
+            let listeners = Listeners::open(listen, self.identity.clone(), run.service.quiet)?;
+            sources.push(Box::new(listeners));
         }
         let name = match &sources[..] {
             [source] => source.name(),
             sources => format!("{} files", sources.len()),
         };
-        let own = self.config(config);
+        let own = self.options.config(config);
         let engines = sources.into_iter().map(|source| {
             Box::new(CollectorEngine::new(source, layout, own)) as Box<dyn RemoteEngine>
         });
@@ -268,6 +386,9 @@ impl RemoteSetup for CollectorOptions {
         }
         let ours = [
             "collector_messages_malformed",
+            "collector_flows_refused",
+            "collector_connections_refused",
+            "collector_handshakes_failed",
             "collector_templates_refused",
             "collector_records_implausible",
             "collector_times_in_future",
@@ -280,7 +401,10 @@ impl RemoteSetup for CollectorOptions {
             .map(|name| format!("{name} {}", count(name)))
             .collect();
         if !odd.is_empty() {
-            words.push(format!("exporters sent what cannot be: {}", odd.join(", ")));
+            words.push(format!(
+                "not all that exporters sent was taken as it came: {}",
+                odd.join(", ")
+            ));
         }
         words
     }
@@ -290,16 +414,24 @@ impl RemoteSetup for CollectorOptions {
             let is_loss = matches!(
                 count.name,
                 "collector_messages_lost"
+                    | "collector_microflows_refused"
                     | "collector_sets_waiting_lost"
                     | "collector_samples_dropped"
             );
             is_loss && count.count > 0
         });
         Closing {
-            losses: lost
+            missing: lost
                 .map(|count| format!("{} {}: records are missing", count.count, count.about))
                 .collect(),
             ..Closing::default()
         }
+    }
+
+    /// A certificate expires while a collector runs.
+    fn reread(&self) -> Option<RereadByEngine> {
+        let has_tls = Listeners::check(&self.options.listen).ok()?;
+        let files = self.options.files(has_tls).ok()??;
+        Some(self.identity.reread(files))
     }
 }

@@ -359,13 +359,19 @@ fn inspections(page: &mut Page, counts: &InspectionCounts) {
     }
 }
 
-/// Counters that only the engine of the run has.
+/// Counters that only the engine of the run has. Those of outputs that are collectors have the
+/// prefix of the engine of that name, and would come twice.
 fn own_counts(page: &mut Page, counts: &[OwnCount]) {
     for own in counts {
-        let (name, kind) = match own.is_gauge {
-            true => (own.name.to_owned(), "gauge"),
-            false => (format!("{}_total", own.name), "counter"),
+        let before = match own.name.starts_with("collector_") {
+            true => "engine_",
+            false => "",
         };
+        let (after, kind) = match own.is_gauge {
+            true => ("", "gauge"),
+            false => ("_total", "counter"),
+        };
+        let name = format!("{before}{}{after}", own.name);
         page.head(&name, kind, own.about);
         page.sample(&name, &[], own.count);
     }
@@ -487,12 +493,20 @@ mod tests {
             },
             clock_ns: 0,
             interfaces: vec![("e\"0".to_owned(), Default::default(), PortState::Up)],
-            own_counts: vec![OwnCount {
-                name: "offload_hits",
-                about: "Packets with a verdict",
-                is_gauge: false,
-                count: 7,
-            }],
+            own_counts: vec![
+                OwnCount {
+                    name: "offload_hits",
+                    about: "Packets with a verdict",
+                    is_gauge: false,
+                    count: 7,
+                },
+                OwnCount {
+                    name: "collector_messages",
+                    about: "Messages that were read",
+                    is_gauge: false,
+                    count: 9,
+                },
+            ],
             outputs: vec![OutputSnapshot {
                 name: "ipfix+udp://c".to_owned(),
                 records: 3,
@@ -557,6 +571,15 @@ mod tests {
             "{page}"
         );
         assert!(page.contains("turboflow_offload_hits_total 7\n"), "{page}");
+        assert!(page.contains("turboflow_engine_collector_messages_total 9\n"));
+        let mut heads: Vec<&str> = page
+            .lines()
+            .filter(|line| line.contains("# TYPE"))
+            .collect();
+        let count = heads.len();
+        heads.sort_unstable();
+        heads.dedup();
+        assert_eq!(heads.len(), count, "a metric has one type: {page}");
         let lost = "turboflow_collector_records_lost_total{output=\"ipfix+udp://c\"} 2\n";
         assert!(page.contains(lost), "{page}");
         assert!(

@@ -22,7 +22,8 @@ use crate::interfaces;
 use crate::keys::Key;
 use crate::log::say;
 
-const CLOCK: Clock = Clock { wall_ms, monotonic };
+/// The clocks of this process, for senders and collectors.
+pub(crate) const CLOCK: Clock = Clock { wall_ms, monotonic };
 
 /// How long shutdown of a live run waits for a stalled collector. A service ends within 5 s of the
 /// request.

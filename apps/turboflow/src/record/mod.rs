@@ -51,7 +51,7 @@ pub(crate) use args::RecordArgs;
 use change::OutputChanger;
 pub(crate) use check::{FilesRead, check};
 use collectors::TlsRead;
-pub(crate) use collectors::{FILE_DOMAIN, own_domain, sending};
+pub(crate) use collectors::{CLOCK, FILE_DOMAIN, own_domain, sending};
 pub(crate) use filter::{joined as joined_filter, separate as separate_filter};
 pub(crate) use frames::{Frames, NotGiven};
 pub(crate) use inputs::{is_stdin, open_captures, open_stream};
@@ -95,20 +95,26 @@ pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
     log::set_format(args.log_format);
     let is_printed = args.print_config;
     let run = args.into_run()?;
-    if is_printed {
-        if !run.is_live() {
-            bail!(
-                "a service meters interfaces: to print its configuration, add {}",
-                Key::Interfaces.with("IFACE")
-            );
-        }
-        print(
-            &run.to_toml()
-                .context("these options cannot be written as a configuration")?,
-        )?;
-        return Ok(Outcome::Well);
+    match is_printed {
+        true => print_config(&run),
+        false => record(&run, None),
     }
-    record(&run, None)
+}
+
+/// Prints a run as the configuration of a service.
+pub(crate) fn print_config(run: &RunConfig) -> anyhow::Result<Outcome> {
+    if !run.goes_on() {
+        bail!(
+            "a service meters interfaces, or listens: to print its configuration, add {}, or use \
+             `turboflow collect` with an address to listen at",
+            Key::Interfaces.with("IFACE")
+        );
+    }
+    print(
+        &run.to_toml()
+            .context("these options cannot be written as a configuration")?,
+    )?;
+    Ok(Outcome::Well)
 }
 
 /// Takes the flow records of others to the end.
@@ -206,7 +212,10 @@ fn say_closing(engine: &Engine, report: &Report, is_quiet: bool) -> Outcome {
     for words in &closing.losses {
         say!(Error BridgeFails; "{words}");
     }
-    match closing.losses.is_empty() {
+    for words in &closing.missing {
+        say!(Error RecordsMissing; "{words}");
+    }
+    match closing.losses.is_empty() && closing.missing.is_empty() {
         true => report.outcome(),
         false => Outcome::Lossy,
     }

@@ -54,7 +54,7 @@ impl OpenSource {
             let opened = remote.open(run, &settings.config, &settings.layout)?;
             #[cfg(target_os = "linux")]
             user.map_or(Ok(()), privileges::drop_to)?;
-            if run.is_live() {
+            if run.goes_on() {
                 crate::log::tell_times();
             }
             return Ok(Self {

@@ -102,21 +102,25 @@ const OTHER_DESCRIPTIONS: [(Key, &str); 8] = [
     ),
 ];
 
-/// Sections without those of engines that a service cannot use.
-fn printed_sections() -> impl Iterator<Item = &'static str> {
-    let others = engines::all().filter(|engine| !engine.meters_interfaces());
-    let options = others.filter_map(|engine| engine.options().first());
-    let unused: Vec<&str> = options.map(|option| option.section).collect();
-    sections().filter(move |section| !unused.contains(section))
+/// Sections, each with the keys that a service may use.
+fn printed() -> impl Iterator<Item = (&'static str, Vec<Key>)> {
+    let is_used = |key: &Key| match key {
+        Key::Files => false,
+        Key::Of(option) => engines::is_of_services(option),
+        _ => true,
+    };
+    let printed =
+        sections().map(move |section| (section, Key::of(section).filter(is_used).collect()));
+    printed.filter(|(_, keys): &(_, Vec<Key>)| !keys.is_empty())
 }
 
 /// The whole file.
 pub(super) fn text() -> String {
     let command = RecordArgs::augment_args(Command::new("record"));
     let mut text = HEAD.to_owned();
-    for section in printed_sections() {
+    for (section, keys) in printed() {
         text += &format!("\n{}\n", header(section));
-        for key in Key::of(section).filter(|key| *key != Key::Files) {
+        for key in keys {
             text += &format!("\n{}{}\n", comment(&command, key), line(key));
         }
     }
@@ -253,12 +257,12 @@ mod tests {
     #[test]
     fn every_key_occurs_once_and_commented_values_are_valid() {
         let text = text();
-        for section in printed_sections() {
+        for (section, keys) in printed() {
             let (_, rest) = text
                 .split_once(&format!("\n{}\n", header(section)))
                 .unwrap();
             let own = rest.split("\n[").next().unwrap();
-            for key in Key::of(section).filter(|key| *key != Key::Files) {
+            for key in keys {
                 let is_it = |line: &&str| {
                     let line = line.trim_start_matches("# ");
                     line.starts_with(&format!("{} = ", key.name()))

@@ -84,24 +84,37 @@ pub(super) fn parse(text: &str) -> Result<Read, FileError> {
     let mut places = Places::of(root.get_ref());
     let renamed = old::put(source, old, root.get_mut(), &mut places)?;
     let run = understood(source, root, &places)?;
-    if !run.is_live() {
-        let what = match places.line_of(source, Key::Interfaces) {
-            Some((line, name)) => FileError {
-                line: Some(line),
-                what: format!("`{name}` is empty; write for example {INTERFACES}"),
-            },
-            None => FileError::missing(format!(
-                "the key {} is missing; write for example {INTERFACES}",
-                Key::Interfaces.in_file()
-            )),
-        };
-        return Err(what);
+    if !run.goes_on() {
+        return Err(without_source(source, &run, &places));
     }
     if run.outputs.is_empty() {
         let what = format!("the section [[{OUTPUT}]] is missing; write for example {OUTPUTS}");
         return Err(FileError::missing(what));
     }
     Ok(Read { run, renamed })
+}
+
+/// A run that would take nothing: without interfaces, or addresses to listen at.
+fn without_source(source: Source<'_>, run: &RunConfig, places: &Places) -> FileError {
+    let kind = engines::kind_of(run).ok();
+    let (key, example) = match kind.and_then(|kind| kind.listen_option()) {
+        Some(option) => {
+            let (key, example) = (Key::Of(option), option.example);
+            let example = format!("{} = [{example}] in {}", key.name(), key.header());
+            (key, example)
+        }
+        None => (Key::Interfaces, INTERFACES.to_owned()),
+    };
+    match places.line_of(source, key) {
+        Some((line, name)) => FileError {
+            line: Some(line),
+            what: format!("`{name}` is empty; write for example {example}"),
+        },
+        None => FileError::missing(format!(
+            "the key {} is missing; write for example {example}",
+            key.in_file()
+        )),
+    }
 }
 
 /// Refuses unknown sections and keys.

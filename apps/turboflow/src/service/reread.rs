@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use turboflow_run::{Count, MetricsAt, RunConfig};
 
 use super::file;
+use crate::engines;
 use crate::exit::in_words;
 use crate::keys::Key;
 use crate::log::say;
@@ -31,10 +32,12 @@ pub(super) fn parse(path: &Path, text: &str) -> anyhow::Result<RunConfig> {
     for (line, what) in read.renamed {
         say!(Warning KeyRenamed, line = line; "{name}:{line}: {what}");
     }
-    if !read.run.source.files.is_empty() {
+    let of_engine = engines::given_files(&read.run.engine).map(Key::Of);
+    let of_captures = (!read.run.source.files.is_empty()).then_some(Key::Files);
+    if let Some(key) = of_captures.or(of_engine) {
         bail!(
-            "{name}: {}: a service meters interfaces; captures are for `turboflow record -r`",
-            Key::Files
+            "{name}: {key}: a service takes what comes; files are for `turboflow record` and \
+             `turboflow collect`"
         );
     }
     Ok(with_defaults(read.run))
@@ -44,7 +47,7 @@ pub(super) fn parse(path: &Path, text: &str) -> anyhow::Result<RunConfig> {
 fn with_defaults(mut run: RunConfig) -> RunConfig {
     let metrics = METRICS.parse().unwrap_or(MetricsAt(None));
     run.service.metrics.get_or_insert(metrics);
-    // The default of `turboflow record` for interfaces, the only source of a service.
+    // The default of `turboflow record` for interfaces; a service has no other source that ends.
     run.meter.threads.get_or_insert(Count(1));
     run.service.sync.get_or_insert(true);
     run

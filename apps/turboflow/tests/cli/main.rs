@@ -7,6 +7,12 @@ mod applications;
 mod bad_input;
 mod bridge;
 mod cases;
+#[cfg(target_os = "linux")]
+mod collect_service;
+#[cfg(target_os = "linux")]
+mod collect_tls;
+#[cfg(target_os = "linux")]
+mod collecting;
 mod collectors;
 mod definition;
 mod faults;
@@ -21,6 +27,8 @@ mod lake;
 mod log;
 #[cfg(target_os = "linux")]
 mod loss;
+#[cfg(target_os = "linux")]
+mod microflows;
 mod outputs;
 mod p4;
 mod package;

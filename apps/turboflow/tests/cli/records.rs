@@ -6,29 +6,69 @@ use turboflow_capture::CaptureFile;
 use turboflow_engine::wire::Encoder;
 use turboflow_engine::{EngineCounters, MicroflowBatch};
 use turboflow_merge::{Layout, MicroflowRecord};
-use turboflow_packet::{Parser, ParserConfig};
+use turboflow_packet::{Frame, Parser, ParserConfig};
 use turboflow_record::{Definition, Family};
 
 use crate::support::{Folder, office, pcap_header, pcap_packet, turboflow};
 
-const SECOND_NS: u64 = 1_000_000_000;
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
 /// An engine that evicts every packet at once, and writes its records to a file.
-struct Writer {
+pub(crate) struct Writer {
     encoder: Encoder,
+    parser: Parser,
     batch: MicroflowBatch,
     counters: EngineCounters,
-    messages: Vec<Vec<u8>>,
+    pub(crate) messages: Vec<Vec<u8>>,
 }
 
 impl Writer {
+    pub(crate) fn new(engine_id: u32, definition: &Definition) -> Self {
+        let layout = Layout::compile(definition, false).unwrap();
+        Self {
+            encoder: Encoder::new(&layout, engine_id, 1_400),
+            parser: Parser::new(ParserConfig::default()),
+            batch: MicroflowBatch::default(),
+            counters: EngineCounters::default(),
+            messages: Vec::new(),
+        }
+    }
+
+    pub(crate) fn frame(&mut self, frame: &Frame<'_>) {
+        let counters = &mut self.counters;
+        counters.packets_received += 1;
+        counters.bytes_received += u64::from(frame.wire_length_bytes);
+        match self.parser.parse(frame) {
+            Ok(packet) => {
+                counters.packets_metered += 1;
+                counters.bytes_metered += u64::from(packet.ip_length_bytes);
+                counters.evicted.collision += 1;
+                match packet.tuple.family() {
+                    Family::V4 => {
+                        let record = MicroflowRecord::of_v4(&packet);
+                        self.batch.plain_v4.push_record(record);
+                    }
+                    Family::V6 => {
+                        let record = MicroflowRecord::of_v6(&packet);
+                        self.batch.plain_v6.push_record(record);
+                    }
+                }
+            }
+            Err(rejected) => {
+                counters.rejected_packets[rejected.index()] += 1;
+                counters.rejected_bytes[rejected.index()] += u64::from(frame.wire_length_bytes);
+            }
+        }
+    }
+
     /// Ends a cell of the clock.
-    fn complete(&mut self, watermark_ns: u64, is_end: bool) {
+    pub(crate) fn complete(&mut self, watermark_ns: u64, is_end: bool) {
         let Self {
             encoder,
             batch,
             counters,
             messages,
+            ..
         } = self;
         encoder.records(batch, |message| messages.push(message.to_vec()));
         encoder.counters(counters, watermark_ns, is_end, |message| {
@@ -48,14 +88,7 @@ fn messages() -> Vec<Vec<u8>> {
 fn divided(one_in: usize) -> (Vec<Vec<u8>>, Vec<u8>) {
     const ETHERNET: u32 = 1;
     let (mut whole, mut seen) = (pcap_header(ETHERNET), 0);
-    let layout = Layout::compile(&Definition::default(), false).unwrap();
-    let mut writer = Writer {
-        encoder: Encoder::new(&layout, 1, 1_400),
-        batch: MicroflowBatch::default(),
-        counters: EngineCounters::default(),
-        messages: Vec::new(),
-    };
-    let mut parser = Parser::new(ParserConfig::default());
+    let mut writer = Writer::new(1, &Definition::default());
     let mut file = CaptureFile::open(office().as_ref()).unwrap();
     let mut second = 0;
     while let Some(batch) = file.next_batch(1_024).unwrap() {
@@ -70,30 +103,7 @@ fn divided(one_in: usize) -> (Vec<Vec<u8>>, Vec<u8>) {
                 whole.extend(pcap_packet(frame.timestamp_ns / 1_000, frame.bytes));
                 continue;
             }
-            let counters = &mut writer.counters;
-            counters.packets_received += 1;
-            counters.bytes_received += u64::from(frame.wire_length_bytes);
-            match parser.parse(frame) {
-                Ok(packet) => {
-                    counters.packets_metered += 1;
-                    counters.bytes_metered += u64::from(packet.ip_length_bytes);
-                    counters.evicted.collision += 1;
-                    match packet.tuple.family() {
-                        Family::V4 => {
-                            let record = MicroflowRecord::of_v4(&packet);
-                            writer.batch.plain_v4.push_record(record);
-                        }
-                        Family::V6 => {
-                            let record = MicroflowRecord::of_v6(&packet);
-                            writer.batch.plain_v6.push_record(record);
-                        }
-                    }
-                }
-                Err(rejected) => {
-                    counters.rejected_packets[rejected.index()] += 1;
-                    counters.rejected_bytes[rejected.index()] += u64::from(frame.wire_length_bytes);
-                }
-            }
+            writer.frame(frame);
         }
     }
     // Without a watermark, as a capture ends: flows are not idle for longer than to its last
@@ -102,7 +112,7 @@ fn divided(one_in: usize) -> (Vec<Vec<u8>>, Vec<u8>) {
     (writer.messages, whole)
 }
 
-fn sorted(csv: &str) -> Vec<&str> {
+pub(crate) fn sorted(csv: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = csv.lines().collect();
     lines.sort_unstable();
     lines

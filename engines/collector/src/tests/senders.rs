@@ -77,6 +77,37 @@ fn gaps_in_the_numbers_are_losses() {
     assert_eq!((outcome.sums().0, outcome.dropped), (9, 3));
 }
 
+/// softflowd 1.1.0 numbers its messages by the flow records through their end, and does not count
+/// records of options.
+#[test]
+fn numbers_through_the_end_of_messages_are_no_losses() {
+    let counts = [23, 30, 27, 21, 24, 25];
+    let mut sequence = 0;
+    let sent = counts.map(|count| {
+        sequence += count;
+        let mut sets = vec![usual_template()];
+        if matches!(count, 23 | 24) {
+            let options = options_template(300, &[(302, 4), (305, 4), (306, 4)]);
+            sets.push(set(3, &options));
+            sets.push(set(300, &[0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0]));
+        }
+        let flows = (0..count).map(|at| flow(sequence + at, 1, 10));
+        sets.push(records(&flows.collect::<Vec<_>>()));
+        (1, ipfix(7, sequence, NOW_S, &sets))
+    });
+    let outcome = run(sent.to_vec());
+    assert_eq!((outcome.sums().0, outcome.dropped), (150, 0));
+    assert_eq!(outcome.counts.numbered_through, 1);
+    assert_eq!(outcome.counts.sequence_restarts, 0);
+    // Neither the first message nor the last: nothing is before or behind them.
+    let inner = counts.into_iter().enumerate().take(5).skip(1);
+    for (lost, count) in inner {
+        let mut rest = sent.to_vec();
+        rest.remove(lost);
+        assert_eq!(run(rest).dropped, u64::from(count), "{lost}");
+    }
+}
+
 #[test]
 fn uptimes_become_times_also_across_their_wrap() {
     let flows = [[2, 80, u32::MAX - 1_999, 1_000]];

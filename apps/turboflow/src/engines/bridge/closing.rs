@@ -69,6 +69,7 @@ pub(super) fn closing(control: &Control, counts: &[OwnCount], received: u64) -> 
             control.afterwards()
         ),
         losses,
+        ..Closing::default()
     }
 }
 

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sockets that exporters send to. Nothing here blocks, and what one exporter can hold is bounded.
 
+mod connection;
+mod place;
+
+use std::fmt::Display;
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::SystemTime;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
+use turboflow_engine::OwnCount;
 use turboflow_engine_collector::{
-    MAX_MESSAGE_BYTES, Message, MessageSource, MessageStream, NextMessage, Polled, Sender,
-    StreamError,
+    MAX_MESSAGE_BYTES, Message, MessageSource, Polled, Sender, StreamError, TakeMessage,
 };
 
+use super::tls::Identity;
 use crate::log::say;
+use connection::{Connection, Octets, Over};
+use place::{Carrier, Place};
 
 /// Datagrams of a socket, or reads of a connection, before the others have their turn.
 const MOST_AT_ONCE: usize = 64;
@@ -19,73 +26,88 @@ const MOST_AT_ONCE: usize = 64;
 const SOCKET_BYTES: usize = 16 << 20;
 /// Connections at a time. Each has a buffer of 256 KiB.
 const MOST_CONNECTIONS: usize = 256;
+/// Connections in a TLS handshake at a time. For another one the oldest has to go: an honest
+/// handshake takes a few round trips.
+const MOST_HANDSHAKES: usize = 64;
+/// Connections of a listener that are accepted before sockets are read again: each may cost a
+/// handshake.
+const ACCEPTED_AT_ONCE: usize = 4;
+/// Lines a minute about exporters that are not taken; all of them are counted.
+const LINES_A_MINUTE: u32 = 20;
+const MINUTE_NS: u64 = 60_000_000_000;
 
-/// A protocol and an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Udp(SocketAddr),
-    Tcp(SocketAddr),
+/// A socket that connections come to.
+struct Listener {
+    socket: TcpListener,
+    is_tls: bool,
 }
 
 /// All sockets of a run.
 pub(super) struct Listeners {
     name: String,
     datagrams: Vec<UdpSocket>,
-    listeners: Vec<TcpListener>,
+    listeners: Vec<Listener>,
     connections: Vec<Connection>,
+    /// For connections over TLS.
+    identity: Identity,
     /// Connections so far, which numbers them.
     sessions: u64,
     buffer: Box<[u8]>,
+    complaints: Complaints,
 }
 
-struct Connection {
-    sender: Sender,
-    stream: TcpStream,
-    messages: MessageStream,
+/// What is said about exporters that are not taken, and how many they are.
+#[derive(Default)]
+struct Complaints {
+    minute: u64,
+    lines: u32,
+    connections_refused: u64,
+    handshakes_failed: u64,
 }
 
-impl Place {
-    fn parse(text: &str) -> anyhow::Result<Self> {
-        let (scheme, address) = text.split_once("://").unwrap_or(("", text));
-        let is_udp = match scheme {
-            "udp" => true,
-            "tcp" => false,
-            _ => bail!("{text}: exporters send to udp://[HOST]:PORT or tcp://[HOST]:PORT"),
-        };
-        // Dual-stack sockets take IPv4, too.
-        let address = match address.strip_prefix(':') {
-            Some(port) => format!("[::]:{port}"),
-            None => address.to_owned(),
-        };
-        let found = address.to_socket_addrs();
-        let mut found = found.with_context(|| format!("{text}: there is no such address"))?;
-        let Some(address) = found.next() else {
-            bail!("{text}: there is no such address");
-        };
-        Ok(match is_udp {
-            true => Self::Udp(address),
-            false => Self::Tcp(address),
-        })
+impl Complaints {
+    /// Says that something of an exporter was not taken, unless that was said often in this minute.
+    fn say(&mut self, now_ns: u64, address: Option<SocketAddr>, what: impl Display) {
+        let minute = now_ns / MINUTE_NS;
+        if minute != self.minute {
+            (self.minute, self.lines) = (minute, 0);
+        }
+        self.lines = self.lines.saturating_add(1);
+        let exporter = address.map_or_else(String::new, |address| address.to_string());
+        if self.lines < LINES_A_MINUTE {
+            say!(Warning ExporterRefused, exporter = exporter.as_str(); "{exporter} {what}");
+        } else if self.lines == LINES_A_MINUTE {
+            say!(Warning ExporterRefused, exporter = exporter.as_str();
+                "{exporter} {what}; more of this minute is only counted");
+        }
     }
 }
 
 impl Listeners {
-    /// Checks addresses without opening a socket.
-    pub(super) fn check(texts: &[String]) -> anyhow::Result<()> {
-        texts
-            .iter()
-            .try_for_each(|text| Place::parse(text).map(drop))
+    /// Checks addresses without opening a socket. Tells whether one is for TLS.
+    pub(super) fn check(texts: &[String]) -> anyhow::Result<bool> {
+        let mut has_tls = false;
+        for text in texts {
+            has_tls |= Place::parse(text)?.carrier == Carrier::Tls;
+        }
+        Ok(has_tls)
     }
 
     /// Opens all sockets, or none, and says where exporters can send to.
-    pub(super) fn open(texts: &[String], is_quiet: bool) -> anyhow::Result<Self> {
+    pub(super) fn open(
+        texts: &[String],
+        identity: Identity,
+        is_quiet: bool,
+    ) -> anyhow::Result<Self> {
         let mut listeners = Self {
             name: texts.join(","),
             datagrams: Vec::new(),
             listeners: Vec::new(),
             connections: Vec::new(),
+            identity,
             sessions: 0,
             buffer: vec![0; MAX_MESSAGE_BYTES].into(),
+            complaints: Complaints::default(),
         };
         for text in texts {
             let bound = listeners.add(Place::parse(text)?);
@@ -103,50 +125,127 @@ impl Listeners {
     }
 
     fn add(&mut self, place: Place) -> io::Result<SocketAddr> {
-        match place {
-            Place::Udp(address) => {
-                let socket = bind_or_v4(address, UdpSocket::bind)?;
-                socket.set_nonblocking(true)?;
-                widen(&socket);
-                let bound = socket.local_addr()?;
-                self.datagrams.push(socket);
-                Ok(bound)
+        if place.carrier == Carrier::Udp {
+            let socket = bind_or_v4(place.address, UdpSocket::bind)?;
+            socket.set_nonblocking(true)?;
+            widen(&socket);
+            let bound = socket.local_addr()?;
+            self.datagrams.push(socket);
+            return Ok(bound);
+        }
+        let socket = bind_or_v4(place.address, TcpListener::bind)?;
+        socket.set_nonblocking(true)?;
+        let bound = socket.local_addr()?;
+        let is_tls = place.carrier == Carrier::Tls;
+        self.listeners.push(Listener { socket, is_tls });
+        Ok(bound)
+    }
+
+    /// Accepts exporters that connect, as many as have room, and a few at a time. True if there may
+    /// be more.
+    fn accept(&mut self, now_ns: u64, ended: &mut Vec<Sender>) -> bool {
+        let mut has_more = false;
+        for place in 0..self.listeners.len() {
+            for at in 1..=ACCEPTED_AT_ONCE {
+                // An exporter that has gone already is no error of this socket.
+                let Ok((stream, address)) = self.listeners[place].socket.accept() else {
+                    break;
+                };
+                self.admit(stream, address, self.listeners[place].is_tls, now_ns, ended);
+                has_more |= at == ACCEPTED_AT_ONCE;
             }
-            Place::Tcp(address) => {
-                let listener = bind_or_v4(address, TcpListener::bind)?;
-                listener.set_nonblocking(true)?;
-                let bound = listener.local_addr()?;
-                self.listeners.push(listener);
-                Ok(bound)
-            }
+        }
+        has_more
+    }
+
+    fn admit(
+        &mut self,
+        stream: TcpStream,
+        address: SocketAddr,
+        is_tls: bool,
+        now_ns: u64,
+        ended: &mut Vec<Sender>,
+    ) {
+        if is_tls {
+            self.make_room(now_ns, ended);
+        }
+        if self.connections.len() >= MOST_CONNECTIONS {
+            self.complaints.connections_refused += 1;
+            let what = format!("was refused: {MOST_CONNECTIONS} exporters are connected");
+            self.complaints.say(now_ns, Some(address), what);
+            return;
+        }
+        let octets = stream.set_nonblocking(true).and_then(|()| match is_tls {
+            true => Ok(Octets::Tls(Box::new(self.identity.accept(stream)?))),
+            false => Ok(Octets::Tcp(stream)),
+        });
+        let Ok(octets) = octets else {
+            return;
+        };
+        self.sessions += 1;
+        let sender = Sender {
+            address: Some(address),
+            session: self.sessions,
+        };
+        self.connections.push(Connection::new(sender, octets));
+    }
+
+    /// Gives up the oldest handshake if there are many.
+    fn make_room(&mut self, now_ns: u64, ended: &mut Vec<Sender>) {
+        let half_open = self.connections.iter().filter(|its| its.is_half_open());
+        if half_open.count() < MOST_HANDSHAKES {
+            return;
+        }
+        // They are in the order in which they came.
+        let oldest = self.connections.iter().position(Connection::is_half_open);
+        if let Some(oldest) = oldest {
+            let sender = self.connections.remove(oldest).sender;
+            self.complaints.handshakes_failed += 1;
+            let what = "was disconnected in its TLS handshake: too many others are in theirs";
+            self.complaints.say(now_ns, sender.address, what);
+            ended.push(sender);
         }
     }
 
-    /// Accepts exporters that connect, as many as have room.
-    fn accept(&mut self) {
-        for listener in &self.listeners {
-            // An exporter that has gone already is no error of this socket.
-            while let Ok((stream, address)) = listener.accept() {
-                if self.connections.len() >= MOST_CONNECTIONS {
-                    say!(Warning EngineShort; "{address} was refused: {MOST_CONNECTIONS} exporters \
-                         are connected");
-                    continue;
-                }
-                if stream.set_nonblocking(true).is_err() {
-                    continue;
-                }
-                self.sessions += 1;
-                let sender = Sender {
-                    address: Some(address),
-                    session: self.sessions,
+    /// Reads the datagrams that are there. True if there were any.
+    fn read_datagrams(&mut self, now_ns: u64, take: &mut TakeMessage<'_>) -> bool {
+        let mut had_any = false;
+        for socket in &self.datagrams {
+            for _ in 0..MOST_AT_ONCE {
+                // What an earlier answer of ours met is no error of this datagram.
+                let Ok((length, address)) = socket.recv_from(&mut self.buffer) else {
+                    break;
                 };
-                self.connections.push(Connection {
-                    sender,
-                    stream,
-                    messages: MessageStream::default(),
+                had_any = true;
+                let taken = take(&Message {
+                    from: Sender {
+                        address: Some(address),
+                        session: 0,
+                    },
+                    is_datagram: true,
+                    received_ns: Some(now_ns),
+                    bytes: &self.buffer[..length],
                 });
+                if let Err(refused) = taken {
+                    let what = format!("sent what is not taken: {refused}");
+                    self.complaints.say(now_ns, Some(address), what);
+                }
             }
         }
+        had_any
+    }
+
+    /// Says why a connection is over, where that is not in good order.
+    fn complain(complaints: &mut Complaints, now_ns: u64, sender: Sender, over: Over) {
+        let what = match over {
+            Over::Ended => return,
+            Over::NoHandshake(why) => {
+                complaints.handshakes_failed += 1;
+                format!("was disconnected in its TLS handshake: {why}")
+            }
+            Over::Refused(why) => format!("was disconnected: {why}"),
+        };
+        complaints.say(now_ns, sender.address, what);
     }
 }
 
@@ -177,36 +276,20 @@ impl MessageSource for Listeners {
 
     fn poll(
         &mut self,
-        take: &mut dyn FnMut(&Message<'_>),
+        take: &mut TakeMessage<'_>,
         ended: &mut Vec<Sender>,
     ) -> Result<Polled, StreamError> {
-        self.accept();
         let now_ns = now_ns();
-        let mut had_any = false;
-        for socket in &self.datagrams {
-            for _ in 0..MOST_AT_ONCE {
-                // What an earlier answer of ours met is no error of this datagram.
-                let Ok((length, address)) = socket.recv_from(&mut self.buffer) else {
-                    break;
-                };
-                had_any = true;
-                take(&Message {
-                    from: Sender {
-                        address: Some(address),
-                        session: 0,
-                    },
-                    is_datagram: true,
-                    received_ns: Some(now_ns),
-                    bytes: &self.buffer[..length],
-                });
-            }
-        }
+        let mut had_any = self.accept(now_ns, ended);
+        had_any |= self.read_datagrams(now_ns, take);
+        let complaints = &mut self.complaints;
         self.connections.retain_mut(|connection| {
-            let goes_on = connection.read(now_ns, &mut had_any, take);
-            if !goes_on {
-                ended.push(connection.sender);
-            }
-            goes_on
+            let Some(over) = connection.read(now_ns, &mut had_any, take) else {
+                return true;
+            };
+            ended.push(connection.sender);
+            Self::complain(complaints, now_ns, connection.sender, over);
+            false
         });
         Ok(Polled {
             had_any,
@@ -214,43 +297,35 @@ impl MessageSource for Listeners {
             now_ns: Some(now_ns),
         })
     }
-}
 
-impl Connection {
-    /// Reads what is there. False if the connection is over.
-    fn read(
-        &mut self,
-        now_ns: u64,
-        had_any: &mut bool,
-        take: &mut dyn FnMut(&Message<'_>),
-    ) -> bool {
-        for _ in 0..MOST_AT_ONCE {
-            match self.messages.message() {
-                NextMessage::Whole(bytes) => {
-                    *had_any = true;
-                    take(&Message {
-                        from: self.sender,
-                        is_datagram: false,
-                        received_ns: Some(now_ns),
-                        bytes,
-                    });
-                }
-                NextMessage::Broken => {
-                    let address = self
-                        .sender
-                        .address
-                        .map_or_else(String::new, |it| it.to_string());
-                    say!(Warning EngineShort; "{address} was disconnected: what it sends is no IPFIX");
-                    return false;
-                }
-                NextMessage::More => match self.messages.fill(&mut self.stream) {
-                    Ok(0) => return false,
-                    Ok(_) => {}
-                    Err(error) => return error.kind() == ErrorKind::WouldBlock,
-                },
-            }
-        }
-        true
+    fn own_counts(&self) -> Vec<OwnCount> {
+        let count = |name, about, is_gauge, count| OwnCount {
+            name,
+            about,
+            is_gauge,
+            count,
+        };
+        let connections = self.connections.len() as u64;
+        vec![
+            count(
+                "collector_connections",
+                "connections of exporters",
+                true,
+                connections,
+            ),
+            count(
+                "collector_connections_refused",
+                "connections beyond the limit, which were refused",
+                false,
+                self.complaints.connections_refused,
+            ),
+            count(
+                "collector_handshakes_failed",
+                "TLS handshakes that failed: by a certificate, without TLS, or too slow",
+                false,
+                self.complaints.handshakes_failed,
+            ),
+        ]
     }
 }
 

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A connection of an exporter, over TCP or TLS.
+
+use std::io::{self, ErrorKind, Read};
+use std::net::TcpStream;
+
+use turboflow_engine_collector::{Message, MessageStream, NextMessage, Sender, TakeMessage};
+use turboflow_transport::TlsReceiver;
+
+use super::MOST_AT_ONCE;
+
+/// The octets of a connection.
+pub(super) enum Octets {
+    Tcp(TcpStream),
+    Tls(Box<TlsReceiver>),
+}
+
+/// Why a connection is over.
+#[derive(Debug)]
+pub(super) enum Over {
+    /// The exporter ended it, or it broke.
+    Ended,
+    /// The TLS handshake failed.
+    NoHandshake(String),
+    /// What came is not to be taken.
+    Refused(String),
+}
+
+/// A connection, and how far its messages were read.
+pub(super) struct Connection {
+    pub(super) sender: Sender,
+    octets: Octets,
+    messages: MessageStream,
+}
+
+impl Read for Octets {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(to),
+            Self::Tls(stream) => stream.read(to),
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn new(sender: Sender, octets: Octets) -> Self {
+        Self {
+            sender,
+            octets,
+            messages: MessageStream::default(),
+        }
+    }
+
+    /// Whether it is not known yet who sends.
+    pub(super) fn is_half_open(&self) -> bool {
+        match &self.octets {
+            Octets::Tcp(_) => false,
+            Octets::Tls(stream) => stream.is_handshaking(),
+        }
+    }
+
+    /// Reads what is there. Tells why the connection is over, if it is.
+    pub(super) fn read(
+        &mut self,
+        now_ns: u64,
+        had_any: &mut bool,
+        take: &mut TakeMessage<'_>,
+    ) -> Option<Over> {
+        for _ in 0..MOST_AT_ONCE {
+            match self.messages.message() {
+                NextMessage::Whole(bytes) => {
+                    *had_any = true;
+                    let taken = take(&Message {
+                        from: self.sender,
+                        is_datagram: false,
+                        received_ns: Some(now_ns),
+                        bytes,
+                    });
+                    if let Err(refused) = taken {
+                        return Some(Over::Refused(refused.to_string()));
+                    }
+                }
+                NextMessage::Broken => {
+                    let words = "what it sends is no IPFIX and no microflow records";
+                    return Some(Over::Refused(words.to_owned()));
+                }
+                NextMessage::More => match self.messages.fill(&mut self.octets) {
+                    Ok(0) => return Some(Over::Ended),
+                    Ok(_) => {}
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                        return Some(Over::NoHandshake(error.to_string()));
+                    }
+                    // TLS that cannot be read any more.
+                    Err(error) if error.kind() == ErrorKind::Other => {
+                        return Some(Over::Refused(error.to_string()));
+                    }
+                    Err(_) => return Some(Over::Ended),
+                },
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Microflow records of other TurboFlows, in the wire form ([`turboflow_engine::wire`]).
+//!
+//! They need no translation: a message is of the layout of this run, or is refused. Each engine id
+//! of a sender is a domain, whose sequence numbers count records as those of IPFIX do.
+
+use thiserror::Error;
+use turboflow_engine::MicroflowBatch;
+use turboflow_engine::wire::{self, WireError, engine_id_of, sequence_of};
+use turboflow_merge::Layout;
+
+use crate::decoder::{Decoder, Message, print};
+use crate::header::Version;
+use crate::rows::Rows;
+
+/// How far records may end after they came: clocks differ.
+const FUTURE_TOLERANCE_NS: u64 = 60_000_000_000;
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Why a message is not taken. Its sender is worth no patience.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// Its clock is ahead, and its records would stay here until their time comes.
+    #[error("its records end {ahead_s} s after this machine's clock: set both clocks by NTP")]
+    Ahead {
+        /// By so many seconds.
+        ahead_s: u64,
+    },
+    /// Flow records of others, which cannot fill the definition.
+    #[error(
+        "it sends no microflow records of TurboFlow, and flow records of others are not taken in \
+         this run (`engine.collector.only-microflows`)"
+    )]
+    Flows,
+    /// The message is of another definition, or none.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+}
+
+/// Reads messages of microflow records.
+pub(crate) struct Microflows {
+    /// Without the engines of any sender: sequence numbers are those of a domain.
+    fresh: wire::Decoder,
+    batch: MicroflowBatch,
+}
+
+impl Microflows {
+    pub(crate) fn new(layout: &Layout) -> Self {
+        Self {
+            fresh: wire::Decoder::new(layout),
+            batch: MicroflowBatch::default(),
+        }
+    }
+
+    /// Takes the records of a message. Gives the time that it tells: that of its last packet, or
+    /// its watermark.
+    ///
+    /// # Errors
+    /// Why the message was refused. Its records count as missing once another one comes.
+    pub(crate) fn read(
+        &mut self,
+        message: &Message<'_>,
+        decoder: &mut Decoder,
+        rows: &mut Rows,
+    ) -> Result<Option<u64>, Refused> {
+        decoder.counts.messages += 1;
+        let taken = self.take(message, decoder, rows);
+        decoder.counts.microflows_refused += u64::from(taken.is_err());
+        taken
+    }
+
+    fn take(
+        &mut self,
+        message: &Message<'_>,
+        decoder: &mut Decoder,
+        rows: &mut Rows,
+    ) -> Result<Option<u64>, Refused> {
+        self.batch.clear();
+        let decoded = self.fresh.clone().decode(message.bytes, &mut self.batch)?;
+        let id = (Version::Microflows, engine_id_of(message.bytes)?);
+        let sums = self.batch.sums();
+        let told_ns = sums.last_ns.max(decoded.watermark_ns.unwrap_or(0));
+        if let Some(now_ns) = message.received_ns
+            && told_ns > now_ns.saturating_add(FUTURE_TOLERANCE_NS)
+        {
+            return Err(Refused::Ahead {
+                ahead_s: (told_ns - now_ns) / NS_PER_S,
+            });
+        }
+        let print = message.is_datagram.then(|| print(message.bytes));
+        let steps = self.batch.len() as u32;
+        if !decoder.place_message(message.from, id, sequence_of(message.bytes)?, steps, print) {
+            return Ok(None);
+        }
+        rows.microflows(&mut self.batch, sums, &mut decoder.counts);
+        let clock_ns = told_ns.min(message.received_ns.unwrap_or(u64::MAX));
+        Ok((clock_ns > 0).then_some(clock_ns))
+    }
+}

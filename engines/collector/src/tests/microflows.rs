@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Microflow records of other TurboFlows.
+
+use turboflow_engine::EngineCounters;
+use turboflow_engine::wire::Encoder;
+use turboflow_merge::MicroflowRecord;
+use turboflow_record::WORDS_V4;
+
+use super::*;
+
+const NOW_NS: u64 = NOW_MS * 1_000_000;
+
+/// A record of so many packets, which began so many seconds before the clock of the collector, and
+/// lasted for one.
+fn piece(number: u64, packets: u64, ago_s: i64) -> MicroflowRecord<WORDS_V4, 0> {
+    let first_ns = NOW_NS.strict_add_signed(-ago_s * 1_000_000_000) + number;
+    MicroflowRecord {
+        key: [number, 6],
+        base: Base {
+            packets,
+            bytes: packets * 100,
+            first_ns,
+            last_ns: first_ns + 1_000_000_000,
+            ..Base::default()
+        },
+        state: [],
+    }
+}
+
+/// The messages of a probe: each has these records.
+fn probe(engine_id: u32, batches: &[&[MicroflowRecord<WORDS_V4, 0>]]) -> Vec<Sent> {
+    let layout = Layout::compile(&Definition::default(), false).expect("the default compiles");
+    let mut encoder = Encoder::new(&layout, engine_id, 1_400);
+    let mut sent = Vec::new();
+    for records in batches {
+        let mut batch = MicroflowBatch::default();
+        for record in *records {
+            batch.plain_v4.push_record(*record);
+        }
+        encoder.records(&batch, |message| sent.push((1, message.to_vec())));
+    }
+    let counters = EngineCounters::default();
+    encoder.counters(&counters, 0, true, |message| {
+        sent.push((1, message.to_vec()))
+    });
+    sent
+}
+
+const LIVE: CollectorConfig = CollectorConfig {
+    lag_ns: Some(10_000_000_000),
+    ..CONFIG
+};
+
+fn live(sent: Vec<Sent>) -> Outcome {
+    run_with(sent, LIVE, Some(NOW_NS))
+}
+
+#[test]
+fn pieces_of_two_probes_come_in_the_order_of_time() {
+    let [one, two] = [1, 2].map(|engine| {
+        let pieces: Vec<_> = (0..50)
+            .map(|at| piece(2 * at + engine, 1, 5 - (at / 20) as i64))
+            .collect();
+        probe(engine as u32, &[&pieces])
+    });
+    let outcome = live([one, two].concat());
+    assert_eq!(outcome.sums(), (100, 100, 10_000));
+    let starts = outcome.records.iter().map(|base| base.first_ns);
+    assert!(starts.is_sorted());
+    assert_eq!((outcome.dropped, outcome.counts.microflows), (0, 100));
+    assert_eq!(outcome.known, (1, 2));
+}
+
+#[test]
+fn what_is_missing_in_the_numbers_of_a_probe_is_lost() {
+    let three = [piece(1, 1, 3), piece(2, 1, 3), piece(3, 1, 3)];
+    let mut sent = probe(1, &[&three, &three[..2], &three]);
+    sent.remove(1);
+    let outcome = live(sent);
+    assert_eq!((outcome.sums().0, outcome.dropped), (6, 2));
+    // Also in front of its last message, which has no records.
+    let mut sent = probe(1, &[&three, &three]);
+    sent.remove(1);
+    assert_eq!(live(sent).dropped, 3);
+}
+
+#[test]
+fn records_ahead_of_this_clock_are_refused_and_missing() {
+    let now = [piece(1, 1, 3)];
+    let sent = probe(1, &[&now, &[piece(2, 1, -100)], &now]);
+    let outcome = live(sent);
+    assert_eq!((outcome.sums().0, outcome.dropped), (2, 1));
+    assert_eq!(outcome.counts.microflows_refused, 1);
+}
+
+#[test]
+fn messages_that_are_cut_or_of_another_layout_are_refused() {
+    let (_, whole) = probe(1, &[&[piece(1, 1, 3)]]).swap_remove(0);
+    for length in 2..whole.len() {
+        let outcome = live(vec![(1, whole[..length].to_vec())]);
+        assert_eq!(
+            (outcome.counts.microflows_refused, outcome.sums().0),
+            (1, 0)
+        );
+    }
+    let mut other = whole.clone();
+    other[8] ^= 1;
+    assert_eq!(live(vec![(1, other)]).counts.microflows_refused, 1);
+    let alone = CollectorConfig {
+        only_microflows: true,
+        ..LIVE
+    };
+    let sent = vec![(1, whole), message(0, &[flow(1, 10, 10)])];
+    let outcome = run_with(sent, alone, Some(NOW_NS));
+    assert_eq!((outcome.sums().0, outcome.counts.flows_refused), (1, 1));
+}
+
+/// Whatever bit is wrong, a message is refused as a whole, or its records are taken as they are.
+#[test]
+fn a_wrong_bit_is_refused_or_makes_another_record() {
+    let (_, whole) = probe(1, &[&[piece(1, 1, 3), piece(2, 5, 2)]]).swap_remove(0);
+    for bit in 16..8 * whole.len() {
+        let mut wrong = whole.clone();
+        wrong[bit / 8] ^= 1 << (bit % 8);
+        let outcome = live(vec![(1, wrong)]);
+        let (taken, refused) = (
+            outcome.counts.microflows as usize,
+            outcome.counts.microflows_refused,
+        );
+        assert_eq!((outcome.sums().0, outcome.dropped), (taken, 0), "bit {bit}");
+        // A length may be that of fewer records: what is behind it is padding.
+        assert!(refused == 1 && taken == 0 || refused == 0 && taken <= 2);
+    }
+}
