@@ -8,7 +8,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use turboflow_packet::{
-    Frame, LinkType, PARSED_INPUTS, Parser, ParserConfig, ReassemblyConfig, Rejected, TunnelSet,
+    Frame, LinkType, PARSED_INPUTS, Parser, ParserConfig, ReassemblyConfig, Rejected,
+    TELEMETRY_INPUTS, TelemetryConfig, TunnelSet,
 };
 use turboflow_record::InputValues;
 
@@ -40,10 +41,16 @@ fuzz_target!(|input: &[u8]| {
         icmp_ports: options & 2 != 0,
         ..ParserConfig::default()
     };
+    let telemetry = TelemetryConfig {
+        int_dscp: "46".parse().expect("a DSCP"),
+        int_port: Some(5_000),
+        int_report_port: Some(5_001),
+    };
     let mut bare = Parser::new(config);
     let mut parser = Parser::new(ParserConfig {
         reassemble_flows: (options & 4 != 0).then_some(reassembly),
-        needs: PARSED_INPUTS,
+        telemetry: (options & 8 != 0).then_some(telemetry),
+        needs: PARSED_INPUTS.union(TELEMETRY_INPUTS),
         ..config
     });
     let (mut frames, mut packets, mut rejected) = (0_u64, 0_u64, [0_u64; Rejected::COUNT]);
@@ -69,6 +76,8 @@ fuzz_target!(|input: &[u8]| {
         }
         // Except for held fragments, both parsers agree.
         match (outcome, bare.parse(&frame)) {
+            // A report is about another packet.
+            (Ok(_), Ok(alone)) if options & 8 != 0 && alone.tuple.destination_port() == 5_001 => {}
             (Ok(joined), Ok(alone)) => {
                 assert_eq!(joined.tuple.source(), alone.tuple.source());
                 assert_eq!(joined.ip_length_bytes, alone.ip_length_bytes);
@@ -81,6 +90,9 @@ fuzz_target!(|input: &[u8]| {
         }
     }
     parser.release_all(&mut released);
+    if let Some(telemetry) = parser.telemetry_counters() {
+        assert!(telemetry.read + telemetry.unread.iter().sum::<u64>() <= frames);
+    }
     assert_eq!(packets + rejected.iter().sum::<u64>(), frames);
     assert_eq!(rejected[Rejected::Held.index()], released.len() as u64);
 });

@@ -55,7 +55,7 @@ Exit codes: 0 all well; 1 it ran, but frames or records were lost; 2 the rules a
 be read, or the ports cannot be bridged; 130 aborted by a second Ctrl-C.";
 
 /// Flags of `turboflow record` that a bridge has no use for. So are those of other engines.
-const NO_USE: [&str; 14] = [
+const NO_USE: [&str; 17] = [
     "read",
     "interface",
     "cpu-port",
@@ -67,6 +67,9 @@ const NO_USE: [&str; 14] = [
     "decapsulate",
     "reassemble-flows",
     "icmp-ports",
+    "int-dscp",
+    "int-port",
+    "int-report-port",
     "dpi",
     "snap-length",
     "readers",

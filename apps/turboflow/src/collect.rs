@@ -28,7 +28,7 @@ Exit codes: 0 all well; 1 it ran, but records were lost, or a file was damaged; 
 130 aborted by a second Ctrl-C.";
 
 /// Flags of `turboflow record` that have no use for flow records.
-const NO_USE: [&str; 17] = [
+const NO_USE: [&str; 20] = [
     "interface",
     "cpu-port",
     "filter",
@@ -42,6 +42,9 @@ const NO_USE: [&str; 17] = [
     "initiator",
     "decapsulate",
     "reassemble-flows",
+    "int-dscp",
+    "int-port",
+    "int-report-port",
     "flows-from",
     "records-from",
     "frames-from",

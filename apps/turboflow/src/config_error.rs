@@ -32,6 +32,9 @@ pub(crate) fn for_user(error: ConfigError) -> anyhow::Error {
                     "{}: a flow may come through tunnels of several address pairs",
                     Key::Decapsulate
                 ),
+                Separation::Reports => {
+                    format!("{}: several nodes report about a flow", Key::IntReportPort)
+                }
                 Separation::Key => separation.to_string(),
             };
             anyhow!("{readers} does not go with {what}; leave one of them out")

@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::Args;
 use turboflow_formats::table::{Align, Table};
 use turboflow_merge::Layout;
-use turboflow_packet::PARSED_INPUTS;
+use turboflow_packet::{PARSED_INPUTS, TELEMETRY_INPUTS};
 use turboflow_record::{Column, ColumnKind, Definition, Input, InputSet, KeyField, Op};
 
 use crate::engines::{self, EngineKind};
@@ -109,7 +109,7 @@ fn check(path: &PathBuf, biflow: bool) -> anyhow::Result<String> {
     let inputs = all.without(InputSet::INSPECTED);
     let elsewhere: InputSet = inputs
         .iter()
-        .filter(|input| !PARSED_INPUTS.contains(*input))
+        .filter(|input| !PARSED_INPUTS.union(TELEMETRY_INPUTS).contains(*input))
         .collect();
     let inspected: InputSet = all.iter().filter(|input| input.is_inspected()).collect();
     let mut note = match elsewhere.is_empty() {

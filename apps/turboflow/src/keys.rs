@@ -77,6 +77,9 @@ keys! {
     Decapsulate "decapsulate" "flow" "decapsulate";
     Reassemble "reassemble-flows" "flow" "reassemble";
     IcmpPorts "icmp-ports" "flow" "icmp-ports";
+    IntDscp "int-dscp" "flow" "int-dscp";
+    IntPort "int-port" "flow" "int-port";
+    IntReportPort "int-report-port" "flow" "int-report-port";
     IdleTimeout "idle-timeout" "timeouts" "idle";
     ActiveTimeout "active-timeout" "timeouts" "active";
     Linger "linger" "timeouts" "linger";
@@ -239,6 +242,7 @@ impl From<Field> for Key {
             Field::Align => Self::Align,
             Field::Decapsulate => Self::Decapsulate,
             Field::IdleTimeout => Self::IdleTimeout,
+            Field::IntReportPort => Self::IntReportPort,
             Field::Linger => Self::Linger,
             Field::MaxFlows => Self::MaxFlows,
             Field::MicroflowSlots => Self::MicroflowSlots,

@@ -5,7 +5,7 @@
 //!            plain Ethernet, IPv4/IPv6, TCP/UDP
 //! Frame ──▶ fast ─────────────────────────────────────────▶ Packet
 //!            └─ anything else ─▶ walk: link ─▶ ip ─▶ tunnel ─▶ transport
-//!                                  └─▶ Rejected, by reason     └─▶ inputs, fragments
+//!                                  └─▶ Rejected, by reason     └─▶ inputs, fragments, telemetry
 //! ```
 //!
 //! No clock, no I/O, no logging, no allocation after [`Parser::new`], and no panic on any input.
@@ -21,6 +21,7 @@ mod link;
 mod link_type;
 mod mpls;
 mod parser;
+mod telemetry;
 mod transport;
 mod tunnel;
 mod unread;
@@ -44,6 +45,9 @@ pub use ip::MAX_EXTENSION_HEADERS;
 pub use link::MAX_LINK_HEADERS;
 pub use link_type::LinkType;
 pub use parser::{Parser, ParserConfig};
+pub use telemetry::{
+    DscpMark, TELEMETRY_INPUTS, TelemetryConfig, TelemetryCounters, TelemetryFault, UnknownDscp,
+};
 pub use tunnel::{MAX_TUNNEL_DEPTH, Tunnel, TunnelSet, UnknownTunnel};
 pub use turboflow_record::LAST_TIME_NS;
 pub use turboflow_record::{RejectClass, Rejected};

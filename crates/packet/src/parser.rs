@@ -3,9 +3,11 @@
 
 use turboflow_record::{Input, InputSet, InputValues, Packet};
 
+use crate::fast::Fast;
 use crate::fragments::{self, DatagramKey, FragmentCache, FragmentCounters, ReassemblyConfig};
 use crate::ip::IpHeader;
 use crate::link::LinkFields;
+use crate::telemetry::{TELEMETRY_INPUTS, Telemetry, TelemetryConfig, TelemetryCounters};
 use crate::unread::UnreadEtherTypes;
 use crate::walk::Walk;
 use crate::{Frame, Rejected, TunnelSet, fast, inputs};
@@ -19,6 +21,8 @@ pub struct ParserConfig {
     pub icmp_ports: bool,
     /// Gives later fragments the ports of their first fragment. `None` leaves them at 0/0.
     pub reassemble_flows: Option<ReassemblyConfig>,
+    /// Where in-band telemetry is looked for, if `needs` has an input of it. `None`: nowhere.
+    pub telemetry: Option<TelemetryConfig>,
     /// The inputs that [`Parser::parse_with_inputs`] extracts.
     pub needs: InputSet,
 }
@@ -30,7 +34,9 @@ pub struct Parser {
     config: ParserConfig,
     /// Whether UDP on some ports may be a tunnel to decapsulate.
     udp_tunnels: bool,
+    /// The wanted inputs, without those of telemetry.
     wanted: Vec<Input>,
+    telemetry: Option<Telemetry>,
     fragments: Option<Box<FragmentCache>>,
     packets_longer_than_frame: u64,
     unread: UnreadEtherTypes,
@@ -43,7 +49,8 @@ impl Parser {
         Self {
             config,
             udp_tunnels: config.decapsulate.intersects(TunnelSet::IN_UDP),
-            wanted: config.needs.iter().collect(),
+            wanted: config.needs.without(TELEMETRY_INPUTS).iter().collect(),
+            telemetry: Telemetry::new(config.telemetry, config.needs),
             fragments: config
                 .reassemble_flows
                 .map(|config| Box::new(FragmentCache::new(config))),
@@ -89,6 +96,10 @@ impl Parser {
         values: &mut InputValues,
     ) -> Result<Packet, Rejected> {
         match fast::parse(frame, self.udp_tunnels) {
+            Some(fast) if self.is_marked(&fast.packet) => {
+                unlikely();
+                Ok(self.parse_marked(frame, &fast, values))
+            }
             Some(fast) => {
                 inputs::fill_plain(values, &self.wanted, frame, &fast);
                 Ok(fast.packet)
@@ -154,6 +165,12 @@ impl Parser {
         &self.unread
     }
 
+    /// The counters of telemetry. `None` if none is read.
+    #[must_use]
+    pub fn telemetry_counters(&self) -> Option<TelemetryCounters> {
+        self.telemetry.as_ref().map(|telemetry| telemetry.counters)
+    }
+
     pub(crate) const fn has_udp_tunnels(&self) -> bool {
         self.udp_tunnels
     }
@@ -186,10 +203,37 @@ impl Parser {
         frame: &Frame<'_>,
         values: &mut InputValues,
     ) -> Result<Packet, Rejected> {
-        let walk = self.walk(frame)?;
-        let packet = walk.packet(frame, self.config.icmp_ports);
-        inputs::fill(values, &self.wanted, frame, &walk, &packet);
+        let mut walk = self.walk(frame)?;
+        let packet = self.fill(frame, &mut walk, values);
         self.attribute(frame, &walk, packet, Some(values))
+    }
+
+    #[inline(always)]
+    fn is_marked(&self, packet: &Packet) -> bool {
+        let telemetry = self.telemetry.as_ref();
+        telemetry.is_some_and(|telemetry| telemetry.is_marked(packet))
+    }
+
+    /// A plain packet that is marked as one with telemetry.
+    #[inline(never)]
+    fn parse_marked(&mut self, frame: &Frame<'_>, fast: &Fast, values: &mut InputValues) -> Packet {
+        self.fill(frame, &mut Walk::from_fast(frame, fast), values)
+    }
+
+    /// The packet of a walk, and its inputs.
+    fn fill(&mut self, frame: &Frame<'_>, walk: &mut Walk, values: &mut InputValues) -> Packet {
+        let (wanted, icmp_ports) = (&self.wanted, self.config.icmp_ports);
+        let fill = |values: &mut InputValues, walk: &Walk, packet: &Packet| {
+            inputs::fill(values, wanted, frame, walk, packet);
+        };
+        match &mut self.telemetry {
+            Some(telemetry) => telemetry.read(frame, walk, icmp_ports, values, fill),
+            None => {
+                let packet = walk.packet(frame, icmp_ports);
+                fill(values, walk, &packet);
+                packet
+            }
+        }
     }
 
     /// Assigns a later fragment to its flow, if this is configured.

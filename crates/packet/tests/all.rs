@@ -11,4 +11,5 @@ mod properties;
 #[path = "sentences/main.rs"]
 mod sentences;
 mod support;
+mod telemetry;
 mod truth;

@@ -15,7 +15,7 @@ use build::frame_of;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use turboflow_packet::{
-    LinkType, PARSED_INPUTS, Parser, ParserConfig, ReassemblyConfig, TunnelSet,
+    LinkType, PARSED_INPUTS, Parser, ParserConfig, ReassemblyConfig, TELEMETRY_INPUTS, TunnelSet,
 };
 use turboflow_record::InputValues;
 
@@ -64,7 +64,8 @@ fn nothing_is_allocated_per_packet() {
             max_datagrams: 100,
             timeout_ns: 5_000,
         }),
-        needs: PARSED_INPUTS,
+        telemetry: Some(generate::telemetry()),
+        needs: PARSED_INPUTS.union(TELEMETRY_INPUTS),
     });
     let mut values = InputValues::default();
     let mut released = Vec::with_capacity(frames.len());
@@ -79,6 +80,8 @@ fn nothing_is_allocated_per_packet() {
         }
     }
     assert_eq!(ALLOCATIONS.get() - before, 0);
+    let telemetry = parser.telemetry_counters().unwrap();
+    assert!(telemetry.read > 1_000, "{telemetry:?}");
     let counters = parser.fragment_counters();
     assert!(
         counters.held > 1_000 && counters.attributed > 1_000,

@@ -7,7 +7,8 @@ use crate::generate;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use turboflow_packet::{
-    Frame, LinkType, PARSED_INPUTS, Parser, ParserConfig, ReassemblyConfig, Rejected, TunnelSet,
+    Frame, LinkType, PARSED_INPUTS, Parser, ParserConfig, ReassemblyConfig, Rejected,
+    TELEMETRY_INPUTS, TunnelSet,
 };
 use turboflow_record::InputValues;
 
@@ -30,7 +31,8 @@ fn with_everything(max_datagrams: usize) -> Parser {
             max_datagrams,
             timeout_ns: 50,
         }),
-        needs: PARSED_INPUTS,
+        telemetry: Some(generate::telemetry()),
+        needs: PARSED_INPUTS.union(TELEMETRY_INPUTS),
     })
 }
 

@@ -7,7 +7,8 @@ use turboflow_merge::{
     KeyWidths, Layout, Machine, MicroflowRecord, Vectors, WORDS_WIDE, WithVectors, prefetch,
 };
 use turboflow_packet::{
-    Frame, Parser, ParserConfig, ReassemblyConfig, RejectClass, Rejected, UnreadEtherTypes,
+    Frame, Parser, ParserConfig, ReassemblyConfig, RejectClass, Rejected, TelemetryCounters,
+    UnreadEtherTypes,
 };
 use turboflow_record::{Family, InputValues, LAST_TIME_NS, Packet, WORDS_V4, WORDS_V6};
 
@@ -56,6 +57,8 @@ pub(crate) struct FrontReport {
     pub(crate) held: u64,
     pub(crate) held_frame_bytes: u64,
     pub(crate) inspection: Option<InspectingCounters>,
+    /// Of in-band telemetry, if any is read.
+    pub(crate) telemetry: Option<TelemetryCounters>,
 }
 
 impl Default for FrontReport {
@@ -74,6 +77,7 @@ impl Default for FrontReport {
             held: 0,
             held_frame_bytes: 0,
             inspection: None,
+            telemetry: None,
         }
     }
 }
@@ -136,6 +140,9 @@ impl FrontReport {
         self.unread.merge(&other.unread);
         self.held += other.held;
         self.held_frame_bytes += other.held_frame_bytes;
+        if let Some(other) = &other.telemetry {
+            self.telemetry.get_or_insert_default().merge(other);
+        }
         if let Some(other) = &other.inspection {
             self.inspection.get_or_insert_default().merge(other);
         }
@@ -184,6 +191,7 @@ impl<const N: usize> Front<N> {
             decapsulate: config.decapsulate,
             icmp_ports: config.icmp_ports,
             reassemble_flows: reassembly(config),
+            telemetry: Some(config.telemetry),
             needs: layout.needs(),
         };
         Self {
@@ -498,6 +506,7 @@ impl<const N: usize> Front<N> {
         self.feed.hand_over(shards);
         self.report.clock_steps = self.feed.clock_steps;
         self.report.packets_longer_than_frame = self.parser.packets_longer_than_frame();
+        self.report.telemetry = self.parser.telemetry_counters();
         self.report.unread = *self.parser.unread_ether_types();
         self.count_inspection();
         let rejected: u64 = self.report.rejected.iter().sum();

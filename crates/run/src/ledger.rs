@@ -5,6 +5,7 @@ use std::fmt::{self, Display};
 
 use serde::Serialize;
 use turboflow_engine::Evicted;
+use turboflow_packet::{TelemetryCounters, TelemetryFault};
 use turboflow_record::{EndReason, RejectClass, Rejected};
 
 use crate::front::FrontReport;
@@ -138,11 +139,62 @@ pub struct Ledger {
     /// What became of the packets that were to be inspected. `None` without inspection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inspection: Option<InspectionCounts>,
+    /// What became of the in-band telemetry of packets. `None` if the definition has no input of
+    /// it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<TelemetryCounts>,
     /// Frames in no flow, by reason. Reasons without frames are omitted.
     pub rejected: Vec<ReasonCount>,
     /// The commonest EtherTypes of frames that are in no flow because their EtherType is not read,
     /// most frequent first. Empty for remote engines, which do not report them.
     pub unread_ether_types: Vec<EtherTypeCount>,
+}
+
+/// Counters of in-band telemetry. Nothing of it changes any packet's place in the ledger: what is
+/// not read costs the inputs of telemetry alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TelemetryCounts {
+    /// Packets whose telemetry was read.
+    pub packets_read: u64,
+    /// Of these: the telemetry says that hops are missing.
+    pub packets_incomplete: u64,
+    /// Frames with reports behind the first, which were not read.
+    pub reports_skipped: u64,
+    /// Packets whose telemetry was not read, by reason. Reasons without packets are omitted.
+    pub unread: Vec<TelemetryUnread>,
+}
+
+/// Packets whose telemetry was not read for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TelemetryUnread {
+    /// The reason: [`TelemetryFault::name`].
+    pub reason: &'static str,
+    /// Packets.
+    pub packets: u64,
+}
+
+impl TelemetryCounts {
+    fn new(counters: &TelemetryCounters) -> Self {
+        let unread = TelemetryFault::ALL.into_iter().zip(counters.unread);
+        let unread = unread.filter(|(_, packets)| *packets > 0);
+        Self {
+            packets_read: counters.read,
+            packets_incomplete: counters.incomplete,
+            reports_skipped: counters.reports_skipped,
+            unread: unread
+                .map(|(fault, packets)| TelemetryUnread {
+                    reason: fault.name(),
+                    packets,
+                })
+                .collect(),
+        }
+    }
+
+    /// Packets whose telemetry was not read, for any reason.
+    #[must_use]
+    pub fn packets_unread(&self) -> u64 {
+        self.unread.iter().map(|unread| unread.packets).sum()
+    }
 }
 
 /// Counters of an inspection for applications. Nothing of it changes any packet's place in the
@@ -255,6 +307,7 @@ impl Ledger {
                 texts_missed: texts.missed,
             },
         );
+        ledger.telemetry = front.telemetry.as_ref().map(TelemetryCounts::new);
         let unread = front.unread.commonest().into_iter();
         let counted = |(ether_type, packets)| EtherTypeCount {
             ether_type: format!("{ether_type:#06x}"),

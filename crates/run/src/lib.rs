@@ -39,7 +39,10 @@ pub use config::{
     Timeout, TimeoutsConfig, Window, list, units,
 };
 pub use inspecting::{InspectedElsewhere, InspectionConfig};
-pub use ledger::{EtherTypeCount, Imbalance, InspectionCounts, Ledger, ReasonCount};
+pub use ledger::{
+    EtherTypeCount, Imbalance, InspectionCounts, Ledger, ReasonCount, TelemetryCounts,
+    TelemetryUnread,
+};
 pub use meter::{Meter, MeterReport};
 pub use outputs::{Output, OutputChange, OutputReport, OutputSnapshot, RunOutputs};
 pub use shard::DeliverRecords;

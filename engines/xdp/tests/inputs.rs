@@ -3,7 +3,7 @@
 //! engine provides it.
 
 use turboflow_engine_xdp::INPUTS;
-use turboflow_packet::PARSED_INPUTS;
+use turboflow_packet::{PARSED_INPUTS, TELEMETRY_INPUTS};
 use turboflow_record::{Input, InputSet};
 
 #[test]
@@ -24,6 +24,7 @@ fn the_reference_says_who_sees_an_input() {
             Input::Direction => "",
             _ => seen(INPUTS),
         };
-        assert_eq!(cells[6..8], [seen(PARSED_INPUTS), by_engine], "{input:?}");
+        let in_files = seen(PARSED_INPUTS.union(TELEMETRY_INPUTS));
+        assert_eq!(cells[6..8], [in_files, by_engine], "{input:?}");
     }
 }

@@ -8,6 +8,7 @@
 //! - [`sequences`]: random packet sequences around the edge cases of the rules.
 //! - [`definitions`]: random record definitions.
 //! - [`frames`]: frames of given packets.
+//! - [`telemetry`]: packets with in-band telemetry, and networks in which something is wrong.
 //! - [`random`]: the random numbers used by all of these.
 
 pub mod definitions;
@@ -17,5 +18,6 @@ pub mod links;
 pub mod random;
 pub mod reference;
 pub mod sequences;
+pub mod telemetry;
 pub mod traffic;
 pub mod workloads;

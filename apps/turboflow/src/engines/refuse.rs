@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::bail;
 use turboflow_engine::{Abilities, Demands, Lacking};
 use turboflow_merge::{KeyWidths, Layout};
+use turboflow_packet::{TELEMETRY_INPUTS, TelemetryConfig};
 use turboflow_run::{EngineConfig, PipelineConfig, RunConfig};
 
 use super::{Engine, EngineKind, all, listed};
@@ -87,6 +88,7 @@ pub(crate) fn refuse_demands(
     layout: &Layout,
 ) -> anyhow::Result<()> {
     let demands = demands(run, config, layout);
+    refuse_marks(run, engine, &demands)?;
     let lacking = engine.abilities.lacks(&demands);
     let mut words: Vec<String> = lacking.iter().map(words_for).collect();
     words.extend(engine.unknown_options(run));
@@ -106,6 +108,32 @@ pub(crate) fn refuse_demands(
         engine.abilities.name,
         words.join(", ")
     );
+}
+
+/// Refuses marks of in-band telemetry that nothing looks for.
+fn refuse_marks(run: &RunConfig, engine: &Engine, demands: &Demands) -> anyhow::Result<()> {
+    let (given, usual) = (run.flow.telemetry(), TelemetryConfig::default());
+    let marks = [
+        (Key::IntDscp, given.int_dscp != usual.int_dscp),
+        (Key::IntPort, given.int_port.is_some()),
+        (Key::IntReportPort, given.int_report_port.is_some()),
+    ];
+    let Some((key, _)) = marks.into_iter().find(|(_, is_given)| *is_given) else {
+        return Ok(());
+    };
+    if engine.abilities.name != EngineConfig::SOFTWARE {
+        bail!(
+            "engine `{}` reads no in-band telemetry: leave out {key}",
+            engine.abilities.name
+        );
+    }
+    if !demands.inputs.intersects(TELEMETRY_INPUTS) {
+        bail!(
+            "{key} is of no use: the definition has no input of in-band telemetry ({}); leave it out",
+            TELEMETRY_INPUTS.names()
+        );
+    }
+    Ok(())
 }
 
 /// Whether another engine meets all demands.

@@ -3,7 +3,7 @@
 
 use turboflow_engine::{Abilities, KeyAbility};
 use turboflow_merge::MOST_STATE_WORDS;
-use turboflow_packet::PARSED_INPUTS;
+use turboflow_packet::{PARSED_INPUTS, TELEMETRY_INPUTS};
 use turboflow_run::EngineConfig;
 
 use super::EngineKind;
@@ -21,7 +21,7 @@ impl EngineKind for Software {
 
     fn abilities(&self) -> Abilities {
         Abilities {
-            inputs: PARSED_INPUTS,
+            inputs: PARSED_INPUTS.union(TELEMETRY_INPUTS),
             keys: KeyAbility::Any,
             state_words: MOST_STATE_WORDS,
             cuts_on_gap: true,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::bridge::{RuleCount, Told};
 use turboflow_engine::{OwnCount, PortState};
 use turboflow_formats::SendSnapshot;
-use turboflow_run::{InspectionCounts, Ledger, LiveSnapshot};
+use turboflow_run::{InspectionCounts, Ledger, LiveSnapshot, TelemetryCounts};
 
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -403,6 +403,29 @@ fn by_rule(page: &mut Page, told: &Told) {
     );
 }
 
+/// Metrics of a run that reads in-band telemetry.
+fn in_band(page: &mut Page, telemetry: &TelemetryCounts) {
+    let unread = telemetry.unread.iter();
+    let outcomes = [("read", telemetry.packets_read)].into_iter();
+    page.family(
+        "telemetry_packets_total",
+        "counter",
+        "Packets with in-band telemetry: read, or why not",
+        outcomes
+            .chain(unread.map(|unread| (unread.reason, unread.packets)))
+            .map(|(outcome, packets)| (vec![("outcome", outcome)], packets)),
+    );
+    page.counters_by(
+        "what",
+        "telemetry_missing_total",
+        "Packets whose telemetry lacks hops, and frames with further reports",
+        [
+            ("hops", telemetry.packets_incomplete),
+            ("reports", telemetry.reports_skipped),
+        ],
+    );
+}
+
 /// Metrics with a reason as label.
 fn reasons(page: &mut Page, ledger: &Ledger) {
     page.family(
@@ -414,6 +437,9 @@ fn reasons(page: &mut Page, ledger: &Ledger) {
             (labels, rejected.packets)
         }),
     );
+    if let Some(telemetry) = &ledger.telemetry {
+        in_band(page, telemetry);
+    }
     let exported = &ledger.flows_exported;
     let by_reason = [
         ("idle_timeout", exported.idle_timeout),

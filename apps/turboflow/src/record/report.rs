@@ -196,6 +196,15 @@ impl Report {
         if !unread.is_empty() {
             words += &format!("; EtherTypes not read: {}", unread.join(", "));
         }
+        if let Some(telemetry) = &ledger.telemetry
+            && telemetry.packets_unread() > 0
+        {
+            let reasons = telemetry.unread.iter();
+            let reasons: Vec<String> = reasons
+                .map(|unread| format!("{} {}", grouped(unread.packets), unread.reason))
+                .collect();
+            words += &format!("; in-band telemetry not read: {}", reasons.join(", "));
+        }
         if ledger.packets_longer_than_frame > 0 {
             let packets = counted(ledger.packets_longer_than_frame, "packet");
             words += &format!("; {packets} longer than their frame");

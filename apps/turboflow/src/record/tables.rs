@@ -265,7 +265,21 @@ fn records_table(ledger: &Ledger) -> String {
         let named = grouped(inspection.records_named);
         table.push(vec!["flow records with an application".to_owned(), named]);
     }
+    if let Some(telemetry) = &ledger.telemetry {
+        let read = grouped(telemetry.packets_read);
+        table.push(vec!["packets with in-band telemetry".to_owned(), read]);
+    }
+    let telemetry = ledger.telemetry.clone().unwrap_or_default();
     let exceptions = [
+        (
+            "packets whose telemetry lacks hops",
+            telemetry.packets_incomplete,
+        ),
+        (
+            "packets whose telemetry was not read",
+            telemetry.packets_unread(),
+        ),
+        ("frames with further reports", telemetry.reports_skipped),
         ("times the clock was set back", ledger.clock_steps),
         ("packets without a time", ledger.packets_without_time),
         (

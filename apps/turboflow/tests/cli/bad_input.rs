@@ -316,8 +316,8 @@ fn wrong_definitions_are_refused() {
             &["line 4", "unknown input", "ip_length"],
         ),
         (
-            feature("op = \"max\"\nof = \"queue_depth\""),
-            &["queue_depth", "engine `software`", "ip_length"],
+            feature("op = \"max\"\nof = \"receive_queue\""),
+            &["receive_queue", "engine `software`", "ip_length"],
         ),
         (
             feature("op = \"first\"\nof = \"direction\""),

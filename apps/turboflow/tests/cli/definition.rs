@@ -117,7 +117,7 @@ fn lists_everything_with_one_line_each() {
     }
     assert!(
         list.lines()
-            .any(|line| line.contains("queue_depth") && line.contains("(engine p4 or records)"))
+            .any(|line| line.contains("hardware_timestamp") && line.contains("(engine "))
     );
     assert!(list.lines().all(|line| line.len() <= 120), "{list}");
 }

@@ -51,6 +51,7 @@ mod show_files;
 mod stop;
 mod support;
 #[cfg(target_os = "linux")]
+mod telemetry;
 mod terminal;
 mod texts;
 mod tls;

@@ -7,6 +7,7 @@ mod fragments;
 mod inputs;
 mod ip;
 mod link;
+mod telemetry;
 mod transport;
 mod tunnels;
 

@@ -4,7 +4,21 @@
 
 use proptest::prelude::*;
 
+use turboflow_packet::TelemetryConfig;
+
 use super::build;
+
+/// What marks the telemetry in these frames: the DSCP of every IPv4 packet, and two ports.
+pub(crate) fn telemetry() -> TelemetryConfig {
+    TelemetryConfig {
+        int_dscp: "46".parse().unwrap(),
+        int_port: Some(INT_PORT),
+        int_report_port: Some(REPORT_PORT),
+    }
+}
+
+const INT_PORT: u16 = 5_000;
+const REPORT_PORT: u16 = 5_001;
 
 /// A source of choices, read from arbitrary bytes. All are 0 once the bytes are used up.
 struct Choices<'a>(&'a [u8]);
@@ -110,7 +124,8 @@ fn ip(choices: &mut Choices<'_>, depth: u8) -> (u16, Vec<u8>) {
 
 fn ipv6(choices: &mut Choices<'_>, mut next: u8, mut payload: Vec<u8>) -> Vec<u8> {
     for _ in 0..choices.below(6).saturating_sub(2) {
-        (next, payload) = match choices.below(5) {
+        (next, payload) = match choices.below(6) {
+            5 => (0, ioam(choices, next, &payload)),
             0 => (
                 44,
                 build::fragment(next, choices.u16() & 0x0019, 7, &payload),
@@ -134,7 +149,7 @@ fn ipv6(choices: &mut Choices<'_>, mut next: u8, mut payload: Vec<u8>) -> Vec<u8
 /// Protocol and payload, with at most three nested tunnels.
 fn transport(choices: &mut Choices<'_>, depth: u8) -> (u8, Vec<u8>) {
     let more = choices.below(24);
-    match choices.below(if depth < 3 { 16 } else { 8 }) {
+    match choices.below(if depth < 3 { 20 } else { 8 }) {
         0..=2 => {
             let flags = choices.u16() & 0xfff;
             let options = choices.below(4) * 4;
@@ -182,6 +197,20 @@ fn transport(choices: &mut Choices<'_>, depth: u8) -> (u8, Vec<u8>) {
                 build::udp(2152, 2152, &build::join(&[&header, &datagram])),
             )
         }
+        15 => (17, build::udp(9, 53, &int(choices, 0, &[0, 0]))),
+        16 => (17, build::udp(9, INT_PORT, &int(choices, 1, &[0, 53]))),
+        17 => {
+            let int = int(choices, 2, &[0, 6]);
+            let segment = build::tcp(2, &[], &choices.bytes(more));
+            (17, build::udp(9, INT_PORT, &build::join(&[&int, &segment])))
+        }
+        18 => {
+            let (ether_type, inner) = ip(choices, depth + 1);
+            let kind = if ether_type == 0x0800 { 4 } else { 5 };
+            let words = [0x20, 0, 0, 1, 0, 0, 0, 9, kind, 0xff, 0, 0];
+            let report = build::join(&[&words, &inner]);
+            (17, build::udp(9, REPORT_PORT, &report))
+        }
         _ => {
             let (port, header): (u16, &[u8]) = match choices.below(2) {
                 0 => (3544, &[0, 0, 1, 2, 3, 4, 5, 6]),
@@ -194,4 +223,22 @@ fn transport(choices: &mut Choices<'_>, depth: u8) -> (u8, Vec<u8>) {
             )
         }
     }
+}
+
+/// A shim of INT, its header, and up to four hops with node, interfaces, latency and queue.
+fn int(choices: &mut Choices<'_>, next: u8, original: &[u8; 2]) -> Vec<u8> {
+    let hops = choices.below(5);
+    let shim = [0x10 | next << 2, 3 + hops * 4, original[0], original[1]];
+    let header = [0x20, 0, 4, 8, 0xf0, 0, 0, 0, 0, 0, 0, 0];
+    build::join(&[&shim, &header, &choices.bytes(hops * 16)])
+}
+
+/// A hop-by-hop header with a pre-allocated trace of up to four nodes and room for one.
+fn ioam(choices: &mut Choices<'_>, next: u8, payload: &[u8]) -> Vec<u8> {
+    let nodes = choices.below(5);
+    let length = 10 + 16 * (nodes + 1);
+    let option = [0x31, length, 0, 0, 0, 1, 4 << 3, 4, 0b1100_1010, 0, 0, 0];
+    let header = [next, (nodes + 1) * 2 + 1, 1, 0];
+    let data = build::join(&[&[0; 16], &choices.bytes(nodes * 16)]);
+    build::join(&[&header[..4], &option, &data, payload])
 }

@@ -152,6 +152,20 @@ impl InputSet {
         Self(self.0.without(other.0))
     }
 
+    /// Whether the sets have an input in common.
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        let without = self.without(other);
+        let mut word = 0;
+        while word < INPUT_WORDS {
+            if without.0.0[word] != self.0.0[word] {
+                return true;
+            }
+            word += 1;
+        }
+        false
+    }
+
     /// Whether `input` is in the set.
     #[inline(always)]
     #[must_use]
@@ -208,6 +222,7 @@ mod tests {
         assert_eq!(set.iter().collect::<Vec<_>>(), [Input::Ttl, Input::Gap]);
         assert_eq!(set, InputSet::of(&[Input::Gap, Input::Ttl]));
         assert!(!set.contains(Input::Vlan));
+        assert!(set.intersects(InputSet::DERIVED) && !set.intersects(InputSet::INSPECTED));
         assert_eq!(InputSet::DERIVED.names(), "direction, gap");
     }
 

@@ -327,13 +327,13 @@ inputs! {
     }
     QueueDepth {
         name: "queue_depth",
-        description: "queue depth met, in the engine's unit",
+        description: "deepest queue met, in the unit of who reports it",
         bits: 32,
         meaning: Meaning::Amount,
     }
     HopLatency {
         name: "hop_latency",
-        description: "time spent in the hop, in ns",
+        description: "time spent in the hop, or in all hops, in ns",
         bits: 64,
         meaning: Meaning::Amount,
         units: Units::Nanoseconds,
@@ -467,5 +467,18 @@ inputs! {
         bits: 32,
         meaning: Meaning::Amount,
         units: Units::Packets,
+    }
+    Path {
+        name: "path",
+        description: "nodes on the packet's path, as one number",
+        bits: 64,
+        key_place: Some(19),
+    }
+    HopCount {
+        name: "hop_count",
+        description: "nodes that reported on the packet's path",
+        bits: 8,
+        meaning: Meaning::Amount,
+        units: Units::Hops,
     }
 }

@@ -10,7 +10,7 @@ use turboflow_engine::{PacketEngines, PlainEngines};
 use turboflow_engine_software::Sizing;
 use turboflow_inspect::InspectError;
 use turboflow_merge::{Initiator, KeyWidths, Layout, WORDS_WIDE};
-use turboflow_packet::{ReassemblyConfig, TunnelSet};
+use turboflow_packet::{ReassemblyConfig, TELEMETRY_INPUTS, TelemetryConfig, TunnelSet};
 use turboflow_record::{Definition, InspectedTexts, KeyField, WORDS_V4, WORDS_V6};
 
 use super::{RunConfig, Window};
@@ -51,6 +51,8 @@ pub struct PipelineConfig {
     pub decapsulate: TunnelSet,
     /// Whether ICMP type and code are the destination port.
     pub icmp_ports: bool,
+    /// Where in-band telemetry is looked for, if the definition has an input of it.
+    pub telemetry: TelemetryConfig,
     /// Whether later fragments join the flow of the first fragment. `None`: no.
     pub reassemble_flows: Option<ReassemblyConfig>,
     /// Maximum time from expiry of a flow to its export, in nanoseconds of the clock.
@@ -91,6 +93,7 @@ impl Default for PipelineConfig {
             initiator: Initiator::default(),
             decapsulate: TunnelSet::default(),
             icmp_ports: false,
+            telemetry: TelemetryConfig::default(),
             reassemble_flows: None,
             // No reader waits for the records of files. Rare sweeps leave the processor's caches to
             // the packets.
@@ -113,6 +116,8 @@ pub enum Field {
     Decapsulate,
     /// `idle` of `[timeouts]`.
     IdleTimeout,
+    /// `int-report-port` of `[flow]`.
+    IntReportPort,
     /// `linger` of `[timeouts]`.
     Linger,
     /// `max-flows` of `[meter]`.
@@ -132,6 +137,7 @@ impl fmt::Display for Field {
             Self::Align => "timeouts.align",
             Self::Decapsulate => "flow.decapsulate",
             Self::IdleTimeout => "timeouts.idle",
+            Self::IntReportPort => "flow.int-report-port",
             Self::Linger => "timeouts.linger",
             Self::MaxFlows => "meter.max-flows",
             Self::MicroflowSlots => "engine.microflow-slots",
@@ -148,6 +154,8 @@ pub enum Separation {
     Key,
     /// Packets of one flow may come through tunnels with different pairs of addresses.
     Tunnels,
+    /// Reports about one flow come from several nodes.
+    Reports,
 }
 
 impl fmt::Display for Separation {
@@ -158,6 +166,11 @@ impl fmt::Display for Separation {
                 f,
                 "`{}`: a flow may come through tunnels of several address pairs",
                 Field::Decapsulate
+            ),
+            Self::Reports => write!(
+                f,
+                "`{}`: several nodes report about a flow",
+                Field::IntReportPort
             ),
         }
     }
@@ -257,6 +270,7 @@ impl TryFrom<&RunConfig> for PipelineConfig {
             initiator: run.flow.initiator,
             decapsulate: run.flow.decapsulate,
             icmp_ports: run.flow.icmp_ports,
+            telemetry: run.flow.telemetry(),
             reassemble_flows: run.flow.reassemble.then(ReassemblyConfig::default),
             ..Self::default()
         };
@@ -328,6 +342,12 @@ impl PipelineConfig {
         Ok(layout.with_initiator(self.initiator))
     }
 
+    /// Whether INT reports are metered as the packets that they are about.
+    fn reads_reports(&self) -> bool {
+        let wants_telemetry = TELEMETRY_INPUTS.intersects(self.definition.inputs());
+        wants_telemetry && self.telemetry.int_report_port.is_some()
+    }
+
     /// Packets are distributed to readers by their outermost pair of addresses. All packets of a
     /// flow must have one such pair.
     fn check_readers(&self) -> Result<(), ConfigError> {
@@ -336,6 +356,7 @@ impl PipelineConfig {
         let separation = match () {
             () if self.readers == 1 => return Ok(()),
             () if !self.decapsulate.is_empty() => Separation::Tunnels,
+            () if self.reads_reports() => Separation::Reports,
             () if !both => Separation::Key,
             () => return Ok(()),
         };

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use turboflow_merge::Initiator;
-use turboflow_packet::TunnelSet;
+use turboflow_packet::{DscpMark, TelemetryConfig, TunnelSet};
 
 use super::text::{self, flag, list};
 use super::{Count, CountAboveZero, Linger, Seed, Size, SnapLength, Time, Timeout, Window};
@@ -115,6 +115,28 @@ pub struct FlowConfig {
     /// Whether ICMP type and code are the destination port.
     #[serde(deserialize_with = "flag::deserialize")]
     pub icmp_ports: bool,
+    /// The DSCP of packets with INT.
+    #[serde(with = "text")]
+    pub int_dscp: DscpMark,
+    /// The UDP destination port of packets with INT. `None`: there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub int_port: Option<u16>,
+    /// The UDP destination port of INT reports, which are metered as the packets that they are
+    /// about. `None`: they are packets like others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub int_report_port: Option<u16>,
+}
+
+impl FlowConfig {
+    /// Where in-band telemetry is looked for.
+    #[must_use]
+    pub const fn telemetry(&self) -> TelemetryConfig {
+        TelemetryConfig {
+            int_dscp: self.int_dscp,
+            int_port: self.int_port,
+            int_report_port: self.int_report_port,
+        }
+    }
 }
 
 /// Tunnels as text. `true` means all, `false` none.

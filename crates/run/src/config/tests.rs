@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use turboflow_formats::{Format, ParquetTypes, RotateBy, TimeForm};
 use turboflow_merge::Initiator;
-use turboflow_packet::{Tunnel, TunnelSet};
+use turboflow_packet::{DscpMark, Tunnel, TunnelSet};
 use turboflow_record::TimeUnit;
 
 use super::*;
@@ -138,22 +138,34 @@ fn source() -> impl Strategy<Value = SourceConfig> {
 }
 
 fn flow() -> impl Strategy<Value = FlowConfig> {
-    (some(path()), any::<[bool; 4]>(), any::<u16>()).prop_map(
-        |(definition, [biflow, first, reassemble, icmp_ports], tunnels)| FlowConfig {
-            definition,
-            biflow,
-            initiator: match first {
-                true => Initiator::FirstSender,
-                false => Initiator::Auto,
-            },
-            decapsulate: Tunnel::ALL
-                .into_iter()
-                .filter(|tunnel| tunnels >> *tunnel as u8 & 1 == 1)
-                .collect(),
-            reassemble,
-            icmp_ports,
-        },
+    (
+        some(path()),
+        any::<[bool; 4]>(),
+        any::<u16>(),
+        some(any::<u16>()),
     )
+        .prop_map(
+            |(definition, [biflow, first, reassemble, icmp_ports], tunnels, port)| FlowConfig {
+                definition,
+                biflow,
+                initiator: match first {
+                    true => Initiator::FirstSender,
+                    false => Initiator::Auto,
+                },
+                decapsulate: Tunnel::ALL
+                    .into_iter()
+                    .filter(|tunnel| tunnels >> *tunnel as u8 & 1 == 1)
+                    .collect(),
+                reassemble,
+                icmp_ports,
+                int_dscp: match first {
+                    true => DscpMark::NONE,
+                    false => DscpMark::DEFAULT,
+                },
+                int_port: port.filter(|_| biflow),
+                int_report_port: port,
+            },
+        )
 }
 
 fn output() -> impl Strategy<Value = OutputConfig> {

@@ -26,7 +26,7 @@ fn read(text: &str) -> RunConfig {
 }
 
 /// For each flag, a value that is not the default. Used as a flag, as an old key, and as a key.
-const VALUES: [(Key, &str); 56] = [
+const VALUES: [(Key, &str); 59] = [
     (Key::Interfaces, "\"eth0\""),
     (Key::CpuPorts, "\"eth1\""),
     (Key::Filter, "\"tcp port 443\""),
@@ -44,6 +44,9 @@ const VALUES: [(Key, &str); 56] = [
     (Key::Decapsulate, "\"gre,vxlan\""),
     (Key::Reassemble, "true"),
     (Key::IcmpPorts, "true"),
+    (Key::IntDscp, "\"32/32\""),
+    (Key::IntPort, "5000"),
+    (Key::IntReportPort, "5001"),
     (Key::IdleTimeout, "\"5s\""),
     (Key::ActiveTimeout, "\"none\""),
     (Key::Linger, "\"0\""),

@@ -7,7 +7,7 @@ const FIELDS: &str = "source_address, destination_address, source_port, destinat
     protocol, outer_source_address, outer_destination_address, tos, flow_label, icmp_type, \
     icmp_code, vlan, inner_vlan, vlan_priority, mpls_label, source_mac, destination_mac, \
     ether_type, vni, teid, gre_key, ingress_interface, egress_interface, ttl, tcp_flags, \
-    receive_queue";
+    receive_queue, path";
 const OPS: &str = "count, sum, min, max, first, last, nth, bit_or, mean, variance, gap_min, \
     gap_max, gap_mean, gap_variance, histogram, list, duration, rate, community_id";
 const INPUTS: &str = "ip_length, frame_length, timestamp, tcp_flags, tcp_window, tcp_sequence, \
@@ -17,7 +17,7 @@ const INPUTS: &str = "ip_length, frame_length, timestamp, tcp_flags, tcp_window,
     ingress_interface, egress_interface, queue_depth, hop_latency, direction, gap, \
     receive_queue, hardware_timestamp, application, application_category, \
     application_confidence, risk, server_name, ja3, ja4, dns_query_name, http_host, \
-    verdict, rule, packet_dropped, bytes_dropped, sampling_interval";
+    verdict, rule, packet_dropped, bytes_dropped, sampling_interval, path, hop_count";
 
 /// Parses each text and compares the complete error message.
 #[track_caller]
