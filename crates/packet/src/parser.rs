@@ -198,7 +198,7 @@ impl Parser {
     }
 
     #[inline(never)]
-    fn parse_any_with_inputs(
+    pub(crate) fn parse_any_with_inputs(
         &mut self,
         frame: &Frame<'_>,
         values: &mut InputValues,

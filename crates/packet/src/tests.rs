@@ -9,7 +9,9 @@ use turboflow_record::{Family, Input, InputSet, InputValues};
 use crate::build::frame_of;
 use crate::link::LinkFields;
 use crate::walk::Walk;
-use crate::{LinkType, PARSED_INPUTS, Parser, ParserConfig, TunnelSet, fast, inputs};
+use crate::{
+    LinkType, PARSED_INPUTS, Parser, ParserConfig, TELEMETRY_INPUTS, TunnelSet, fast, inputs,
+};
 
 fn values_of(bytes: &[u8], walk: &Walk) -> InputValues {
     let wanted: Vec<Input> = PARSED_INPUTS.iter().collect();
@@ -56,6 +58,33 @@ proptest! {
         agrees(&bytes, TunnelSet::EMPTY);
         agrees(&bytes, TunnelSet::ALL);
     }
+}
+
+/// Plain packets are looked into only if they are marked, all others always.
+#[test]
+fn telemetry_does_not_depend_on_the_parser() {
+    let config = ParserConfig {
+        telemetry: Some(crate::generate::telemetry()),
+        needs: PARSED_INPUTS.union(TELEMETRY_INPUTS),
+        ..ParserConfig::default()
+    };
+    let (mut any, mut general) = (Parser::new(config), Parser::new(config));
+    let (mut values, mut expected) = (InputValues::default(), InputValues::default());
+    let mut runner = TestRunner::deterministic();
+    let frames = crate::generate::frames();
+    for _ in 0..20_000 {
+        let bytes = frames.new_tree(&mut runner).unwrap().current();
+        let frame = frame_of(&bytes, LinkType::Ethernet);
+        let packet = any.parse_with_inputs(&frame, &mut values);
+        assert_eq!(packet, general.parse_any_with_inputs(&frame, &mut expected));
+        assert!(
+            packet.is_err() || values == expected,
+            "{values:?}, {expected:?}"
+        );
+    }
+    let counters = any.telemetry_counters().unwrap();
+    assert_eq!(counters, general.telemetry_counters().unwrap());
+    assert!(counters.read > 1_000 && counters.unread.iter().all(|count| *count > 0));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use turboflow_formats::{Format, ParquetTypes, RotateBy, TimeForm};
 use turboflow_merge::Initiator;
-use turboflow_packet::{DscpMark, TunnelSet};
+use turboflow_packet::TunnelSet;
 use turboflow_record::TimeUnit;
 use turboflow_run::{
     BridgeConfig, Count, CountAboveZero, FlowConfig, Interval, Linger, LogFormat, MeterConfig,
@@ -15,6 +15,7 @@ use turboflow_run::{
 };
 
 use super::help::{SHORT, examples};
+use super::telemetry::TelemetryArgs;
 use super::value_names::{format, log_format, parquet_types, rotate_by, time_form};
 use super::{filter, shared};
 use crate::engines::EngineArgs;
@@ -297,31 +298,8 @@ pub(crate) struct RecordArgs {
     #[arg(long, help_heading = "What a flow is", hide_short_help = true)]
     icmp_ports: bool,
 
-    /// DSCP of packets with INT behind TCP or UDP, or bits and their mask; `none`: there is none
-    ///
-    /// Looked at if the definition has an input of in-band telemetry: egress_interface,
-    /// queue_depth, hop_latency, path or hop_count.
-    #[arg(long, value_name = "DSCP", default_value = "23", value_parser = str::parse::<DscpMark>)]
-    #[arg(help_heading = "What a flow is", hide_short_help = true)]
-    int_dscp: DscpMark,
-
-    /// UDP destination port of packets with INT; the flow is that without it. Default: none
-    #[arg(
-        long,
-        value_name = "PORT",
-        help_heading = "What a flow is",
-        hide_short_help = true
-    )]
-    int_port: Option<u16>,
-
-    /// UDP destination port of INT reports, metered as the packets they are about. Default: none
-    #[arg(
-        long,
-        value_name = "PORT",
-        help_heading = "What a flow is",
-        hide_short_help = true
-    )]
-    int_report_port: Option<u16>,
+    #[command(flatten)]
+    telemetry: TelemetryArgs,
 
     /// A flow ends after this much time without packets; `none`: never
     ///
@@ -554,9 +532,9 @@ impl RecordArgs {
                 decapsulate: self.decapsulate.unwrap_or_default(),
                 reassemble: self.reassemble_flows,
                 icmp_ports: self.icmp_ports,
-                int_dscp: self.int_dscp,
-                int_port: self.int_port,
-                int_report_port: self.int_report_port,
+                int_dscp: self.telemetry.int_dscp,
+                int_port: self.telemetry.int_port,
+                int_report_port: self.telemetry.int_report_port,
             },
             timeouts: TimeoutsConfig {
                 idle: self.idle_timeout,

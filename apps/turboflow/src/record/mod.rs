@@ -23,6 +23,7 @@ mod shared;
 mod sources;
 mod summary;
 mod tables;
+mod telemetry;
 mod times;
 mod unparsed;
 mod value_names;

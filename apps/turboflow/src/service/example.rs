@@ -17,7 +17,7 @@ const HEAD: &str = "\
 const WIDTH: usize = 98;
 
 /// Example values of keys that have no default, or that every configuration has to set.
-const VALUES: [(Key, &str); 31] = [
+const VALUES: [(Key, &str); 33] = [
     (Key::BridgeIn, "\"eth0\""),
     (Key::BridgeOut, "\"eth1\""),
     (Key::Rules, "\"/etc/turboflow/rules.toml\""),
@@ -29,6 +29,8 @@ const VALUES: [(Key, &str); 31] = [
     (Key::SnapLength, "128"),
     (Key::MicroflowSlots, "16384"),
     (Key::Definition, "\"/etc/turboflow-definition.toml\""),
+    (Key::IntPort, "5000"),
+    (Key::IntReportPort, "5001"),
     (Key::Align, "\"1m\""),
     (Key::Threads, "1"),
     (Key::Seed, "1"),

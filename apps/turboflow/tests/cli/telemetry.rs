@@ -57,7 +57,7 @@ fn planted(packets: &[Measured]) -> Vec<String> {
     rows
 }
 
-/// The same columns of the records of a capture.
+/// These columns in the records of a capture.
 fn recorded(capture: &str) -> Vec<String> {
     let table = definition("paper-table-1");
     let args = ["record", "-q", "-r", capture, "--definition", &table];
