@@ -84,7 +84,7 @@ fn telemetry_does_not_depend_on_the_parser() {
     }
     let counters = any.telemetry_counters().unwrap();
     assert_eq!(counters, general.telemetry_counters().unwrap());
-    assert!(counters.read > 1_000 && counters.unread.iter().all(|count| *count > 0));
+    assert!(counters.read > 500 && counters.unread.iter().all(|count| *count > 0));
 }
 
 #[test]

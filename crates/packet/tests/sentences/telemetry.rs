@@ -262,9 +262,7 @@ fn hostile_int_is_counted_by_its_reason() {
 /// An IPv6 packet with a hop-by-hop header that has these options.
 fn with_options(options: &[u8]) -> Vec<u8> {
     let mut header = join(&[&[17, 0], options]);
-    while header.len() % 8 != 0 {
-        header.push(0);
-    }
+    header.resize(header.len().next_multiple_of(8), 0);
     header[1] = (header.len() / 8 - 1) as u8;
     let payload = join(&[&header, &build::udp(9, 53, b"data")]);
     build::ethernet(0x86dd, &build::ipv6(0, &payload))
