@@ -9,6 +9,7 @@ use turboflow_packet::TelemetryConfig;
 use super::build;
 
 /// What marks the telemetry in these frames: the DSCP of every IPv4 packet, and two ports.
+#[allow(dead_code, reason = "not every engine reads telemetry")]
 pub(crate) fn telemetry() -> TelemetryConfig {
     TelemetryConfig {
         int_dscp: "46".parse().unwrap(),
