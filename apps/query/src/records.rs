@@ -40,11 +40,11 @@ enum Direction {
 
 impl TopRows {
     pub(crate) fn new(top: Option<usize>, ascending: bool) -> Self {
-        let limit = top.unwrap_or(RECORDS_MAX);
+        let limit = top.unwrap_or(RECORDS_MAX).min(RECORDS_MAX);
         Self {
             heap: BinaryHeap::new(),
             limit,
-            bounded: top.is_some(),
+            bounded: top.is_some_and(|top| top <= RECORDS_MAX),
             ascending,
             offered: 0,
         }

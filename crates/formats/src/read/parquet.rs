@@ -126,7 +126,7 @@ fn check_values(reader: &SerializedFileReader<File>, read: &Read) -> Result<(), 
         let levels = chunk.column_descr().max_def_level();
         let values = group.get_column_reader(read.leaf).map_err(|_| what)?;
         let mut column = OpenColumn::new(read.clone(), values, levels);
-        let mut rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        let mut rows = usize::try_from(group.metadata().num_rows()).map_err(|_| what)?;
         while rows > 0 {
             let part = rows.min(BATCH_RECORDS);
             column.read(part).map_err(|_| what)?;
@@ -197,7 +197,9 @@ impl ParquetSource {
     fn open_row_group(&mut self) -> Result<(), ParquetError> {
         let group = self.reader.get_row_group(self.next_row_group)?;
         self.next_row_group += 1;
-        self.remaining = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        self.remaining = usize::try_from(group.metadata().num_rows()).map_err(|_| {
+            ParquetError::General("a row group with fewer than no records".to_owned())
+        })?;
         self.open.clear();
         for column in &self.columns {
             let chunk = group.metadata().column(column.leaf);

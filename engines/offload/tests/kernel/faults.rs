@@ -30,9 +30,10 @@ fn a_full_table_refuses_rows_and_counts_them() {
     assert_eq!(ran.own("rows_open"), ROWS.into());
     let refused = ran.own("refused_full");
     assert!(refused >= u64::from(FLOWS - ROWS) * 9 / 10, "{refused}");
-    // A flow without a row is asked for once or twice, not for ever.
-    assert!(refused < 4 * u64::from(FLOWS), "{refused}");
-    assert!(ran.own("taps") < 5 * u64::from(FLOWS));
+    // A flow without a row is asked for again after a while, how often depends on the machine, but
+    // by far not for each of its packets.
+    assert!(refused < PACKETS / 10, "{refused}");
+    assert!(ran.own("taps") < PACKETS / 9);
     assert_eq!(ran.own("refused_failed"), 0);
 }
 

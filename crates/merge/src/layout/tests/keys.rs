@@ -42,7 +42,7 @@ fn octets(address: IpAddr) -> [u8; 16] {
 
 fn carried() -> impl Strategy<Value = TestPacket> {
     let input = |input: Input| {
-        let max = (1u64 << input.bits()) - 1;
+        let max = u64::MAX >> (64 - input.bits());
         proptest::option::of(prop_oneof![Just(0), Just(1), Just(max)])
     };
     let inputs: Vec<_> = KeyField::INPUTS.into_iter().map(input).collect();
@@ -151,6 +151,7 @@ fn any_fields() -> impl Strategy<Value = Vec<KeyField>> {
         proptest::sample::subsequence(all, 1..=count).prop_shuffle(),
         Just(KeyField::FIVE_TUPLE.to_vec()).prop_shuffle(),
     ]
+    .prop_filter("a key that fits", |fields| KeyPlan::new(fields).is_some())
 }
 
 proptest! {
@@ -191,6 +192,7 @@ proptest! {
             }
         }
         prop_assume!(key.iter().any(|field| counterpart(*field).is_some()));
+        prop_assume!(KeyPlan::new(&key).is_some());
         let definition = Definition { key: key.clone(), ..packets() };
         let layout = Layout::compile(&definition, true).unwrap();
         let mut back = there.clone();
@@ -229,8 +231,10 @@ proptest! {
 }
 
 #[test]
-fn all_fields_together_fit() {
-    let fields: Vec<KeyField> = KeyField::all().collect();
+fn all_fields_but_the_largest_fit_together() {
+    let fields: Vec<KeyField> = KeyField::all()
+        .filter(|field| *field != KeyField::Input(Input::Path))
+        .collect();
     let Some(KeyPlan::Wide(wide)) = KeyPlan::new(&fields) else {
         panic!("a wide key")
     };
