@@ -36,6 +36,9 @@ mod build;
 #[path = "../tests/support/generate.rs"]
 mod generate;
 #[cfg(test)]
+#[path = "../tests/support/marks.rs"]
+mod marks;
+#[cfg(test)]
 mod tests;
 
 pub use fragments::{FragmentCounters, ReassemblyConfig};

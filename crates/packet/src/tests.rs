@@ -64,7 +64,7 @@ proptest! {
 #[test]
 fn telemetry_does_not_depend_on_the_parser() {
     let config = ParserConfig {
-        telemetry: Some(crate::generate::telemetry()),
+        telemetry: Some(crate::marks::telemetry()),
         needs: PARSED_INPUTS.union(TELEMETRY_INPUTS),
         ..ParserConfig::default()
     };

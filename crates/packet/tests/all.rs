@@ -7,6 +7,8 @@ mod build;
 mod differential;
 #[path = "support/generate.rs"]
 mod generate;
+#[path = "support/marks.rs"]
+mod marks;
 mod properties;
 #[path = "sentences/main.rs"]
 mod sentences;

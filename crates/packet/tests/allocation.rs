@@ -7,6 +7,8 @@
 mod build;
 #[path = "support/generate.rs"]
 mod generate;
+#[path = "support/marks.rs"]
+mod marks;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -64,7 +66,7 @@ fn nothing_is_allocated_per_packet() {
             max_datagrams: 100,
             timeout_ns: 5_000,
         }),
-        telemetry: Some(generate::telemetry()),
+        telemetry: Some(marks::telemetry()),
         needs: PARSED_INPUTS.union(TELEMETRY_INPUTS),
     });
     let mut values = InputValues::default();

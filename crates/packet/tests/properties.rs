@@ -3,7 +3,7 @@
 
 use crate::build;
 use crate::build::frame_of;
-use crate::generate;
+use crate::{generate, marks};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use turboflow_packet::{
@@ -31,7 +31,7 @@ fn with_everything(max_datagrams: usize) -> Parser {
             max_datagrams,
             timeout_ns: 50,
         }),
-        telemetry: Some(generate::telemetry()),
+        telemetry: Some(marks::telemetry()),
         needs: PARSED_INPUTS.union(TELEMETRY_INPUTS),
     })
 }

@@ -4,7 +4,8 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use crate::support::{Folder, command, finish, free_port, office, turboflow, udp_capture};
+use crate::support::{Folder, command, finish, office, turboflow, udp_capture};
+use turboflow_testing::free_port;
 
 #[test]
 fn an_ipfix_file_is_reproducible() {

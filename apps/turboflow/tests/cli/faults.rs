@@ -6,10 +6,10 @@ use std::net::{TcpListener, UdpSocket};
 use std::process::{Child, Stdio};
 
 use serde_json::Value;
-use turboflow_testing::{PATIENCE, Talk};
+use turboflow_testing::{PATIENCE, Talk, free_port};
 
 use crate::reader::Reader;
-use crate::support::{Folder, command, free_port, udp_capture};
+use crate::support::{Folder, command, udp_capture};
 
 const FLOWS: u16 = 40_000;
 

@@ -8,8 +8,6 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 use turboflow_testing::Need;
-#[allow(unused_imports, reason = "not every test binary starts servers")]
-pub(crate) use turboflow_testing::free_port;
 
 /// The outcome of a run.
 #[derive(Debug)]

@@ -4,7 +4,8 @@
 
 use crate::daemon::Daemon;
 use crate::flow::{Flow, as_shown, captures, equal, of_csv, send};
-use crate::support::{Folder, command, free_port, office, rows, turboflow};
+use crate::support::{Folder, command, office, rows, turboflow};
+use turboflow_testing::free_port;
 
 /// A running `turboflow collect`, which writes `flows.csv` and `ledger.json`.
 pub(crate) struct Collecting(Daemon);

@@ -2,14 +2,14 @@
 //! Restarted collectors and exporters, and lost templates: no collector sees a sequence error, and
 //! each decodes everything from the next templates on.
 
-use turboflow_testing::until;
+use turboflow_testing::{free_port, until};
 
 use crate::flow::{Collector, Flow, Got, OVER_UDP, equal, of_csv, send};
 use crate::goflow2::Goflow2;
 use crate::nfacctd::Nfacctd;
 use crate::nfcapd::Nfcapd;
 use crate::relay::Relay;
-use crate::support::{Folder, command, finish, free_port, office, udp_capture};
+use crate::support::{Folder, command, finish, office, udp_capture};
 
 const SCHEMES: [&str; 2] = ["ipfix+udp", "netflow9+udp"];
 /// Seconds of flows, a thousand per second, with templates every second.

@@ -7,13 +7,13 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
 use serde_json::Value;
-use turboflow_testing::{Need, is_missing, until};
+use turboflow_testing::{Need, free_port, is_missing, until};
 
 use crate::daemon::Daemon;
 use crate::flow::{
     Collector, Flow, Got, OVER_UDP, as_shown, captures, equal, protocol_of, send, send_with_lists,
 };
-use crate::support::{Folder, free_port, project};
+use crate::support::{Folder, project};
 
 /// A listening goflow2.
 pub(crate) struct Goflow2 {

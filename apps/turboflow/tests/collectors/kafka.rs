@@ -7,9 +7,9 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
-use turboflow_testing::{Need, is_missing, until};
+use turboflow_testing::{Need, free_port, is_missing, until};
 
-use crate::support::{Folder, command, finish, free_port, office, project, signal, turboflow};
+use crate::support::{Folder, command, finish, office, project, signal, turboflow};
 
 const BUILT: Need<'static> = Need::Engine("kafka", cfg!(feature = "kafka"));
 

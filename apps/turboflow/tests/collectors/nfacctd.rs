@@ -7,11 +7,11 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::Value;
-use turboflow_testing::{Need, is_missing, until};
+use turboflow_testing::{Need, free_port, is_missing, until};
 
 use crate::daemon::Daemon;
 use crate::flow::{Collector, Flow, Got, OVER_UDP, captures, protocol_of, send, send_with_lists};
-use crate::support::{Folder, free_port};
+use crate::support::Folder;
 
 /// A listening nfacctd.
 pub(crate) struct Nfacctd(pub(crate) Daemon);

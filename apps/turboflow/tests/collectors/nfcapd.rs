@@ -3,13 +3,13 @@
 
 use std::process::Command;
 
-use turboflow_testing::{Need, is_missing};
+use turboflow_testing::{Need, free_port, is_missing};
 
 use crate::daemon::Daemon;
 use crate::flow::{
     Collector, Flow, Got, OVER_UDP, as_shown, captures, equal, of_csv, send, send_with_lists,
 };
-use crate::support::{Folder, Ran, command, finish, free_port, pcap_header, pcap_packet};
+use crate::support::{Folder, Ran, command, finish, pcap_header, pcap_packet};
 
 /// A listening nfcapd.
 pub(crate) struct Nfcapd(pub(crate) Daemon);

@@ -198,7 +198,7 @@ impl ParquetSource {
         let group = self.reader.get_row_group(self.next_row_group)?;
         self.next_row_group += 1;
         self.remaining = usize::try_from(group.metadata().num_rows()).map_err(|_| {
-            ParquetError::General("a row group with fewer than no records".to_owned())
+            ParquetError::General("a row group has a negative number of records".to_owned())
         })?;
         self.open.clear();
         for column in &self.columns {

@@ -4,22 +4,11 @@
 
 use proptest::prelude::*;
 
-use turboflow_packet::TelemetryConfig;
-
 use super::build;
 
-/// What marks the telemetry in these frames: the DSCP of every IPv4 packet, and two ports.
-#[allow(dead_code, reason = "not every engine reads telemetry")]
-pub(crate) fn telemetry() -> TelemetryConfig {
-    TelemetryConfig {
-        int_dscp: "46".parse().unwrap(),
-        int_port: Some(INT_PORT),
-        int_report_port: Some(REPORT_PORT),
-    }
-}
-
-const INT_PORT: u16 = 5_000;
-const REPORT_PORT: u16 = 5_001;
+/// Where INT and its reports go in these frames.
+pub(crate) const INT_PORT: u16 = 5_000;
+pub(crate) const REPORT_PORT: u16 = 5_001;
 
 /// A source of choices, read from arbitrary bytes. All are 0 once the bytes are used up.
 struct Choices<'a>(&'a [u8]);

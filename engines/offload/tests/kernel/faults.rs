@@ -30,10 +30,10 @@ fn a_full_table_refuses_rows_and_counts_them() {
     assert_eq!(ran.own("rows_open"), ROWS.into());
     let refused = ran.own("refused_full");
     assert!(refused >= u64::from(FLOWS - ROWS) * 9 / 10, "{refused}");
-    // A flow without a row is asked for again after a while, how often depends on the machine, but
-    // by far not for each of its packets.
-    assert!(refused < PACKETS / 10, "{refused}");
-    assert!(ran.own("taps") < PACKETS / 9);
+    // Packets go on until user space has said that it wants no more of a flow. How many those are
+    // depends on the machine, but budgets of 24 packets a flow are not used up.
+    assert!(refused < 10 * u64::from(FLOWS), "{refused}");
+    assert!(ran.own("taps") < 11 * u64::from(FLOWS));
     assert_eq!(ran.own("refused_failed"), 0);
 }
 

@@ -387,7 +387,7 @@ fn every_key() {
         Feature::new("first_port", Op::First, Some(Input::TcpSequence)),
     ];
     let all: Vec<KeyField> = KeyField::all()
-        .filter(|field| !matches!(field, KeyField::Input(Input::EgressInterface | Input::Path)))
+        .filter(|field| !matches!(field, KeyField::Input(input) if !INPUTS.contains(*input)))
         .collect();
     let pairs = [KeyField::SourceAddress, KeyField::DestinationAddress];
     let with_vlan = [&pairs[..], &[KeyField::Input(Input::Vlan)]].concat();

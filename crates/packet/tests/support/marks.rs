@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What marks telemetry in generated frames.
+
+use turboflow_packet::TelemetryConfig;
+
+use super::generate::{INT_PORT, REPORT_PORT};
+
+/// The DSCP of every IPv4 packet, and two ports.
+pub(crate) fn telemetry() -> TelemetryConfig {
+    TelemetryConfig {
+        int_dscp: "46".parse().unwrap(),
+        int_port: Some(INT_PORT),
+        int_report_port: Some(REPORT_PORT),
+    }
+}
