@@ -14,6 +14,7 @@ MODULES = {
     "tf_ram": ([], {"Lanes": 4, "LaneBits": 6, "AddrBits": 4}),
     "tf_delay": ([], {"Bits": 40, "Clocks": 11}),
     "tf_queue": ([], {"Bits": 8, "DepthBits": 3}),
+    "tf_spread": (["tf_pkg", "tf_ram"], {"NumStages": 4, "EntryBits": 6}),
     "tf_time_of_day": ([], {}),
     "tf_ethernet": ([], {}),
     "tf_aside": (["tf_pkg", "tf_frame_pkg", "tf_ram", "tf_queue"], {"DepthBits": 4}),
