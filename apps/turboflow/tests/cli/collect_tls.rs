@@ -7,9 +7,9 @@ use std::net::TcpStream;
 
 use turboflow_testing::PATIENCE;
 
+use crate::certificates::Certificates;
 use crate::collecting::Collecting;
 use crate::support::{office, rows, turboflow};
-use crate::tls::Certificates;
 
 /// A collector with the certificate of `made` that asks for those of its authority.
 fn collector(made: &Certificates) -> Collecting {

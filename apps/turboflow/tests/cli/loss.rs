@@ -12,9 +12,9 @@ use rustix::net::sockopt::set_socket_linger;
 use serde_json::Value;
 use turboflow_testing::until;
 
+use crate::certificates::Certificates;
 use crate::reader::Reader;
 use crate::support::{Folder, Ran, turboflow, udp_capture};
-use crate::tls::Certificates;
 
 const FLOWS: u16 = 40_000;
 

@@ -7,6 +7,7 @@ mod applications;
 mod bad_input;
 mod bridge;
 mod cases;
+mod certificates;
 #[cfg(target_os = "linux")]
 mod collect_service;
 #[cfg(target_os = "linux")]

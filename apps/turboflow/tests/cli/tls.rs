@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use turboflow_testing::{Need, is_missing, until};
 
+use crate::certificates::Certificates;
 use crate::support::{Folder, Ran, finish, office, turboflow};
 
 const FIELDS: [&str; 13] = [
@@ -26,55 +27,7 @@ const FIELDS: [&str; 13] = [
     "flow_end_reason",
 ];
 
-/// A folder with two authorities, and certificates of the first: for this host, for another name,
-/// an expired one, and one for the client.
-pub(crate) struct Certificates(Folder);
-
 impl Certificates {
-    /// `None` if the test is skipped without OpenSSL.
-    pub(crate) fn make() -> Option<Self> {
-        if is_missing(&[Need::Tool("openssl"), localhost()]) {
-            return None;
-        }
-        let folder = Folder::new();
-        let made = Self(folder);
-        for authority in ["ca", "other"] {
-            made.openssl(&format!(
-                "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN={authority} \
-                 -keyout {authority}.key -out {authority}.pem"
-            ));
-        }
-        for (name, subject, days) in [
-            ("server", "DNS:localhost,IP:127.0.0.1", "2"),
-            ("elsewhere", "DNS:elsewhere.example", "2"),
-            ("expired", "DNS:localhost,IP:127.0.0.1", "-1"),
-            ("client", "DNS:exporter.example", "2"),
-        ] {
-            made.openssl(&format!(
-                "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN={name} \
-                 -keyout {name}.key -out {name}.csr"
-            ));
-            made.0
-                .write("extensions", format!("subjectAltName={subject}"));
-            made.openssl(&format!(
-                "x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days {days} \
-                 -extfile extensions -out {name}.pem"
-            ));
-        }
-        Some(made)
-    }
-
-    fn openssl(&self, arguments: &str) {
-        let mut command = Command::new("openssl");
-        command.args(arguments.split_whitespace());
-        let ran = finish(command.current_dir(self.0.path()));
-        assert_eq!(ran.code, Some(0), "{arguments}: {}", ran.stderr);
-    }
-
-    pub(crate) fn file(&self, name: &str) -> String {
-        self.0.file(name)
-    }
-
     /// A server with that certificate, which writes what it receives to a file.
     pub(crate) fn serve(&self, certificate: &str, more: &[&str]) -> Server {
         // Another process may take the port first. Then the server exits at once.
@@ -233,12 +186,6 @@ fn flow_octets(file: &Path) -> usize {
         start = end;
     }
     octets
-}
-
-/// Certificates are for this name, which a bare system may not resolve.
-fn localhost() -> Need<'static> {
-    let addresses = std::net::ToSocketAddrs::to_socket_addrs("localhost:1");
-    Need::Library("localhost in /etc/hosts", addresses.is_ok())
 }
 
 /// Sends to a collector that refuses the session. Checks that this is reported once and that the

@@ -35,25 +35,33 @@ pub(crate) struct Broker {
 impl Broker {
     /// `None` where something for it is missing.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with("", "", &[])
+    }
+
+    /// With further listeners (each begins with a comma), settings, and arguments of the tool that
+    /// prepares the broker's folder.
+    pub(crate) fn start_with(listeners: &str, settings: &str, prepared: &[&str]) -> Option<Self> {
         let archive = format!("{}/kafka_2.13-4.1.0.jar", archives());
         if is_missing(&[BUILT, Need::Tool("java"), Need::Tool(&archive)]) {
             return None;
         }
         let folder = Folder::new();
         let (port, controller) = (free_port(), free_port());
+        let more = settings;
         let settings = format!(
             "process.roles=broker,controller\nnode.id=1\n\
              controller.quorum.voters=1@127.0.0.1:{controller}\n\
-             listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
-             advertised.listeners=PLAINTEXT://127.0.0.1:{port}\n\
+             listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}{listeners}\n\
+             advertised.listeners=PLAINTEXT://127.0.0.1:{port}{listeners}\n\
              controller.listener.names=CONTROLLER\nlog.dirs={}\nnum.partitions=4\n\
              group.initial.rebalance.delay.ms=0\noffsets.topic.replication.factor=1\noffsets.topic.num.partitions=1\n\
-             transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n",
+             transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n{more}\n",
             folder.file("log")
         );
         let settings = folder.write("server.properties", settings);
         let mut format = java("kafka.tools.StorageTool");
         format.args(["format", "-t", "AAAAAAAAQACAAAAAAAAAAQ", "-c", &settings]);
+        format.args(prepared);
         finish(&mut format).exits(0);
         let child = Self::run(&folder, port);
         Some(Self {
@@ -105,7 +113,7 @@ impl Broker {
     }
 
     /// How many messages each partition has.
-    fn ends(&self, topic: &str) -> Vec<u64> {
+    pub(crate) fn ends(&self, topic: &str) -> Vec<u64> {
         let mut offsets = java("org.apache.kafka.tools.GetOffsetShell");
         offsets.args(["--bootstrap-server", &format!("127.0.0.1:{}", self.port)]);
         let read = finish(offsets.args(["--topic", topic])).exits(0);

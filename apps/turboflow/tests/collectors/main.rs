@@ -8,6 +8,8 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
+#[path = "../cli/certificates.rs"]
+mod certificates;
 mod clickhouse;
 mod collect;
 mod daemon;
@@ -17,6 +19,7 @@ mod faults;
 mod flow;
 mod goflow2;
 mod kafka;
+mod kafka_tls;
 mod lakehouse;
 mod netgauze;
 mod nfacctd;
