@@ -80,6 +80,14 @@ bench-export: program-and-lab $(BENCH_CAPTURE) ## Sending flow records: encoding
 	scripts/install-test-tools.sh bench || echo "bench-export: goes on with the tools that are here" >&2
 	bench/export/run.sh $(BENCH_CAPTURE) --turboflow $(TURBOFLOW) --lab $(LAB)
 
+# Flow records into Kafka: encoding, producer, and the whole program beside goflow2.
+.PHONY: bench-kafka
+bench-kafka: set-up
+	scripts/install-test-tools.sh tests
+	cargo build --release --package turboflow $(FEATURES) --features turboflow/kafka
+	cargo build --release --package turboflow-kafka --features kafka --example cost
+	python3 bench/kafka/run.py --turboflow $(TURBOFLOW) --cost $(TARGET)/release/examples/cost
+
 evaluation: program-and-lab ## The papers' evaluation again, under an hour: bench/runs/DATE-MACHINE-evaluation, docs/evaluation/report.md
 	$(LAB) evaluation run --report docs/evaluation $(ARGS)
 
