@@ -28,10 +28,11 @@ const INTRODUCTIONS: [&str; 9] = [
 ];
 
 /// Rooms that may read a clock.
-const CLOCK_ROOMS: [&str; 6] = [
+const CLOCK_ROOMS: [&str; 7] = [
     "crates/capture/",
     "crates/run/",
     "apps/turboflow/",
+    "bench/parquet/",
     "lab/bench/",
     "lab/evaluation/",
     "lab/testing/",
