@@ -140,6 +140,17 @@ impl MicroflowBatch {
         sums
     }
 
+    /// Keeps the records of which `is_kept` says so, by their packets and bytes. Gives how many it
+    /// removed.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(u64, u64) -> bool) -> u64 {
+        let before = self.len();
+        self.plain_v4.retain(&mut is_kept);
+        self.plain_v6.retain(&mut is_kept);
+        self.words_v4.retain(&mut is_kept);
+        self.words_v6.retain(&mut is_kept);
+        (before - self.len()) as u64
+    }
+
     /// Moves all records of `other` to the end of this batch.
     pub fn append(&mut self, other: &mut Self) {
         self.plain_v4.append(&mut other.plain_v4);
@@ -238,6 +249,8 @@ mod tests {
             assert_eq!((sums.packets, sums.bytes, sums.last_ns), (20, 0, 0));
             before.sort_by_start();
             assert_eq!(numbers(&before), (vec![1, 3, 2, 4], vec![1, 3, 2, 4]));
+            assert_eq!(before.retain(|packets, _| packets % 2 == 0), 4);
+            assert_eq!(numbers(&before), (vec![2, 4], vec![2, 4]));
         }
     }
 

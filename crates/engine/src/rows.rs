@@ -4,7 +4,7 @@
 use turboflow_merge::MicroflowRecord;
 use turboflow_record::WORDS_V6;
 
-use crate::shape::{BASE_WORDS, FIRST_NS_AT, record_of_row, record_of_words};
+use crate::shape::{BASE_WORDS, BYTES_AT, FIRST_NS_AT, PACKETS_AT, record_of_row, record_of_words};
 
 /// Records of the default definition, in the aggregator's format.
 #[derive(Clone, Debug)]
@@ -77,6 +77,12 @@ impl<const K: usize> PlainRows<K> {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = MicroflowRecord<K, 0>> + '_ {
         self.records.iter().copied()
+    }
+
+    /// Keeps the records of which `is_kept` says so, by their packets and bytes.
+    pub(crate) fn retain(&mut self, is_kept: &mut impl FnMut(u64, u64) -> bool) {
+        self.records
+            .retain(|record| is_kept(record.base.packets, record.base.bytes));
     }
 
     /// Moves all records of `other` to the end, without a copy if this is empty.
@@ -173,6 +179,22 @@ impl WordRows {
 
     pub(crate) fn clear(&mut self) {
         self.words.clear();
+    }
+
+    /// Keeps the records of which `is_kept` says so, by their packets and bytes.
+    pub(crate) fn retain(&mut self, is_kept: &mut impl FnMut(u64, u64) -> bool) {
+        let mut kept = 0;
+        for at in 0..self.len() {
+            let row = at * self.stride..(at + 1) * self.stride;
+            if is_kept(
+                self.words[row.start + PACKETS_AT],
+                self.words[row.start + BYTES_AT],
+            ) {
+                self.words.copy_within(row, kept);
+                kept += self.stride;
+            }
+        }
+        self.words.truncate(kept);
     }
 
     pub(crate) fn split_off_before(&mut self, end_ns: u64, before: &mut Self) {

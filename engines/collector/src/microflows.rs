@@ -92,7 +92,7 @@ impl Microflows {
         if !decoder.place_message(message.from, id, sequence_of(message.bytes)?, steps, print) {
             return Ok(None);
         }
-        rows.microflows(&mut self.batch, sums, &mut decoder.counts);
+        rows.microflows(&mut self.batch, &mut decoder.counts);
         let clock_ns = told_ns.min(message.received_ns.unwrap_or(u64::MAX));
         Ok((clock_ns > 0).then_some(clock_ns))
     }

@@ -5,7 +5,7 @@
 //! lengths and TTL. What a definition has beyond is one value for the whole record (an interface, a
 //! VLAN), or cannot be told: [`refused`] names it.
 
-use turboflow_engine::{BatchSums, MicroflowBatch, RecordShape};
+use turboflow_engine::{MicroflowBatch, RecordShape};
 use turboflow_merge::{Base, Complement, KeyWidths, Layout, Marks, StateContent, StateStep};
 use turboflow_merge::{MicroflowRecord, WORDS_WIDE};
 use turboflow_record::{
@@ -40,6 +40,31 @@ const MOST_PACKETS: u64 = 1 << 47;
 const MOST_BYTES: u64 = 1 << 57;
 /// Sums of a run stay below this, so that none overflows.
 const MOST_IN_ALL: u64 = 1 << 62;
+/// A record may take at most one part of so many of what a sum has left. So one that lies takes
+/// room from itself long before it takes any from honest ones, which are smaller.
+const PARTS_OF_THE_REST: u64 = 1_024;
+
+/// Packets and bytes of all records so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    packets: u64,
+    bytes: u64,
+}
+
+impl Total {
+    /// Adds a record; false, and nothing is added, if it has more than a link carries, or than sums
+    /// have room for.
+    fn add(&mut self, packets: u64, bytes: u64) -> bool {
+        let room = |sum: u64| (MOST_IN_ALL - sum) / PARTS_OF_THE_REST;
+        let is_plausible = packets <= MOST_PACKETS.min(room(self.packets))
+            && bytes <= MOST_BYTES.min(room(self.bytes));
+        if is_plausible {
+            self.packets += packets;
+            self.bytes += bytes;
+        }
+        is_plausible
+    }
+}
 
 /// The inputs that some exporter supplies.
 pub(crate) fn inputs() -> InputSet {
@@ -118,8 +143,7 @@ pub(crate) struct Rows {
     scales: bool,
     row: Vec<u64>,
     inputs: InputValues,
-    packets_in_all: u64,
-    bytes_in_all: u64,
+    total: Total,
     last_ns: u64,
     /// Where the records wait for their time.
     pub(crate) order: Order,
@@ -142,8 +166,7 @@ impl Rows {
             scales,
             row: Vec::new(),
             inputs: InputValues::default(),
-            packets_in_all: 0,
-            bytes_in_all: 0,
+            total: Total::default(),
             last_ns: 0,
             order,
         }
@@ -154,24 +177,13 @@ impl Rows {
         self.last_ns
     }
 
-    /// Puts microflow records into their places in time.
-    pub(crate) fn microflows(
-        &mut self,
-        batch: &mut MicroflowBatch,
-        sums: BatchSums,
-        counts: &mut Counts,
-    ) {
-        let packets = self.packets_in_all.saturating_add(sums.packets);
-        let bytes = self.bytes_in_all.saturating_add(sums.bytes);
-        let records = batch.len() as u64;
-        if packets > MOST_IN_ALL || bytes > MOST_IN_ALL {
-            counts.records_implausible += records;
-            batch.clear();
-            return;
-        }
-        (self.packets_in_all, self.bytes_in_all) = (packets, bytes);
-        self.last_ns = self.last_ns.max(sums.last_ns);
-        counts.microflows += records;
+    /// Puts microflow records into their places in time, except those that lie about what they
+    /// count.
+    pub(crate) fn microflows(&mut self, batch: &mut MicroflowBatch, counts: &mut Counts) {
+        let total = &mut self.total;
+        counts.records_implausible += batch.retain(|packets, bytes| total.add(packets, bytes));
+        self.last_ns = self.last_ns.max(batch.sums().last_ns);
+        counts.microflows += batch.len() as u64;
         counts.records_late += self.order.put(batch);
     }
 
@@ -245,17 +257,10 @@ impl TakeFlow for Rows {
                 base.bytes = base.bytes.saturating_mul(u64::from(directed.one_of));
             }
         }
-        let packets = self.packets_in_all.saturating_add(base.packets);
-        let bytes = self.bytes_in_all.saturating_add(base.bytes);
-        let is_plausible = base.packets <= MOST_PACKETS
-            && base.bytes <= MOST_BYTES
-            && packets <= MOST_IN_ALL
-            && bytes <= MOST_IN_ALL;
-        if !is_plausible {
+        if !self.total.add(base.packets, base.bytes) {
             counts.records_implausible += 1;
             return;
         }
-        (self.packets_in_all, self.bytes_in_all) = (packets, bytes);
         self.last_ns = self.last_ns.max(base.last_ns);
         counts.flows += 1;
         if self.order.is_late(base.first_ns) {

@@ -61,6 +61,8 @@ pub(crate) struct Numbers {
     next: Option<u32>,
     /// What is missing since the numbers began, and can still come late.
     missing: u64,
+    /// Where the oldest of it begins: what has smaller numbers cannot be late.
+    oldest: u32,
 }
 
 impl Numbers {
@@ -77,6 +79,10 @@ impl Numbers {
             return Place::Next;
         }
         if ahead <= LARGEST_GAP {
+            let is_oldest_gone = next.wrapping_sub(self.oldest) > LARGEST_GAP;
+            if self.missing == 0 || is_oldest_gone {
+                (self.missing, self.oldest) = (0, next);
+            }
             self.missing += u64::from(ahead);
             self.next = Some(after);
             return Place::Gap(ahead);
@@ -86,13 +92,14 @@ impl Numbers {
             // Templates alone have the number of what comes next, and may come late.
             return Place::Next;
         }
-        if behind <= LARGEST_GAP && self.missing >= u64::from(steps) {
+        let oldest_behind = next.wrapping_sub(self.oldest).min(LARGEST_GAP);
+        if behind <= oldest_behind && self.missing >= u64::from(steps) {
             self.missing -= u64::from(steps);
             return Place::Late(steps);
         }
         *self = Self {
             next: Some(after),
-            missing: 0,
+            ..Self::default()
         };
         Place::Restart
     }
@@ -296,6 +303,26 @@ mod tests {
         assert_eq!(numbers.place(0, 30), Place::Restart);
         assert_eq!(numbers.place(30, 30), Place::Next);
         assert_eq!(numbers.place(1 << 31, 30), Place::Restart);
+    }
+
+    #[test]
+    fn numbers_older_than_the_oldest_gap_are_another_start_and_take_no_loss_back() {
+        let mut numbers = Numbers::default();
+        assert_eq!(numbers.place(1_000, 30), Place::Next);
+        assert_eq!(numbers.place(1_130, 30), Place::Gap(100));
+        assert_eq!(numbers.place(970, 30), Place::Restart);
+        assert_eq!(numbers.place(1_000, 30), Place::Next);
+        // The gap of the first start is none of this one.
+        assert_eq!(numbers.place(1_060, 30), Place::Gap(30));
+        assert_eq!(numbers.place(1_030, 30), Place::Late(30));
+        // What was missing has come: nothing can be late any more.
+        assert_eq!(numbers.place(1_030, 30), Place::Restart);
+        // Across the largest number.
+        let mut numbers = Numbers::default();
+        assert_eq!(numbers.place(u32::MAX - 9, 5), Place::Next);
+        assert_eq!(numbers.place(15, 5), Place::Gap(20));
+        assert_eq!(numbers.place(u32::MAX - 4, 10), Place::Late(10));
+        assert_eq!(numbers.place(u32::MAX - 40, 10), Place::Restart);
     }
 
     /// Sends messages, each with so many records of options and of flows, and gives what is missing

@@ -185,6 +185,32 @@ fn packets_and_bytes_beyond_any_link_are_left_out() {
     assert_eq!(outcome.counts.records_not_flows, 1);
 }
 
+/// What one exporter claims takes no room in the sums from others, however often it does.
+#[test]
+fn an_exporter_that_claims_much_shuts_out_nobody() {
+    for bytes in [1 << 52, (1 << 57) - 1, 1 << 45] {
+        let lie = Usual {
+            packets: 1 << 40,
+            bytes,
+            ..flow(1, 1, 10)
+        };
+        let mut sent: Vec<Sent> = (0..1_200).map(|at| message(at, &[lie])).collect();
+        sent.push((2, message(0, &[flow(2, 2, 10)]).1));
+        let outcome = run(sent);
+        let honest = outcome.records.iter().filter(|base| base.packets == 2);
+        assert_eq!(honest.count(), 1, "{bytes}");
+    }
+}
+
+#[test]
+fn an_exporter_that_starts_again_takes_no_loss_back() {
+    let one = |sequence| message(sequence, &[flow(1, 1, 10)]);
+    let sent = [1_000, 1_101, 7, 8, 9].map(one);
+    let outcome = run(sent.into());
+    assert_eq!((outcome.sums().0, outcome.dropped), (5, 100));
+    assert_eq!(outcome.counts.sequence_restarts, 1);
+}
+
 #[test]
 fn a_full_buffer_lets_the_oldest_go() {
     let flows: Vec<Usual> = (1..=20)

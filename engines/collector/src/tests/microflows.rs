@@ -94,6 +94,27 @@ fn records_ahead_of_this_clock_are_refused_and_missing() {
 }
 
 #[test]
+fn a_probe_that_claims_much_shuts_out_nobody() {
+    let lie = MicroflowRecord {
+        base: Base {
+            packets: 1 << 40,
+            bytes: 1 << 56,
+            ..piece(1, 1, 3).base
+        },
+        ..piece(1, 1, 3)
+    };
+    let lies = [[lie; 12]; 10];
+    let messages: Vec<&[_]> = lies.iter().map(|message| &message[..]).collect();
+    let mut sent = probe(1, &messages);
+    // A lie takes nothing from the records that are in one message with it.
+    sent.extend(probe(2, &[&[piece(2, 5, 3), lie, piece(3, 6, 3)]]));
+    let outcome = live(sent);
+    assert_eq!(outcome.sums(), (2, 11, 1_100));
+    assert_eq!(outcome.counts.records_implausible, 121);
+    assert_eq!((outcome.dropped, outcome.counts.microflows), (0, 2));
+}
+
+#[test]
 fn messages_that_are_cut_or_of_another_layout_are_refused() {
     let (_, whole) = probe(1, &[&[piece(1, 1, 3)]]).swap_remove(0);
     for length in 2..whole.len() {
