@@ -5,7 +5,8 @@
 /// the ledger's file and the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnCount {
-    /// Its name, which begins with that of the engine.
+    /// Its name, which begins with that of the engine; with `engine_` before that, where outputs
+    /// have metrics that begin with the same word.
     pub name: &'static str,
     /// What it counts, in a few words.
     pub about: &'static str,

@@ -17,7 +17,7 @@ macro_rules! counts {
             #[must_use]
             pub fn own_counts(&self) -> Vec<OwnCount> {
                 vec![$(OwnCount {
-                    name: concat!("collector_", stringify!($field)),
+                    name: concat!("engine_collector_", stringify!($field)),
                     about: $about,
                     is_gauge: false,
                     count: self.$field,

@@ -352,14 +352,18 @@ impl RemoteEngine for CollectorEngine {
             count: count as u64,
         };
         counts.extend([
-            gauge("collector_exporters", "exporters that are known", exporters),
             gauge(
-                "collector_domains",
+                "engine_collector_exporters",
+                "exporters that are known",
+                exporters,
+            ),
+            gauge(
+                "engine_collector_domains",
                 "observation domains that are known",
                 domains,
             ),
             gauge(
-                "collector_records_waiting",
+                "engine_collector_records_waiting",
                 "records that wait for older ones",
                 self.rows.order.len(),
             ),

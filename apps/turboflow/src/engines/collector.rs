@@ -366,8 +366,8 @@ impl RemoteSetup for CollectorSetup {
             found.map_or(0, |count| count.count)
         };
         let mut words = Vec::new();
-        let sampled = count("collector_records_sampled");
-        if sampled > count("collector_records_scaled") {
+        let sampled = count("engine_collector_records_sampled");
+        if sampled > count("engine_collector_records_scaled") {
             words.push(format!(
                 "{} of sampled traffic: their packets and bytes are those of the sample; {} \
                  multiplies them",
@@ -375,7 +375,7 @@ impl RemoteSetup for CollectorSetup {
                 Key::Of(SCALE)
             ));
         }
-        let late = count("collector_records_late");
+        let late = count("engine_collector_records_late");
         if late > 0 {
             words.push(format!(
                 "{} came later than {}: they are in flow records of their own; it should be more \
@@ -385,15 +385,14 @@ impl RemoteSetup for CollectorSetup {
             ));
         }
         let ours = [
-            "collector_messages_malformed",
-            "collector_flows_refused",
-            "collector_connections_refused",
-            "collector_handshakes_failed",
-            "collector_templates_refused",
-            "collector_records_implausible",
-            "collector_times_in_future",
-            "collector_times_wrong",
-            "collector_clocks_ahead",
+            "engine_collector_messages_malformed",
+            "engine_collector_flows_refused",
+            "engine_collector_handshakes_failed",
+            "engine_collector_accepts_failed",
+            "engine_collector_templates_refused",
+            "engine_collector_times_in_future",
+            "engine_collector_times_wrong",
+            "engine_collector_clocks_ahead",
         ];
         let odd: Vec<String> = ours
             .into_iter()
@@ -413,10 +412,13 @@ impl RemoteSetup for CollectorSetup {
         let lost = counts.iter().filter(|count| {
             let is_loss = matches!(
                 count.name,
-                "collector_messages_lost"
-                    | "collector_microflows_refused"
-                    | "collector_sets_waiting_lost"
-                    | "collector_samples_dropped"
+                "engine_collector_messages_lost"
+                    | "engine_collector_messages_cut"
+                    | "engine_collector_microflows_refused"
+                    | "engine_collector_connections_refused"
+                    | "engine_collector_records_implausible"
+                    | "engine_collector_sets_waiting_lost"
+                    | "engine_collector_samples_dropped"
             );
             is_loss && count.count > 0
         });

@@ -359,19 +359,14 @@ fn inspections(page: &mut Page, counts: &InspectionCounts) {
     }
 }
 
-/// Counters that only the engine of the run has. Those of outputs that are collectors have the
-/// prefix of the engine of that name, and would come twice.
+/// Counters that only the engine of the run has.
 fn own_counts(page: &mut Page, counts: &[OwnCount]) {
     for own in counts {
-        let before = match own.name.starts_with("collector_") {
-            true => "engine_",
-            false => "",
-        };
         let (after, kind) = match own.is_gauge {
             true => ("", "gauge"),
             false => ("_total", "counter"),
         };
-        let name = format!("{before}{}{after}", own.name);
+        let name = format!("{}{after}", own.name);
         page.head(&name, kind, own.about);
         page.sample(&name, &[], own.count);
     }

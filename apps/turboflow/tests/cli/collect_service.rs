@@ -88,7 +88,10 @@ fn a_collector_is_a_service() {
     let ledger = ended.ledger();
     assert_eq!(ledger["balanced"], true, "{ledger:#}");
     assert_eq!(ledger["packets_recorded"], 1_200, "{ledger:#}");
-    assert_eq!(ledger["engine_counts"]["collector_records_waiting"], 0);
+    assert_eq!(
+        ledger["engine_counts"]["engine_collector_records_waiting"],
+        0
+    );
     let names = ended.folder.names();
     let files = names.iter().filter(|name| name.starts_with("all-"));
     let counts: Vec<usize> = files

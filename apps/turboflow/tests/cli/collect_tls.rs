@@ -53,7 +53,7 @@ fn our_own_exports_over_tls_come_back_equal() {
     let ledger = ended.ledger();
     assert_eq!(ledger["balanced"], true, "{ledger:#}");
     assert_eq!(ledger["microflows_dropped"], 0, "{ledger:#}");
-    let failed = ledger["engine_counts"]["collector_handshakes_failed"].as_u64();
+    let failed = ledger["engine_counts"]["engine_collector_handshakes_failed"].as_u64();
     assert!(failed >= Some(70 + 1 - 64), "{ledger:#}");
     assert!(
         ended.said.contains("too many others are in theirs"),
@@ -108,7 +108,7 @@ fn exporters_with_wrong_certificates_are_refused_and_silent_ones_cut_off() {
     }
     assert_eq!(rows(&ended.folder.read("flows.csv")).len(), 0);
     // Exporters try again and again: each is counted, and not all are said.
-    let failed = ended.ledger()["engine_counts"]["collector_handshakes_failed"].as_u64();
+    let failed = ended.ledger()["engine_counts"]["engine_collector_handshakes_failed"].as_u64();
     assert!(failed >= Some(5), "{failed:?}");
 }
 

@@ -66,7 +66,7 @@ fn two_probes_are_merged_into_the_flows_of_one_that_saw_all() {
     assert_eq!(ledger["microflows_dropped"], 0, "{ledger:#}");
     let records = ledger["packets_recorded"].as_u64();
     assert_eq!(
-        ledger["engine_counts"]["collector_microflows"].as_u64(),
+        ledger["engine_counts"]["engine_collector_microflows"].as_u64(),
         records
     );
     let (merged, read) = (ended.folder.read("flows.csv"), of_all_packets());
@@ -95,7 +95,10 @@ fn what_is_missing_between_probe_and_collector_is_lost_by_number() {
     assert_eq!(ended.code, Some(1), "{}", ended.said);
     assert_eq!(ledger["microflows_dropped"], missing, "{ledger:#}");
     assert_eq!(ledger["packets_recorded"], records, "{ledger:#}");
-    assert_eq!(ledger["engine_counts"]["collector_messages_repeated"], 1);
+    assert_eq!(
+        ledger["engine_counts"]["engine_collector_messages_repeated"],
+        1
+    );
     assert!(ended.said.contains("sequence numbers"), "{}", ended.said);
 }
 
@@ -135,6 +138,62 @@ fn records_of_another_definition_are_refused_by_name() {
         assert!(ended.said.contains(words), "{words}: {}", ended.said);
     }
     let counts = &ended.ledger()["engine_counts"];
-    assert_eq!(counts["collector_microflows_refused"], 2, "{counts:#}");
-    assert_eq!(counts["collector_flows_refused"], 1, "{counts:#}");
+    assert_eq!(
+        counts["engine_collector_microflows_refused"], 2,
+        "{counts:#}"
+    );
+    assert_eq!(counts["engine_collector_flows_refused"], 1, "{counts:#}");
+}
+
+/// A sender that was cut off, refused, or not believed has lost records, and the run says so.
+#[test]
+fn what_is_cut_refused_or_not_believed_is_a_loss() {
+    let [messages, _] = two_probes(&Definition::default());
+    let records = messages.iter().find(|message| message.len() > 200).unwrap();
+    let mut lie = records.clone();
+    // The bytes of its first record.
+    lie[40..48].copy_from_slice(&(1_u64 << 55).to_be_bytes());
+    for (count, sent, words, name) in [
+        (
+            1,
+            &records[..100],
+            "in the middle of a message",
+            "messages_cut",
+        ),
+        (
+            66,
+            &[][..],
+            "was refused: 64 connections of it",
+            "connections_refused",
+        ),
+        (
+            1,
+            &lie[..],
+            "records with more packets or bytes",
+            "records_implausible",
+        ),
+    ] {
+        let mut collecting = Collecting::at("tcp://127.0.0.1:0", &[]);
+        let address = collecting.address();
+        let mut streams: Vec<TcpStream> = (0..count)
+            .map(|_| TcpStream::connect(address).unwrap())
+            .collect();
+        streams[0].write_all(sent).unwrap();
+        if count > 1 {
+            collecting.talk.wait_for(words);
+        }
+        drop(streams);
+        let ended = collecting.end("INT");
+        assert_eq!(ended.code, Some(1), "{name}: {}", ended.said);
+        assert!(ended.said.contains(words), "{name}: {}", ended.said);
+        assert!(
+            ended.said.contains("records are missing"),
+            "{name}: {}",
+            ended.said
+        );
+        let ledger = ended.ledger();
+        let counted = &ledger["engine_counts"][format!("engine_collector_{name}")];
+        assert!(counted.as_u64() >= Some(1), "{ledger:#}");
+        assert_eq!(ledger["balanced"], true, "{ledger:#}");
+    }
 }

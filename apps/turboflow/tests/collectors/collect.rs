@@ -171,7 +171,10 @@ fn a_lost_datagram_is_in_the_ledger() {
     turboflow(args).exits(1).says(&["sequence numbers"]);
     let found = ledger(&folder);
     assert_eq!(found["microflows_dropped"], missing);
-    assert_eq!(found["engine_counts"]["collector_records_lost"], missing);
+    assert_eq!(
+        found["engine_counts"]["engine_collector_records_lost"],
+        missing
+    );
 }
 
 #[test]

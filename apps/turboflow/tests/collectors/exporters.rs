@@ -28,7 +28,7 @@ fn collected(collecting: Collecting) -> Vec<Flow> {
         "messages_malformed",
         "records_implausible",
     ] {
-        let name = format!("collector_{lost}");
+        let name = format!("engine_collector_{lost}");
         assert_eq!(found["engine_counts"][&name], 0, "{name}");
     }
     flows(&folder.read("flows.csv"))

@@ -6,7 +6,7 @@ mod place;
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::SystemTime;
 
 use anyhow::Context;
@@ -26,9 +26,13 @@ const MOST_AT_ONCE: usize = 64;
 const SOCKET_BYTES: usize = 16 << 20;
 /// Connections at a time. Each has a buffer of 256 KiB.
 const MOST_CONNECTIONS: usize = 256;
+/// Of these, those of one address: no exporter alone can keep all others out.
+const MOST_OF_ADDRESS: usize = 64;
 /// Connections in a TLS handshake at a time. For another one the oldest has to go: an honest
 /// handshake takes a few round trips.
 const MOST_HANDSHAKES: usize = 64;
+/// Of these, those of one address.
+const MOST_HANDSHAKES_OF_ADDRESS: usize = 16;
 /// Connections of a listener that are accepted before sockets are read again: each may cost a
 /// handshake.
 const ACCEPTED_AT_ONCE: usize = 4;
@@ -63,6 +67,8 @@ struct Complaints {
     lines: u32,
     connections_refused: u64,
     handshakes_failed: u64,
+    accepts_failed: u64,
+    messages_cut: u64,
 }
 
 impl Complaints {
@@ -73,7 +79,7 @@ impl Complaints {
             (self.minute, self.lines) = (minute, 0);
         }
         self.lines = self.lines.saturating_add(1);
-        let exporter = address.map_or_else(String::new, |address| address.to_string());
+        let exporter = address.map_or_else(|| "exporter".to_owned(), |its| its.to_string());
         if self.lines < LINES_A_MINUTE {
             say!(Warning ExporterRefused, exporter = exporter.as_str(); "{exporter} {what}");
         } else if self.lines == LINES_A_MINUTE {
@@ -147,15 +153,30 @@ impl Listeners {
         let mut has_more = false;
         for place in 0..self.listeners.len() {
             for at in 1..=ACCEPTED_AT_ONCE {
-                // An exporter that has gone already is no error of this socket.
-                let Ok((stream, address)) = self.listeners[place].socket.accept() else {
-                    break;
+                let (stream, address) = match self.listeners[place].socket.accept() {
+                    Ok(accepted) => accepted,
+                    Err(error) => {
+                        self.count_refusal(now_ns, &error);
+                        break;
+                    }
                 };
                 self.admit(stream, address, self.listeners[place].is_tls, now_ns, ended);
                 has_more |= at == ACCEPTED_AT_ONCE;
             }
         }
         has_more
+    }
+
+    /// Counts a connection that the system could not hand over.
+    fn count_refusal(&mut self, now_ns: u64, error: &io::Error) {
+        use ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
+        // An exporter that has gone already is no error of this socket.
+        let is_none = [WouldBlock, Interrupted, ConnectionAborted, ConnectionReset];
+        if !is_none.contains(&error.kind()) {
+            self.complaints.accepts_failed += 1;
+            let what = format!("could not be accepted: {error}");
+            self.complaints.say(now_ns, None, what);
+        }
     }
 
     fn admit(
@@ -166,12 +187,18 @@ impl Listeners {
         now_ns: u64,
         ended: &mut Vec<Sender>,
     ) {
+        let host = host_of(address);
         if is_tls {
-            self.make_room(now_ns, ended);
+            self.make_room(host, now_ns, ended);
         }
-        if self.connections.len() >= MOST_CONNECTIONS {
+        let of_host = self.connections.iter().filter(|its| its.is_of(host));
+        let of_host = of_host.count();
+        if of_host >= MOST_OF_ADDRESS || self.connections.len() >= MOST_CONNECTIONS {
             self.complaints.connections_refused += 1;
-            let what = format!("was refused: {MOST_CONNECTIONS} exporters are connected");
+            let what = match of_host {
+                MOST_OF_ADDRESS.. => format!("was refused: {of_host} connections of it are open"),
+                _ => format!("was refused: {MOST_CONNECTIONS} exporters are connected"),
+            };
             self.complaints.say(now_ns, Some(address), what);
             return;
         }
@@ -179,8 +206,14 @@ impl Listeners {
             true => Ok(Octets::Tls(Box::new(self.identity.accept(stream)?))),
             false => Ok(Octets::Tcp(stream)),
         });
-        let Ok(octets) = octets else {
-            return;
+        let octets = match octets {
+            Ok(octets) => octets,
+            Err(error) => {
+                self.complaints.handshakes_failed += 1;
+                let what = format!("was disconnected, its connection cannot be used: {error}");
+                self.complaints.say(now_ns, Some(address), what);
+                return;
+            }
         };
         self.sessions += 1;
         let sender = Sender {
@@ -190,15 +223,17 @@ impl Listeners {
         self.connections.push(Connection::new(sender, octets));
     }
 
-    /// Gives up the oldest handshake if there are many.
-    fn make_room(&mut self, now_ns: u64, ended: &mut Vec<Sender>) {
-        let half_open = self.connections.iter().filter(|its| its.is_half_open());
-        if half_open.count() < MOST_HANDSHAKES {
+    /// Gives up the oldest handshake of a host if it has many, or of all if there are many.
+    fn make_room(&mut self, host: IpAddr, now_ns: u64, ended: &mut Vec<Sender>) {
+        let half_open = || self.connections.iter().filter(|its| its.is_half_open());
+        let of_host = half_open().filter(|its| its.is_of(host)).count();
+        let is_host_full = of_host >= MOST_HANDSHAKES_OF_ADDRESS;
+        if !is_host_full && half_open().count() < MOST_HANDSHAKES {
             return;
         }
         // They are in the order in which they came.
-        let oldest = self.connections.iter().position(Connection::is_half_open);
-        if let Some(oldest) = oldest {
+        let goes = |its: &Connection| its.is_half_open() && (!is_host_full || its.is_of(host));
+        if let Some(oldest) = self.connections.iter().position(goes) {
             let sender = self.connections.remove(oldest).sender;
             self.complaints.handshakes_failed += 1;
             let what = "was disconnected in its TLS handshake: too many others are in theirs";
@@ -239,6 +274,10 @@ impl Listeners {
     fn complain(complaints: &mut Complaints, now_ns: u64, sender: Sender, over: Over) {
         let what = match over {
             Over::Ended => return,
+            Over::Cut => {
+                complaints.messages_cut += 1;
+                "ended its connection in the middle of a message: its records are lost".to_owned()
+            }
             Over::NoHandshake(why) => {
                 complaints.handshakes_failed += 1;
                 format!("was disconnected in its TLS handshake: {why}")
@@ -246,6 +285,14 @@ impl Listeners {
             Over::Refused(why) => format!("was disconnected: {why}"),
         };
         complaints.say(now_ns, sender.address, what);
+    }
+}
+
+/// Whom connections of an address are held against. A host may have any address of an IPv6 network.
+fn host_of(address: SocketAddr) -> IpAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+        ip @ IpAddr::V4(_) => ip,
     }
 }
 
@@ -308,22 +355,34 @@ impl MessageSource for Listeners {
         let connections = self.connections.len() as u64;
         vec![
             count(
-                "collector_connections",
+                "engine_collector_connections",
                 "connections of exporters",
                 true,
                 connections,
             ),
             count(
-                "collector_connections_refused",
-                "connections beyond the limit, which were refused",
+                "engine_collector_connections_refused",
+                "connections beyond the limits, which were refused",
                 false,
                 self.complaints.connections_refused,
             ),
             count(
-                "collector_handshakes_failed",
+                "engine_collector_handshakes_failed",
                 "TLS handshakes that failed: by a certificate, without TLS, or too slow",
                 false,
                 self.complaints.handshakes_failed,
+            ),
+            count(
+                "engine_collector_accepts_failed",
+                "connections that the system could not hand over",
+                false,
+                self.complaints.accepts_failed,
+            ),
+            count(
+                "engine_collector_messages_cut",
+                "connections that ended in the middle of a message",
+                false,
+                self.complaints.messages_cut,
             ),
         ]
     }
@@ -339,3 +398,6 @@ fn now_ns() -> u64 {
         u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ fn every_counter_of_the_ledger_is_exposed_once() {
                 count: 7,
             },
             OwnCount {
-                name: "collector_messages",
+                name: "engine_collector_messages",
                 about: "Messages that were read",
                 is_gauge: false,
                 count: 9,

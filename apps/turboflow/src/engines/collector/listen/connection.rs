@@ -2,12 +2,12 @@
 //! A connection of an exporter, over TCP or TLS.
 
 use std::io::{self, ErrorKind, Read};
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 
 use turboflow_engine_collector::{Message, MessageStream, NextMessage, Sender, TakeMessage};
 use turboflow_transport::TlsReceiver;
 
-use super::MOST_AT_ONCE;
+use super::{MOST_AT_ONCE, host_of};
 
 /// The octets of a connection.
 pub(super) enum Octets {
@@ -18,8 +18,10 @@ pub(super) enum Octets {
 /// Why a connection is over.
 #[derive(Debug)]
 pub(super) enum Over {
-    /// The exporter ended it, or it broke.
+    /// The exporter ended it, or it broke, between two messages.
     Ended,
+    /// It ended in the middle of a message.
+    Cut,
     /// The TLS handshake failed.
     NoHandshake(String),
     /// What came is not to be taken.
@@ -49,6 +51,11 @@ impl Connection {
             octets,
             messages: MessageStream::default(),
         }
+    }
+
+    /// Whether it comes from a host.
+    pub(super) fn is_of(&self, host: IpAddr) -> bool {
+        self.sender.address.is_some_and(|its| host_of(its) == host)
     }
 
     /// Whether it is not known yet who sends.
@@ -85,7 +92,7 @@ impl Connection {
                     return Some(Over::Refused(words.to_owned()));
                 }
                 NextMessage::More => match self.messages.fill(&mut self.octets) {
-                    Ok(0) => return Some(Over::Ended),
+                    Ok(0) => return Some(self.ended()),
                     Ok(_) => {}
                     Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
                     Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
@@ -95,10 +102,17 @@ impl Connection {
                     Err(error) if error.kind() == ErrorKind::Other => {
                         return Some(Over::Refused(error.to_string()));
                     }
-                    Err(_) => return Some(Over::Ended),
+                    Err(_) => return Some(self.ended()),
                 },
             }
         }
         None
+    }
+
+    const fn ended(&self) -> Over {
+        match self.messages.is_within_message() {
+            true => Over::Cut,
+            false => Over::Ended,
+        }
     }
 }
