@@ -53,6 +53,9 @@ pub struct EngineCounters {
     pub packets_received: u64,
     /// Bytes of these frames on the wire.
     pub bytes_received: u64,
+    /// Packets that were lost before the engine received them, as far as it is told: those of a
+    /// sender elsewhere, which the capture there dropped.
+    pub source_dropped: u64,
     /// Packets metered in the microflow table.
     pub packets_metered: u64,
     /// Bytes of metered packets, according to their IP headers.
@@ -81,6 +84,7 @@ impl Default for EngineCounters {
         Self {
             packets_received: 0,
             bytes_received: 0,
+            source_dropped: 0,
             packets_metered: 0,
             bytes_metered: 0,
             packets_longer_than_frame: 0,
@@ -111,6 +115,7 @@ impl AddAssign<&Self> for EngineCounters {
     fn add_assign(&mut self, other: &Self) {
         self.packets_received = self.packets_received.saturating_add(other.packets_received);
         self.bytes_received = self.bytes_received.saturating_add(other.bytes_received);
+        self.source_dropped = self.source_dropped.saturating_add(other.source_dropped);
         self.packets_metered = self.packets_metered.saturating_add(other.packets_metered);
         self.bytes_metered = self.bytes_metered.saturating_add(other.bytes_metered);
         self.packets_longer_than_frame = self

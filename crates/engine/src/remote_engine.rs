@@ -81,7 +81,7 @@ pub trait RemoteEngine: Send {
         Ok(Vec::new())
     }
 
-    /// The ports, always in the same order.
+    /// The ports, always in the same order; new ones come behind the others.
     ///
     /// # Errors
     /// If the engine does not answer.

@@ -118,6 +118,7 @@ fn counters_and_watermarks_survive_encoding() {
         packets_metered: 9,
         bytes_metered: u64::MAX,
         microflows_dropped: 3,
+        source_dropped: 7,
         ..EngineCounters::default()
     };
     counters.evicted.bypass = 4;

@@ -4,7 +4,7 @@
 use std::fmt::{self, Display};
 
 use serde::Serialize;
-use turboflow_engine::Evicted;
+use turboflow_engine::{EngineCounters, Evicted};
 use turboflow_packet::{TelemetryCounters, TelemetryFault};
 use turboflow_record::{EndReason, RejectClass, Rejected};
 
@@ -412,6 +412,35 @@ impl Ledger {
 }
 
 impl Ledger {
+    /// The counters that a probe tells those who merge its records.
+    #[must_use]
+    pub fn of_sender(&self) -> EngineCounters {
+        let elsewhere = self.packets_filtered + self.packets_unknown_link_type;
+        let bytes_elsewhere = self.bytes_filtered + self.bytes_unknown_link_type;
+        let mut counters = EngineCounters {
+            packets_received: self.packets_received - elsewhere,
+            bytes_received: self.bytes_received - bytes_elsewhere,
+            source_dropped: self.source_dropped,
+            packets_metered: self.packets_recorded + self.packets_resident,
+            bytes_metered: self.bytes_metered,
+            packets_longer_than_frame: self.packets_longer_than_frame,
+            evicted: self.microflows_evicted,
+            microflows_dropped: self.microflows_dropped,
+            microflows_unnamed: self.microflows_dropped,
+            ..EngineCounters::default()
+        };
+        for rejected in &self.rejected {
+            let reason = Rejected::ALL
+                .into_iter()
+                .find(|reason| reason.name() == rejected.reason);
+            if let Some(at) = reason.map(Rejected::index) {
+                counters.rejected_packets[at] = rejected.packets;
+                counters.rejected_bytes[at] = rejected.bytes;
+            }
+        }
+        counters
+    }
+
     /// [`Ledger::imbalances`] at the end of a run, when nothing may be resident either.
     #[must_use]
     pub fn imbalances_at_the_end(&self) -> Vec<Imbalance> {

@@ -2,6 +2,7 @@
 //! The flows of one shard: its tables, and the columns for its finished records.
 
 use turboflow_aggregate::{CacheCounters, Cell, ExportSink};
+use turboflow_engine::wire::WordColumns;
 use turboflow_engine::{Evicted, PacketEngines};
 use turboflow_merge::{KeyWidths, Layout, MicroflowRecord, WORDS_WIDE};
 use turboflow_record::{FlowBatch, WORDS_V4, WORDS_V6};
@@ -62,9 +63,10 @@ impl<F: PacketEngines, const N: usize> Shard<F, N> {
             v4: by_family.then(|| Tables::new(config, layout, engines)),
             v6: by_family.then(|| Tables::new(config, layout, engines)),
             wide: (!by_family).then(|| Tables::new(config, layout, engines)),
-            columns: Columns::new(layout.clone(), naming, deliver),
+            columns: Columns::new(config, layout.clone(), naming, deliver),
             packets_in: 0,
-            prompt: config.prompt,
+            // Whoever merges the records of a probe waits for its clock.
+            prompt: config.prompt || config.probe.is_some(),
             watermark: Watermark::new(config),
         }
     }
@@ -159,6 +161,8 @@ impl ShardReport {
 /// Turns finished records into columns and counts their packets and bytes.
 struct Columns {
     layout: Layout,
+    /// Those of a probe's microflow records.
+    words: Option<WordColumns>,
     batch: FlowBatch,
     naming: Option<Naming>,
     deliver: DeliverRecords,
@@ -171,11 +175,18 @@ struct Columns {
 }
 
 impl Columns {
-    fn new(layout: Layout, naming: Option<Naming>, deliver: DeliverRecords) -> Self {
-        let batch = FlowBatch::new(layout.schema());
+    fn new(
+        config: &PipelineConfig,
+        layout: Layout,
+        naming: Option<Naming>,
+        deliver: DeliverRecords,
+    ) -> Self {
+        let words = config.probe.is_some().then(|| WordColumns::new(&layout));
+        let schema = words.as_ref().map_or(layout.schema(), WordColumns::schema);
         Self {
+            batch: FlowBatch::new(schema),
             layout,
-            batch,
+            words,
             naming,
             deliver,
             packets: 0,
@@ -202,9 +213,10 @@ impl<const K: usize, const N: usize> ExportSink<K, N> for Columns {
             self.packets += record.base.packets;
             self.bytes += record.base.bytes;
         }
-        match &self.naming {
-            None => self.layout.append(records, &mut self.batch),
-            Some(naming) => {
+        match (&self.words, &self.naming) {
+            (Some(words), _) => words.append(records, &mut self.batch),
+            (None, None) => self.layout.append(records, &mut self.batch),
+            (None, Some(naming)) => {
                 let mut named = records.to_vec();
                 self.named += naming.annotate(&self.layout, &mut named);
                 self.layout.append(&named, &mut self.batch);

@@ -19,7 +19,10 @@ pub(crate) struct TableCounters {
 pub(crate) struct Tables<E, const K: usize, const N: usize> {
     /// `None` if records come from a remote engine. They are merged as they arrive.
     engine: Option<E>,
-    cache: FlowCache<K, N>,
+    /// `None`: the records of a probe are merged elsewhere.
+    cache: Option<FlowCache<K, N>>,
+    /// Records that a probe handed on.
+    handed_on: u64,
     evicted: Vec<MicroflowRecord<K, N>>,
 }
 
@@ -43,7 +46,11 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
         };
         Self {
             engine: engines.map(open),
-            cache: FlowCache::new(cache, layout.plan().clone(), hasher),
+            cache: match config.probe {
+                Some(_) => None,
+                None => Some(FlowCache::new(cache, layout.plan().clone(), hasher)),
+            },
+            handed_on: 0,
             evicted: Vec::with_capacity(engines.map_or(0, |_| batch_records::<N>())),
         }
     }
@@ -55,11 +62,11 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
         sink: &mut impl ExportSink<K, N>,
     ) {
         let Some(engine) = &mut self.engine else {
-            return self.cache.merge(records, sink);
+            return self.merge(records, sink);
         };
         if engine.is_bypassed() {
             engine.pass(records.len());
-            self.cache.merge(records, sink);
+            self.merge(records, sink);
             return;
         }
         engine.observe(records, &mut self.evicted);
@@ -73,8 +80,14 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
     /// cell.
     pub(crate) fn enter(&mut self, cell: Cell, sink: &mut impl ExportSink<K, N>) {
         self.evict_all(EvictAll::Cell, sink);
-        self.cache.advance(cell, sink);
-        let needed = hits_needed_percent(self.cache.size_bytes());
+        let needed = match &mut self.cache {
+            // Sending a record costs more than any table.
+            None => 0,
+            Some(cache) => {
+                cache.advance(cell, sink);
+                hits_needed_percent(cache.size_bytes())
+            }
+        };
         if let Some(engine) = &mut self.engine {
             engine.enter_cell(cell.watermark_ns, needed);
         }
@@ -83,7 +96,9 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
     /// Flushes engine and flow cache.
     pub(crate) fn flush(&mut self, sink: &mut impl ExportSink<K, N>) {
         self.evict_all(EvictAll::Flush, sink);
-        self.cache.flush(sink);
+        if let Some(cache) = &mut self.cache {
+            cache.flush(sink);
+        }
     }
 
     fn evict_all(&mut self, why: EvictAll, sink: &mut impl ExportSink<K, N>) {
@@ -94,15 +109,34 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
     }
 
     fn merge_evicted(&mut self, sink: &mut impl ExportSink<K, N>) {
-        self.cache.merge(&self.evicted, sink);
-        self.evicted.clear();
+        let mut evicted = std::mem::take(&mut self.evicted);
+        self.merge(&evicted, sink);
+        evicted.clear();
+        self.evicted = evicted;
+    }
+
+    /// Merges records into flows, or hands them on.
+    fn merge(&mut self, records: &[MicroflowRecord<K, N>], sink: &mut impl ExportSink<K, N>) {
+        match &mut self.cache {
+            Some(cache) => cache.merge(records, sink),
+            None => {
+                self.handed_on += records.len() as u64;
+                sink.export(records);
+            }
+        }
     }
 
     pub(crate) fn counters(&self) -> TableCounters {
         let evicted = self.engine.as_ref().map(PacketEngine::evicted);
         TableCounters {
             evicted: evicted.unwrap_or_default(),
-            cache: self.cache.counters(),
+            cache: match &self.cache {
+                Some(cache) => cache.counters(),
+                None => CacheCounters {
+                    microflows_merged: self.handed_on,
+                    ..CacheCounters::default()
+                },
+            },
             waiting: self.evicted.len() as u64,
         }
     }

@@ -31,6 +31,14 @@ impl Watermark {
         } = config.timeouts;
         let reassembly = config.reassemble_flows.as_ref();
         let fragments_ns = reassembly.map_or(0, |its| its.timeout_ns);
+        if config.probe.is_some() {
+            // Its records leave at the end of their cell.
+            return Self {
+                held_ns: fragments_ns,
+                active_ns: 0,
+                align_ns: None,
+            };
+        }
         Self {
             held_ns: (config.sweep_ns.saturating_mul(SWEEPS)).saturating_add(fragments_ns),
             active_ns: active_ns.unwrap_or(u64::MAX),

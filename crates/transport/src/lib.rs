@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sends messages to collectors over UDP, TCP and TLS, and takes octets over TLS as a collector
+//! Sends messages to collectors over UDP, TCP and TLS: flow records, and the microflow records of
+//! a probe; and takes octets over TLS as a collector
 //! ([`TlsServer`]).
 //!
 //! A writer encodes on the thread that gives it records, and puts [`Unit`]s in a bounded queue. A
@@ -11,33 +12,39 @@ mod back_off;
 mod error;
 mod in_flight;
 mod link;
+mod microflows;
 mod options;
 mod pace;
 mod pending;
 mod queue;
 mod sender;
+mod session;
 mod stream;
 mod target;
 mod tls;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use turboflow_record::{Column, FlowBatch};
 
 use turboflow_formats::wire::{
-    Encode, Refresh, STREAM_MESSAGE_BYTES, Session, Unit, WireOptions, encoder,
+    self, Encode, Protocol, Refresh, STREAM_MESSAGE_BYTES, Unit, WireOptions, encoder,
 };
-use turboflow_formats::{ExportError, FlowWriter, SendGauge, WriteSummary};
+use turboflow_formats::{ExportError, FlowWriter, Passed, SendGauge, WriteSummary};
 
 pub use accept::{ServerFiles, TlsReceiver, TlsServer};
 pub use error::TransportError;
 use link::Link;
+pub use microflows::Microflows;
+use microflows::{ProbeSession, RecordEncoder};
 pub use options::{Clock, ObserveSending, Resolve, SendEvent, SendOptions};
 use queue::Queue;
 use sender::{Sender, Sent};
-pub use target::{Carrier, Target};
+use session::Session;
+pub use target::{Carrier, Content, Target};
 pub use tls::{Tls, TlsFiles, TlsPart};
 
 /// A [`FlowWriter`] that sends to a collector.
@@ -51,6 +58,10 @@ struct NetworkWriter {
     gauge: Arc<SendGauge>,
     /// Records that the format cannot hold and that the sender has counted.
     unexportable: u64,
+    /// Records that were discarded before they came here, for messages that tell it.
+    overrun: Arc<AtomicU64>,
+    /// Up to which time all records came here, in nanoseconds since 1970.
+    complete_ns: u64,
 }
 
 /// Whether `target` can take records of that schema, without contacting the collector.
@@ -59,8 +70,19 @@ struct NetworkWriter {
 /// [`ExportError::Encode`], within [`TransportError::Format`], where the format cannot hold them.
 pub fn check(target: &Target, schema: &[Column], wire: &WireOptions) -> Result<(), TransportError> {
     let place = target.to_string();
-    encoder(target.protocol, schema, &carried(target, wire), &place)?;
+    encoder(protocol_of(target)?, schema, &carried(target, wire), &place)?;
     Ok(())
+}
+
+/// The protocol of flow records.
+fn protocol_of(target: &Target) -> Result<Protocol, TransportError> {
+    match target.content {
+        Content::Flows(protocol) => Ok(protocol),
+        Content::Microflows => Err(TransportError::Target {
+            given: target.to_string(),
+            reason: "it is for the microflow records of a probe, not for flow records".to_owned(),
+        }),
+    }
 }
 
 /// Over a stream, messages have the maximum length.
@@ -96,15 +118,48 @@ pub fn send_to(
         Carrier::Udp => Refresh::DATAGRAMS,
         Carrier::Tcp | Carrier::Tls => Refresh::STREAM,
     };
-    let encoder = encoder(target.protocol, schema, &wire, &place)?;
+    let protocol = protocol_of(target)?;
+    let encoder = encoder(protocol, schema, &wire, &place)?;
     let interval_ms = u64::try_from(options.template_interval.as_millis()).unwrap_or(u64::MAX);
     let refresh = Refresh {
         interval_ms: Some(interval_ms),
         ..refresh
     };
+    let session = wire::Session::new(protocol, &wire, refresh);
+    start(target, encoder, Box::new(session), Arc::default(), options)
+}
+
+/// A writer of the microflow records of a probe, in columns of words
+/// ([`WordColumns`](turboflow_engine::wire::WordColumns)), to the collector at `target`.
+///
+/// # Errors
+/// As [`send_to`], apart from formats.
+pub fn send_microflows(
+    target: &Target,
+    records: &Microflows,
+    options: &SendOptions,
+) -> Result<Box<dyn FlowWriter>, TransportError> {
+    let message_bytes = match target.carrier {
+        Carrier::Udp => records.message_bytes,
+        Carrier::Tcp | Carrier::Tls => STREAM_MESSAGE_BYTES,
+    };
+    let encoder = Box::new(RecordEncoder::new(records, message_bytes));
+    let overrun = Arc::default();
+    let session = ProbeSession::new(records, Arc::clone(&overrun));
+    start(target, encoder, Box::new(session), overrun, options)
+}
+
+/// Starts the thread that sends.
+fn start(
+    target: &Target,
+    encoder: Box<dyn Encode>,
+    session: Box<dyn Session>,
+    overrun: Arc<AtomicU64>,
+    options: &SendOptions,
+) -> Result<Box<dyn FlowWriter>, TransportError> {
+    let place = target.to_string();
     let link = Link::new(target, options)?;
     let queue = Arc::new(Queue::new(options.queue_bytes));
-    let session = Session::new(target.protocol, &wire, refresh);
     let gauge = Arc::new(SendGauge::default());
     let sender = Sender::new(
         session,
@@ -133,6 +188,8 @@ pub fn send_to(
         is_datagrams: target.carrier == Carrier::Udp,
         gauge,
         unexportable: 0,
+        overrun,
+        complete_ns: 0,
     }))
 }
 
@@ -162,6 +219,17 @@ impl FlowWriter for NetworkWriter {
         encoder.encode(batch, &mut |unit| queue.push(unit, *patience));
         // A record never waits for the next batch, which may come much later.
         self.flush();
+        Ok(())
+    }
+
+    fn pass(&mut self, passed: Passed) -> Result<(), ExportError> {
+        self.overrun
+            .store(passed.records_overrun, Ordering::Relaxed);
+        if passed.watermark_ns > self.complete_ns {
+            self.complete_ns = passed.watermark_ns;
+            self.queue
+                .push(Unit::Complete(passed.watermark_ns), self.patience);
+        }
         Ok(())
     }
 

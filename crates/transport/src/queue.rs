@@ -60,7 +60,7 @@ impl Queue {
     pub(super) fn push(&self, unit: Unit, patience: Duration) {
         let mut state = self.lock();
         let bytes = match &unit {
-            Unit::Template(_) | Unit::Name(_) => 0,
+            Unit::Template(_) | Unit::Name(_) | Unit::Complete(_) => 0,
             Unit::Data(data) => data.bytes.len(),
         };
         while bytes > 0 && state.bytes + bytes > self.limit_bytes && !state.is_abandoned {
@@ -79,7 +79,11 @@ impl Queue {
             return;
         }
         state.bytes += bytes;
-        state.units.push_back(unit);
+        match (state.units.back_mut(), unit) {
+            // The later one says all, so that they do not pile up while records are dropped.
+            (Some(Unit::Complete(last)), Unit::Complete(now)) => *last = now,
+            (_, unit) => state.units.push_back(unit),
+        }
         drop(state);
         self.changed.notify_all();
     }
@@ -247,6 +251,24 @@ mod tests {
         queue.give_up();
         assert_eq!(queue.take_lost(), one);
         assert!(matches!(queue.take(Duration::ZERO), Taken::Closed));
+    }
+
+    #[test]
+    fn what_is_complete_is_said_once_where_no_records_are_between() {
+        let queue = Queue::new(100);
+        for unit in [
+            Unit::Complete(1),
+            Unit::Complete(2),
+            unit(6),
+            Unit::Complete(3),
+        ] {
+            queue.push(unit, Duration::ZERO);
+        }
+        let mut next = || queue.take(Duration::ZERO);
+        assert!(matches!(next(), Taken::Unit(Unit::Complete(2))));
+        assert!(matches!(next(), Taken::Unit(Unit::Data(_))));
+        assert!(matches!(next(), Taken::Unit(Unit::Complete(3))));
+        assert!(matches!(next(), Taken::Nothing));
     }
 
     #[test]

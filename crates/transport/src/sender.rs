@@ -12,8 +12,9 @@ use super::in_flight::InFlight;
 use super::link::Link;
 use super::pace::Pace;
 use super::queue::{Queue, Taken};
+use super::session::Session;
 use super::{Clock, ObserveSending, SendOptions};
-use turboflow_formats::wire::{Message, Session, SessionCounters, Unit};
+use turboflow_formats::wire::{Message, SessionCounters, Unit};
 use turboflow_formats::{SendGauge, SendSnapshot};
 
 /// Time allowed for the network to refuse the last datagrams.
@@ -41,7 +42,7 @@ pub(super) struct Sent {
 }
 
 pub(super) struct Sender {
-    session: Session,
+    session: Box<dyn Session>,
     link: Link,
     queue: Arc<Queue>,
     gauge: Arc<SendGauge>,
@@ -81,7 +82,7 @@ pub(super) struct Sender {
 
 impl Sender {
     pub(super) fn new(
-        session: Session,
+        session: Box<dyn Session>,
         link: Link,
         queue: Arc<Queue>,
         gauge: Arc<SendGauge>,

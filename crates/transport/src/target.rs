@@ -18,11 +18,20 @@ pub enum Carrier {
     Udp,
 }
 
+/// What is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Flow records.
+    Flows(Protocol),
+    /// Microflow records of a probe, in the wire form.
+    Microflows,
+}
+
 /// A collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The wire format.
-    pub protocol: Protocol,
+    /// What is sent there.
+    pub content: Content,
     /// The transport protocol.
     pub carrier: Carrier,
     /// Host name or address; an IPv6 address without brackets.
@@ -33,12 +42,40 @@ pub struct Target {
 
 /// Schemes and their default ports: IPFIX has registered ports (RFC 7011, section 10.1), another
 /// one with TLS. NetFlow has the port that collectors listen on by convention.
-const SCHEMES: [(&str, Protocol, Carrier, u16); 5] = [
-    ("ipfix+udp", Protocol::Ipfix, Carrier::Udp, 4739),
-    ("ipfix+tcp", Protocol::Ipfix, Carrier::Tcp, 4739),
-    ("ipfix+tls", Protocol::Ipfix, Carrier::Tls, 4740),
-    ("netflow9+udp", Protocol::Netflow9, Carrier::Udp, 2055),
-    ("netflow5+udp", Protocol::Netflow5, Carrier::Udp, 2055),
+const SCHEMES: [(&str, Content, Carrier, u16); 8] = [
+    (
+        "ipfix+udp",
+        Content::Flows(Protocol::Ipfix),
+        Carrier::Udp,
+        4739,
+    ),
+    (
+        "ipfix+tcp",
+        Content::Flows(Protocol::Ipfix),
+        Carrier::Tcp,
+        4739,
+    ),
+    (
+        "ipfix+tls",
+        Content::Flows(Protocol::Ipfix),
+        Carrier::Tls,
+        4740,
+    ),
+    (
+        "netflow9+udp",
+        Content::Flows(Protocol::Netflow9),
+        Carrier::Udp,
+        2055,
+    ),
+    (
+        "netflow5+udp",
+        Content::Flows(Protocol::Netflow5),
+        Carrier::Udp,
+        2055,
+    ),
+    ("microflows+udp", Content::Microflows, Carrier::Udp, 4739),
+    ("microflows+tcp", Content::Microflows, Carrier::Tcp, 4739),
+    ("microflows+tls", Content::Microflows, Carrier::Tls, 4740),
 ];
 
 impl Target {
@@ -59,7 +96,7 @@ impl FromStr for Target {
         };
         let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
         let known = SCHEMES.iter().find(|(name, ..)| *name == scheme);
-        let Some((_, protocol, carrier, default_port)) = known else {
+        let Some((_, content, carrier, default_port)) = known else {
             let names: Vec<_> = SCHEMES
                 .iter()
                 .map(|(name, ..)| format!("{name}://"))
@@ -97,7 +134,7 @@ impl FromStr for Target {
             ));
         }
         Ok(Self {
-            protocol: *protocol,
+            content: *content,
             carrier: *carrier,
             host: host.to_owned(),
             port,
@@ -109,9 +146,7 @@ impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = SCHEMES
             .iter()
-            .find(|(_, protocol, carrier, _)| {
-                (*protocol, *carrier) == (self.protocol, self.carrier)
-            })
+            .find(|(_, content, carrier, _)| (*content, *carrier) == (self.content, self.carrier))
             .map_or("", |(name, ..)| name);
         let (host, port) = (&self.host, self.port);
         if host.contains(':') {
@@ -134,6 +169,9 @@ mod tests {
             "ipfix+tls://collector.example:9",
             "netflow9+udp://collector.example:2055",
             "netflow5+udp://c:65535",
+            "microflows+udp://c:1",
+            "microflows+tcp://c:1",
+            "microflows+tls://c:1",
         ] {
             assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
         }

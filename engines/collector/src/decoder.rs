@@ -161,8 +161,12 @@ impl Decoder {
                 let found = domain.record_numbers.found(waited);
                 counts.records_lost = counts.records_lost.saturating_sub(found);
             }
-            Version::Netflow9 => place(domain, header.version, header.sequence, 1, counts),
-            version => place(domain, version, header.sequence, records, counts),
+            Version::Netflow9 => {
+                place(domain, header.version, header.sequence, 1, counts);
+            }
+            version => {
+                place(domain, version, header.sequence, records, counts);
+            }
         }
         Some(header.export_ns.saturating_sub(clock.shift_ns))
     }
@@ -198,7 +202,7 @@ impl Decoder {
     }
 
     /// Notes a message with so many numbered records from a domain. `print` is that of a datagram.
-    /// False if it came before.
+    /// `None` if it came before.
     pub(crate) fn place_message(
         &mut self,
         from: Sender,
@@ -206,14 +210,14 @@ impl Decoder {
         sequence: u32,
         records: u32,
         print: Option<u64>,
-    ) -> bool {
+    ) -> Option<Place> {
         let Known { domain, .. } = self.exporters.find(from, id, &mut self.counts);
         if print.is_some_and(|print| domain.repeats.is_repeated(print)) {
             self.counts.messages_repeated += 1;
-            return false;
+            return None;
         }
-        place(domain, id.0, sequence, records, &mut self.counts);
-        true
+        let counts = &mut self.counts;
+        Some(place(domain, id.0, sequence, records, counts))
     }
 
     /// Forgets what a sender told, because its connection has ended.
@@ -245,7 +249,13 @@ pub(crate) fn print(bytes: &[u8]) -> u64 {
 }
 
 /// Counts what the sequence number of a message with `steps` numbers says.
-fn place(domain: &mut Domain, version: Version, sequence: u32, steps: u32, counts: &mut Counts) {
+fn place(
+    domain: &mut Domain,
+    version: Version,
+    sequence: u32,
+    steps: u32,
+    counts: &mut Counts,
+) -> Place {
     let lost = match version {
         Version::Netflow9 => &mut counts.messages_lost,
         _ => &mut counts.records_lost,
@@ -255,6 +265,7 @@ fn place(domain: &mut Domain, version: Version, sequence: u32, steps: u32, count
     counts.messages_late += u64::from(is_late);
     counts.sequence_restarts += u64::from(place == Place::Restart);
     *lost = place.adds_to(*lost);
+    place
 }
 
 /// Counts what the sequence number of an IPFIX message with so many data records says, of which so

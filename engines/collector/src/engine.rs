@@ -6,7 +6,7 @@ use std::time::Duration;
 use turboflow_engine::wire;
 use turboflow_engine::{
     Abilities, Collected, EngineCounters, EngineError, Evicted, KeyAbility, MicroflowBatch,
-    OwnCount, Port, PortCounters, PortState, RemoteEngine,
+    OwnCount, Port, RemoteEngine,
 };
 use turboflow_merge::{Layout, MOST_STATE_WORDS};
 use turboflow_record::{Input, InputSet};
@@ -320,15 +320,20 @@ impl RemoteEngine for CollectorEngine {
     }
 
     fn counters(&mut self) -> Result<EngineCounters, EngineError> {
-        let lost = self.counts().records_lost;
+        let told = self.microflows.probes.told();
+        let lost = self.counts().records_lost + told.microflows_unsent;
         let Sums {
             records,
             packets,
             bytes,
         } = self.sums;
+        let rejected: u64 = told.rejected_packets.iter().sum();
+        let rejected_bytes: u64 = told.rejected_bytes.iter().sum();
         Ok(EngineCounters {
-            packets_received: packets,
-            bytes_received: bytes,
+            packets_received: packets + rejected,
+            bytes_received: bytes + rejected_bytes,
+            rejected_packets: told.rejected_packets,
+            rejected_bytes: told.rejected_bytes,
             packets_metered: packets,
             bytes_metered: bytes,
             evicted: Evicted {
@@ -367,23 +372,43 @@ impl RemoteEngine for CollectorEngine {
                 "records that wait for older ones",
                 self.rows.order.len(),
             ),
+            gauge(
+                "engine_collector_probes",
+                "probes whose counters are known",
+                self.microflows.probes.len(),
+            ),
+        ]);
+        let told = self.microflows.probes.told();
+        let total = |name, about, count| OwnCount {
+            name,
+            about,
+            is_gauge: false,
+            count,
+        };
+        counts.extend([
+            total(
+                "engine_collector_probe_packets_dropped",
+                "packets that the captures of probes dropped, as they say",
+                told.source_dropped,
+            ),
+            total(
+                "engine_collector_probe_packets_lost",
+                "packets of probes whose microflow records did not come here",
+                told.packets_lost,
+            ),
+            total(
+                "engine_collector_probe_microflows_unsent",
+                "microflow records that probes could not send, as they say",
+                told.microflows_unsent,
+            ),
         ]);
         Ok(counts)
     }
 
     fn ports(&mut self) -> Result<Vec<Port>, EngineError> {
         let Sums { packets, bytes, .. } = self.sums;
-        Ok(vec![Port {
-            name: self.source.name(),
-            state: PortState::Up,
-            interface_index: None,
-            counters: PortCounters {
-                seen: packets,
-                delivered: packets,
-                delivered_bytes: bytes,
-                ..PortCounters::default()
-            },
-        }])
+        let probes = &self.microflows.probes;
+        Ok(probes.ports(self.source.name(), packets, bytes))
     }
 
     fn has_ended(&self) -> bool {

@@ -22,6 +22,7 @@ mod flow;
 mod header;
 mod microflows;
 mod order;
+mod probes;
 mod rows;
 mod sequence;
 mod sflow;

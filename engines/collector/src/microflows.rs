@@ -11,7 +11,9 @@ use turboflow_merge::Layout;
 
 use crate::decoder::{Decoder, Message, print};
 use crate::header::Version;
+use crate::probes::{ProbeId, Probes};
 use crate::rows::Rows;
+use crate::sequence::Place;
 
 /// How far records may end after they came: clocks differ.
 const FUTURE_TOLERANCE_NS: u64 = 60_000_000_000;
@@ -42,6 +44,8 @@ pub(crate) struct Microflows {
     /// Without the engines of any sender: sequence numbers are those of a domain.
     fresh: wire::Decoder,
     batch: MicroflowBatch,
+    /// What the senders counted.
+    pub(crate) probes: Probes,
 }
 
 impl Microflows {
@@ -49,6 +53,7 @@ impl Microflows {
         Self {
             fresh: wire::Decoder::new(layout),
             batch: MicroflowBatch::default(),
+            probes: Probes::default(),
         }
     }
 
@@ -77,7 +82,9 @@ impl Microflows {
     ) -> Result<Option<u64>, Refused> {
         self.batch.clear();
         let decoded = self.fresh.clone().decode(message.bytes, &mut self.batch)?;
-        let id = (Version::Microflows, engine_id_of(message.bytes)?);
+        let engine_id = engine_id_of(message.bytes)?;
+        let id = (Version::Microflows, engine_id);
+        let probe = ProbeId::new(message.from.address, engine_id);
         let sums = self.batch.sums();
         let told_ns = sums.last_ns.max(decoded.watermark_ns.unwrap_or(0));
         if let Some(now_ns) = message.received_ns
@@ -89,10 +96,19 @@ impl Microflows {
         }
         let print = message.is_datagram.then(|| print(message.bytes));
         let steps = self.batch.len() as u32;
-        if !decoder.place_message(message.from, id, sequence_of(message.bytes)?, steps, print) {
-            return Ok(None);
+        let sequence = sequence_of(message.bytes)?;
+        match decoder.place_message(message.from, id, sequence, steps, print) {
+            None => return Ok(None),
+            Some(Place::Restart) => self.probes.begin_anew(probe),
+            Some(_) => {}
         }
-        rows.microflows(&mut self.batch, &mut decoder.counts);
+        if let Some(counters) = &decoded.counters
+            && !(self.probes).tell(probe, counters, decoded.is_end, message.is_datagram)
+        {
+            decoder.counts.messages_malformed += 1;
+        }
+        let taken = rows.microflows(&mut self.batch, &mut decoder.counts);
+        self.probes.arrive(probe, taken.packets, taken.bytes);
         let clock_ns = told_ns.min(message.received_ns.unwrap_or(u64::MAX));
         Ok((clock_ns > 0).then_some(clock_ns))
     }

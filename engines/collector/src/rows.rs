@@ -5,7 +5,7 @@
 //! lengths and TTL. What a definition has beyond is one value for the whole record (an interface, a
 //! VLAN), or cannot be told: [`refused`] names it.
 
-use turboflow_engine::{MicroflowBatch, RecordShape};
+use turboflow_engine::{BatchSums, MicroflowBatch, RecordShape};
 use turboflow_merge::{Base, Complement, KeyWidths, Layout, Marks, StateContent, StateStep};
 use turboflow_merge::{MicroflowRecord, WORDS_WIDE};
 use turboflow_record::{
@@ -178,13 +178,19 @@ impl Rows {
     }
 
     /// Puts microflow records into their places in time, except those that lie about what they
-    /// count.
-    pub(crate) fn microflows(&mut self, batch: &mut MicroflowBatch, counts: &mut Counts) {
+    /// count. Gives what they add up to.
+    pub(crate) fn microflows(
+        &mut self,
+        batch: &mut MicroflowBatch,
+        counts: &mut Counts,
+    ) -> BatchSums {
         let total = &mut self.total;
         counts.records_implausible += batch.retain(|packets, bytes| total.add(packets, bytes));
-        self.last_ns = self.last_ns.max(batch.sums().last_ns);
+        let sums = batch.sums();
+        self.last_ns = self.last_ns.max(sums.last_ns);
         counts.microflows += batch.len() as u64;
         counts.records_late += self.order.put(batch);
+        sums
     }
 
     /// Puts a record into its place in time.

@@ -276,14 +276,14 @@ impl RemoteEngine for RecordsEngine {
     fn ports(&mut self) -> Result<Vec<Port>, EngineError> {
         let counters = self.totals.counters(self.decoder.lost(), self.is_over());
         let rejected: u64 = counters.rejected_packets.iter().sum();
-        let seen = counters.packets_metered.saturating_add(rejected);
+        let delivered = counters.packets_metered.saturating_add(rejected);
         Ok(vec![Port {
             name: self.name(),
             state: PortState::Up,
             interface_index: None,
             counters: PortCounters {
-                seen,
-                delivered: seen,
+                seen: delivered.saturating_add(counters.source_dropped),
+                delivered,
                 delivered_bytes: counters.bytes_received,
                 ..PortCounters::default()
             },

@@ -73,6 +73,7 @@ impl KernelCounters {
             microflows_unnamed: self.microflows_unnamed,
             rejected_packets: self.rejected_packets,
             rejected_bytes: self.rejected_bytes,
+            source_dropped: 0,
         }
     }
 

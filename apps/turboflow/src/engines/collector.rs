@@ -360,6 +360,13 @@ impl RemoteSetup for CollectorSetup {
         "the sequence numbers of exporters tell that they did not arrive".to_owned()
     }
 
+    fn why_frames_are_lost(&self) -> Option<&'static str> {
+        Some(
+            "are missing: the capture there dropped them, as it says, or their microflow records \
+             did not come here; the ledger of the probe tells more",
+        )
+    }
+
     fn shortcomings(&self, counts: &[OwnCount]) -> Vec<String> {
         let count = |name: &str| {
             let found = counts.iter().find(|count| count.name == name);

@@ -13,11 +13,12 @@ use turboflow_kafka::{KafkaTarget, TlsTexts};
 use turboflow_record::{Column, ColumnKind, ElementOptions};
 use turboflow_run::{CountAboveZero, Interval, Mtu, Output, OutputConfig, RunConfig};
 use turboflow_transport::{
-    Carrier, Clock, SendEvent, SendOptions, Target, Tls, TlsFiles, TlsPart, TransportError, send_to,
+    Carrier, Clock, Content, SendEvent, SendOptions, Target, Tls, TlsFiles, TlsPart,
+    TransportError, send_to,
 };
 
-use super::kafka;
 use super::settings::{Settings, random_number};
+use super::{kafka, probe};
 use crate::interfaces;
 use crate::keys::Key;
 use crate::log::say;
@@ -220,15 +221,19 @@ pub(super) fn output(
         tls: tls.cloned(),
         ..send_options(run, output)
     };
+    let protocol = match target.content {
+        Content::Flows(protocol) => protocol,
+        Content::Microflows => return probe::output(target, output, settings, &options),
+    };
     let writer = send_to(target, schema, &wire, &options)?;
-    let missing = left_out(target.protocol, schema, &wire.elements);
+    let missing = left_out(protocol, schema, &wire.elements);
     if !missing.is_empty() && !run.service.quiet {
         let columns = missing.join(", ");
         say!(Info ColumnsLeftOut, output = target.to_string();
-            "{target}: {} has no field for {columns}", target.protocol);
+            "{target}: {protocol} has no field for {columns}");
     }
     let lists = lists(schema);
-    if target.protocol == Protocol::Ipfix && !lists.is_empty() && !run.service.quiet {
+    if protocol == Protocol::Ipfix && !lists.is_empty() && !run.service.quiet {
         say!(Info SentAsLists, output = target.to_string();
             "{target}: {} in a basicList (RFC 6313), which nfcapd, pmacct and goflow2 pass over; \
              they keep the other fields", lists.join(", "));

@@ -15,6 +15,7 @@ mod ledger_file;
 mod memory;
 mod observe;
 mod outputs;
+mod probe;
 mod progress;
 mod report;
 mod rotation;
@@ -162,6 +163,7 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
         None => channel().1,
     };
     serve_metrics(run)?;
+    probe::count(run, &settings)?;
     if !run.service.quiet {
         announce(&settings, &sizes);
     }

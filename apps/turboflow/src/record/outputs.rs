@@ -19,7 +19,7 @@ use turboflow_transport::Target;
 
 use super::collectors::TlsRead;
 use super::settings::Settings;
-use super::{collectors, identity, kafka, rotation, shared};
+use super::{collectors, identity, kafka, probe, rotation, shared};
 use crate::anonymize;
 use crate::engines::Engine;
 use crate::keys::Key;
@@ -72,6 +72,7 @@ impl<'a> OutputCreator<'a> {
         tls: &'a TlsRead,
     ) -> anyhow::Result<Self> {
         check_names(run, settings)?;
+        probe::check_stays(run, settings)?;
         for output in &run.outputs {
             shared::check(output, run.goes_on())?;
             check_retention(output, run)?;
@@ -107,6 +108,8 @@ impl<'a> OutputCreator<'a> {
                 continue;
             }
             match collectors::target_of(&output.to)? {
+                // All is known about it.
+                _ if probe::is_meant(&output.to)? => {}
                 Some(target) => {
                     let wire = collectors::wire_options(output, self.settings);
                     turboflow_transport::check(&target, schema, &wire)?;
@@ -151,6 +154,10 @@ impl<'a> OutputCreator<'a> {
         if let Some(target) = collectors::target_of(path)? {
             let tls = self.tls.of(output);
             return collectors::output(&target, run, output, self.settings, tls);
+        }
+        if probe::is_meant(path)? {
+            let file = UnfinishedFile::create(path, file_options(run), self.pipe_patience())?;
+            return Ok(probe::file(path, file, output, self.settings));
         }
         let identity = identity::of(run, output)?;
         let schema = &identity::schema(schema, identity.as_ref())?;

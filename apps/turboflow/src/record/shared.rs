@@ -8,9 +8,10 @@ use anyhow::anyhow;
 use turboflow_formats::{Format, NamePattern};
 use turboflow_kafka::{KafkaTarget, MessageFormat};
 use turboflow_run::OutputConfig;
-use turboflow_transport::{Carrier, Target};
+use turboflow_transport::{Carrier, Content, Target};
 
 use super::outputs::{is_stdout, name_of};
+use super::probe;
 use crate::keys::{Key, OUTPUT};
 
 /// Options that are refused if they apply to no output. Others are ignored then.
@@ -40,6 +41,10 @@ enum Kind {
     Collector {
         by_tls: bool,
     },
+    /// Of the microflow records of a probe; a file is sent by nothing.
+    Microflows {
+        carrier: Option<Carrier>,
+    },
     File {
         format: Option<Format>,
         has_time: bool,
@@ -60,11 +65,16 @@ impl Kind {
                     is_json: true,
                 },
             },
-            Some(text) if Target::is_meant(text) => Self::Collector {
-                by_tls: text
-                    .parse()
-                    .map_or(true, |target: Target| target.carrier == Carrier::Tls),
+            Some(text) if Target::is_meant(text) => match text.parse::<Target>() {
+                Ok(target) if target.content == Content::Microflows => Self::Microflows {
+                    carrier: Some(target.carrier),
+                },
+                Ok(target) => Self::Collector {
+                    by_tls: target.carrier == Carrier::Tls,
+                },
+                Err(_) => Self::Collector { by_tls: true },
             },
+            _ if probe::is_file(to) => Self::Microflows { carrier: None },
             _ => Self::File {
                 format: Format::from_path(to).ok().or(format),
                 has_time: is_live && to.to_str().is_some() && NamePattern::is_meant(to),
@@ -76,7 +86,15 @@ impl Kind {
 /// Whether an option applies to an output with this address and the given format.
 pub(crate) fn applies_to(key: Key, to: &Path, given: Option<Format>, is_live: bool) -> bool {
     match (key, Kind::of(to, given, is_live)) {
-        (Key::To | Key::Anonymize, _) => true,
+        (Key::To, _) => true,
+        (key, Kind::Microflows { carrier }) => match key {
+            Key::ObservationDomain => true,
+            Key::Rate => carrier.is_some(),
+            Key::Mtu => carrier == Some(Carrier::Udp),
+            Key::TlsCa | Key::TlsCert | Key::TlsKeyFile => carrier == Some(Carrier::Tls),
+            _ => false,
+        },
+        (Key::Anonymize, _) => true,
         (Key::Identity, Kind::Topic { .. }) => true,
         (Key::TextTime | Key::Names, Kind::Topic { is_json, .. }) => is_json,
         (Key::TlsCa | Key::TlsCert | Key::TlsKeyFile, Kind::Topic { by_tls, .. }) => by_tls,
@@ -94,7 +112,7 @@ pub(crate) fn applies_to(key: Key, to: &Path, given: Option<Format>, is_live: bo
             Kind::Collector { .. },
         ) => false,
         (Key::TextTime | Key::Names, kind) => match kind {
-            Kind::Collector { .. } | Kind::Topic { .. } => false,
+            Kind::Collector { .. } | Kind::Microflows { .. } | Kind::Topic { .. } => false,
             // Standard output is text unless another format is asked for.
             Kind::File { format, .. } => format.is_none_or(|format| format.is_text()),
         },

@@ -37,6 +37,8 @@ mod pipes;
 mod plan;
 mod plan_offload;
 mod plan_refusals;
+#[cfg(target_os = "linux")]
+mod probes;
 mod reader;
 mod record;
 mod records;

@@ -13,7 +13,7 @@ const REJECTED_PACKETS: u16 = 64;
 const REJECTED_BYTES: u16 = 65;
 
 /// The counters without a reason. The first has number 1.
-fn plain(counters: &mut EngineCounters) -> [&mut u64; 14] {
+fn plain(counters: &mut EngineCounters) -> [&mut u64; 15] {
     let evicted = &mut counters.evicted;
     [
         &mut counters.packets_received,
@@ -30,6 +30,7 @@ fn plain(counters: &mut EngineCounters) -> [&mut u64; 14] {
         &mut counters.bytes_dropped,
         &mut counters.microflows_unnamed,
         &mut counters.packets_longer_than_frame,
+        &mut counters.source_dropped,
     ]
 }
 

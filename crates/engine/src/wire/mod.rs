@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The wire format of microflow records, as a switch, an FPGA or another host sends them, in
-//! Ethernet frames, UDP datagrams or files.
+//! Ethernet frames, UDP datagrams, over TCP and TLS, or in files.
 //!
 //! A message is a header and a body. All numbers are in network byte order. A file is a sequence of
 //! messages without gaps. A frame or datagram holds one message; bytes after its length are
@@ -89,16 +89,20 @@
 //! frames, whose reason has the name of the ledger
 //! ([`Rejected::name`](turboflow_record::Rejected::name)).
 
+mod columns;
 mod counters;
 mod decoder;
 mod encoder;
 mod layout_id;
 mod record;
 mod sequence;
+mod told;
 
+pub use columns::WordColumns;
 pub use decoder::{Decoded, Decoder, WireError};
 pub use encoder::Encoder;
 pub use layout_id::{describe_layout, layout_id};
+pub use told::{MessageSums, SenderCounters, number, sums};
 
 /// The first two bytes of every message.
 pub const MAGIC: u16 = 0x7466;

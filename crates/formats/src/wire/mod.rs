@@ -133,6 +133,9 @@ pub enum Unit {
     Name(Vec<u8>),
     /// Data records.
     Data(DataRecords),
+    /// All records of packets before this time, in nanoseconds since 1970, were given. No flow
+    /// record tells it; senders of microflow records do.
+    Complete(u64),
 }
 
 /// Sets of data records (in NetFlow v5: records), and their totals.

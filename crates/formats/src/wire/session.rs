@@ -233,6 +233,7 @@ impl Session {
                     self.pack(vec![name_record(record)], now_ms, send);
                 }
             }
+            Unit::Complete(_) => {}
             Unit::Data(data) => {
                 self.times.boot_ms = data.boot_ms;
                 self.times.latest_ms = self.times.latest_ms.max(data.latest_ms);

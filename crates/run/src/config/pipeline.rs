@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use turboflow_aggregate::{FlowCache, Timeouts};
+use turboflow_engine::wire::SenderCounters;
 use turboflow_engine::{PacketEngines, PlainEngines};
 use turboflow_engine_software::Sizing;
 use turboflow_inspect::InspectError;
@@ -65,6 +66,10 @@ pub struct PipelineConfig {
     /// What words of records stand for in columns of texts. `None`: what the inspection says, if
     /// there is one.
     pub texts: Option<Arc<InspectedTexts>>,
+    /// Whether the run is a probe: its microflow records leave as they are, in columns of words
+    /// ([`WordColumns`](turboflow_engine::wire::WordColumns)), and another host merges them. Holds
+    /// the counters of the run at its end. `None`: they are merged here.
+    pub probe: Option<Arc<SenderCounters>>,
 }
 
 impl PipelineConfig {
@@ -101,6 +106,7 @@ impl Default for PipelineConfig {
             prompt: false,
             inspection: None,
             texts: None,
+            probe: None,
         }
     }
 }
@@ -389,7 +395,10 @@ impl PipelineConfig {
         };
         RunSizes {
             microflow_table_bytes: engine * self.shards(),
-            flow_cache_max_bytes: cache * self.shards(),
+            flow_cache_max_bytes: match self.probe {
+                Some(_) => 0,
+                None => cache * self.shards(),
+            },
         }
     }
 

@@ -129,6 +129,13 @@ impl Source {
         }
     }
 
+    /// Takes ports over that were not there before, such as those of senders that came later.
+    fn note_new(&mut self, ports: &mut Vec<Port>) {
+        if ports.len() > self.ports.len() {
+            self.ports.extend(ports.drain(self.ports.len()..));
+        }
+    }
+
     /// Whether a run that ends now misses some of it.
     fn is_cut_short(&self) -> bool {
         self.engine.ends_by_itself() && !self.engine.has_ended() && self.failure.is_none()
@@ -296,7 +303,8 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
                 .map_err(io::Error::other)?;
             source.counters = source.engine.counters().map_err(io::Error::other)?;
             source.own_counts = source.engine.own_counts().map_err(io::Error::other)?;
-            let ports = source.engine.ports().map_err(io::Error::other)?;
+            let mut ports = source.engine.ports().map_err(io::Error::other)?;
+            source.note_new(&mut ports);
             for (port, now) in source.ports.iter_mut().zip(ports) {
                 port.counters = now.counters;
                 // Only the first reason why a port stopped is reported. An engine that was ended
@@ -374,7 +382,8 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
             for source in sources.iter_mut() {
                 source.counters = source.engine.counters()?;
                 source.own_counts = source.engine.own_counts()?;
-                let ports = source.engine.ports()?;
+                let mut ports = source.engine.ports()?;
+                source.note_new(&mut ports);
                 for (port, now) in source.ports.iter_mut().zip(ports) {
                     port.counters = now.counters;
                 }
@@ -439,7 +448,10 @@ fn totals(counts: crate::meter::Counts, sources: &[Source], clock_ns: u64) -> To
             .map(|port| (port.name.clone(), port.counters, port.state))
             .collect(),
         own_counts: own_counts(sources),
-        dropped_on_shared_path: sum(sources).packets_dropped,
+        dropped_on_shared_path: {
+            let all = sum(sources);
+            all.packets_dropped.saturating_add(all.source_dropped)
+        },
         unread: 0,
         clock_ns,
     }

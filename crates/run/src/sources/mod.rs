@@ -22,6 +22,7 @@ use turboflow_capture::CaptureFile;
 use turboflow_capture::filter::FileFilter;
 #[cfg(target_os = "linux")]
 use turboflow_capture::live::Interface;
+use turboflow_engine::wire::WordColumns;
 use turboflow_engine::{PortState, RemoteEngine};
 use turboflow_packet::Frame;
 use turboflow_record::Schema;
@@ -161,7 +162,10 @@ pub fn run(
     } = outputs;
     let mut steps = Steps {
         writing: Outputs::start(first, config.prompt)?,
-        schema: layout.schema().clone(),
+        schema: match config.probe {
+            Some(_) => WordColumns::new(&layout).schema().clone(),
+            None => layout.schema().clone(),
+        },
         changes,
         end_patience,
         controls,
@@ -183,6 +187,10 @@ pub fn run(
             engines::merge(config, &layout, engines, &mut steps, observe)?
         }
     };
+    if let Some(probe) = &config.probe {
+        // Before its outputs end, which tell the last counters.
+        probe.finish(report.ledger.of_sender());
+    }
     Ok(report.with_outputs(steps.writing.finish()))
 }
 

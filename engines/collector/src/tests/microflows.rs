@@ -84,6 +84,69 @@ fn what_is_missing_in_the_numbers_of_a_probe_is_lost() {
     assert_eq!(live(sent).dropped, 3);
 }
 
+/// The messages of a probe that metered so many packets, and says so at the end.
+fn probe_that_counts(engine_id: u32, pieces: &[MicroflowRecord<WORDS_V4, 0>]) -> Vec<Sent> {
+    let layout = Layout::compile(&Definition::default(), false).expect("the default compiles");
+    let mut sent = probe(engine_id, &[pieces, pieces]);
+    sent.pop();
+    let packets: u64 = pieces.iter().map(|piece| 2 * piece.base.packets).sum();
+    let mut counters = EngineCounters {
+        packets_received: packets + 5,
+        packets_metered: packets,
+        source_dropped: 7,
+        ..EngineCounters::default()
+    };
+    counters.rejected_packets[0] = 5;
+    counters.rejected_bytes[0] = 300;
+    let mut encoder = Encoder::new(&layout, engine_id, 1_400);
+    encoder.counters(&counters, 0, true, |message| {
+        let mut message = message.to_vec();
+        turboflow_engine::wire::number(&mut message, 2 * pieces.len() as u32);
+        sent.push((1, message));
+    });
+    sent
+}
+
+#[test]
+fn what_probes_counted_and_lost_is_in_the_counters() {
+    let pieces = [piece(1, 2, 3), piece(2, 3, 3), piece(3, 4, 3)];
+    for (lost_records, lost_packets) in [(0, 0), (3, 9)] {
+        let mut sent = probe_that_counts(1, &pieces);
+        if lost_records > 0 {
+            sent.remove(1);
+        }
+        let layout = Layout::compile(&Definition::default(), false).expect("the default compiles");
+        let source = Sends {
+            messages: sent.into(),
+            received_ns: Some(NOW_NS),
+        };
+        let mut engine = CollectorEngine::new(Box::new(source), &layout, LIVE);
+        while !engine.has_ended() {
+            engine
+                .collect(&mut MicroflowBatch::default())
+                .expect("memory is readable");
+        }
+        let counters = engine.counters().expect("it counts");
+        assert_eq!(counters.microflows_dropped, lost_records);
+        assert_eq!(counters.packets_received, 18 - lost_packets + 5);
+        assert_eq!(counters.rejected_bytes[0], 300);
+        let ports = engine.ports().expect("it tells");
+        let [others, probe] = &ports[..] else {
+            panic!("{ports:?}");
+        };
+        assert_eq!(
+            (others.counters.seen, probe.name.as_str()),
+            (0, "probe 192.0.2.1 1")
+        );
+        assert_eq!(probe.counters.dropped, 7 + lost_packets);
+        assert_eq!(probe.counters.delivered, 18 - lost_packets + 5);
+        let own = engine.own_counts().expect("it counts");
+        let count = |name: &str| own.iter().find(|own| own.name == name).unwrap().count;
+        assert_eq!(count("engine_collector_probe_packets_dropped"), 7);
+        assert_eq!(count("engine_collector_probe_packets_lost"), lost_packets);
+    }
+}
+
 #[test]
 fn records_ahead_of_this_clock_are_refused_and_missing() {
     let now = [piece(1, 1, 3)];

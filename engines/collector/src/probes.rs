@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What probes say that they counted: packets that are in no record, and what they lost. It is in
+//! the ledger of the collector that merges their records, each probe's beside the others.
+
+use std::net::{IpAddr, SocketAddr};
+
+use turboflow_engine::{EngineCounters, Port, PortCounters, PortState};
+use turboflow_record::Rejected;
+
+/// Probes whose counters are known. Records of others are merged, too.
+const MOST_PROBES: usize = 1_024;
+/// No probe counted more.
+const MOST_COUNTED: u64 = 1 << 50;
+
+/// Tells probes apart. A probe that connects again is the same one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProbeId {
+    host: Option<IpAddr>,
+    engine_id: u32,
+}
+
+impl ProbeId {
+    pub(crate) fn new(address: Option<SocketAddr>, engine_id: u32) -> Self {
+        let host = address.map(|address| address.ip().to_canonical());
+        Self { host, engine_id }
+    }
+
+    fn name(self) -> String {
+        let Self { host, engine_id } = self;
+        match host {
+            Some(host) => format!("probe {host} {engine_id}"),
+            None => format!("probe {engine_id}"),
+        }
+    }
+}
+
+/// A probe, and what came of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Probe {
+    id: ProbeId,
+    /// Sums of its earlier starts.
+    before: Told,
+    /// Its counters, since it started.
+    counters: EngineCounters,
+    /// What arrived since then.
+    packets: u64,
+    bytes: u64,
+    /// Whether it has said that nothing follows.
+    is_ended: bool,
+}
+
+/// What a probe says beside its records.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    /// Packets in records that arrived.
+    packets: u64,
+    bytes: u64,
+    pub(crate) rejected_packets: [u64; Rejected::COUNT],
+    pub(crate) rejected_bytes: [u64; Rejected::COUNT],
+    /// Packets that the capture there dropped.
+    pub(crate) source_dropped: u64,
+    /// Packets in records that did not arrive here.
+    pub(crate) packets_lost: u64,
+    /// Microflow records that were lost before they were sent.
+    pub(crate) microflows_unsent: u64,
+}
+
+impl Told {
+    fn add(&mut self, other: &Self) {
+        let Self {
+            packets,
+            bytes,
+            rejected_packets,
+            rejected_bytes,
+            source_dropped,
+            packets_lost,
+            microflows_unsent,
+        } = other;
+        let mine = self
+            .rejected_packets
+            .iter_mut()
+            .chain(&mut self.rejected_bytes);
+        for (sum, more) in mine.zip(rejected_packets.iter().chain(rejected_bytes)) {
+            *sum = sum.saturating_add(*more);
+        }
+        for (sum, more) in [
+            (&mut self.packets, packets),
+            (&mut self.bytes, bytes),
+            (&mut self.source_dropped, source_dropped),
+            (&mut self.packets_lost, packets_lost),
+            (&mut self.microflows_unsent, microflows_unsent),
+        ] {
+            *sum = sum.saturating_add(*more);
+        }
+    }
+
+    fn rejected(&self) -> u64 {
+        self.rejected_packets.iter().sum()
+    }
+
+    fn dropped(&self) -> u64 {
+        self.source_dropped.saturating_add(self.packets_lost)
+    }
+}
+
+impl Probe {
+    fn new(id: ProbeId) -> Self {
+        Self {
+            id,
+            ..Self::default()
+        }
+    }
+
+    fn told(&self) -> Told {
+        let counters = &self.counters;
+        let packets_lost = match self.is_ended {
+            // Whatever it metered and did not arrive: lost there, or on the way.
+            true => counters.packets_metered.saturating_sub(self.packets),
+            // Its table has some, too.
+            false => counters.packets_dropped,
+        };
+        let mut told = self.before;
+        told.add(&Told {
+            packets: self.packets,
+            bytes: self.bytes,
+            rejected_packets: counters.rejected_packets,
+            rejected_bytes: counters.rejected_bytes,
+            source_dropped: counters.source_dropped,
+            packets_lost,
+            microflows_unsent: counters.microflows_dropped,
+        });
+        told
+    }
+
+    /// It counts anew.
+    fn begin_anew(&mut self) {
+        let id = self.id;
+        *self = Self {
+            before: self.told(),
+            ..Self::new(id)
+        };
+    }
+}
+
+/// All probes, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Probes(Vec<Probe>);
+
+impl Probes {
+    fn find(&mut self, id: ProbeId) -> Option<&mut Probe> {
+        let place = self.0.iter().position(|probe| probe.id == id);
+        match place {
+            Some(place) => Some(&mut self.0[place]),
+            None if self.0.len() < MOST_PROBES => {
+                self.0.push(Probe::new(id));
+                self.0.last_mut()
+            }
+            None => None,
+        }
+    }
+
+    /// Records of a probe arrived, with so many packets and bytes.
+    pub(crate) fn arrive(&mut self, id: ProbeId, packets: u64, bytes: u64) {
+        if let Some(probe) = self.find(id) {
+            probe.packets += packets;
+            probe.bytes += bytes;
+        }
+    }
+
+    /// Its sequence numbers began anew.
+    pub(crate) fn begin_anew(&mut self, id: ProbeId) {
+        if let Some(probe) = self.find(id) {
+            probe.begin_anew();
+        }
+    }
+
+    /// A probe told its counters. False if it cannot have counted so much. Over a connection
+    /// nothing comes late, so counters that went back are of another start.
+    pub(crate) fn tell(
+        &mut self,
+        id: ProbeId,
+        counters: &EngineCounters,
+        is_end: bool,
+        is_datagram: bool,
+    ) -> bool {
+        let rejected = counters.rejected_packets.iter();
+        let all = rejected.chain(&counters.rejected_bytes).chain([
+            &counters.packets_received,
+            &counters.packets_metered,
+            &counters.source_dropped,
+            &counters.packets_dropped,
+            &counters.microflows_dropped,
+        ]);
+        if all.clone().any(|count| *count > MOST_COUNTED) {
+            return false;
+        }
+        let Some(probe) = self.find(id) else {
+            return true;
+        };
+        if counters.packets_received < probe.counters.packets_received {
+            if is_datagram {
+                return true;
+            }
+            probe.begin_anew();
+        }
+        probe.counters = *counters;
+        probe.is_ended |= is_end;
+        true
+    }
+
+    /// Sums over all probes.
+    pub(crate) fn told(&self) -> Told {
+        let mut sum = Told::default();
+        self.0.iter().for_each(|probe| sum.add(&probe.told()));
+        sum
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// A port for each probe, and one for all other senders before them, whose records had the rest
+    /// of these packets and bytes.
+    pub(crate) fn ports(&self, name: String, packets: u64, bytes: u64) -> Vec<Port> {
+        let told = self.told();
+        let port = |name, delivered: u64, delivered_bytes, dropped: u64| Port {
+            name,
+            state: PortState::Up,
+            interface_index: None,
+            counters: PortCounters {
+                seen: delivered.saturating_add(dropped),
+                dropped,
+                delivered,
+                delivered_bytes,
+                ..PortCounters::default()
+            },
+        };
+        // Records that wait for older ones have arrived, and are not among these.
+        let others = packets.saturating_sub(told.packets);
+        let others = port(name, others, bytes.saturating_sub(told.bytes), 0);
+        let theirs = self.0.iter().map(|probe| {
+            let told = probe.told();
+            let delivered = told.packets.saturating_add(told.rejected());
+            port(probe.id.name(), delivered, told.bytes, told.dropped())
+        });
+        std::iter::once(others).chain(theirs).collect()
+    }
+}
