@@ -11,7 +11,7 @@ use turboflow_testing::PATIENCE;
 use crate::collecting::{Collected, Collecting, send};
 use crate::records::sorted;
 use crate::support::{Folder, Ran, office, pcap_header, pcap_packet, turboflow};
-use crate::tls::Certificates;
+use crate::certificates::Certificates;
 
 /// The frames of the sample in so many captures, and all of them in one. Each goes to the next
 /// capture, so that nearly every flow has packets in all.
