@@ -95,7 +95,7 @@ const ROOMS: [Room; 29] = [
         "thiserror",
     ]),
     room(FORMATS, &[RECORD, MERGE]),
-    room(TRANSPORT, &[RECORD, FORMATS]),
+    room(TRANSPORT, &[RECORD, MERGE, ENGINE, FORMATS]),
     room(KAFKA, &[RECORD, FORMATS, TRANSPORT]).with_external(&[
         "rdkafka",
         "serde",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sends messages to collectors over UDP, TCP and TLS: flow records, and the microflow records of
-//! a probe; and takes octets over TLS as a collector
-//! ([`TlsServer`]).
+//! a probe. And takes octets over TLS as a collector ([`TlsServer`]).
 //!
 //! A writer encodes on the thread that gives it records, and puts [`Unit`]s in a bounded queue. A
 //! separate thread sends them, waits where necessary (pacing, a collector that is away or does not

@@ -264,7 +264,7 @@ mod tests {
         ] {
             queue.push(unit, Duration::ZERO);
         }
-        let mut next = || queue.take(Duration::ZERO);
+        let next = || queue.take(Duration::ZERO);
         assert!(matches!(next(), Taken::Unit(Unit::Complete(2))));
         assert!(matches!(next(), Taken::Unit(Unit::Data(_))));
         assert!(matches!(next(), Taken::Unit(Unit::Complete(3))));

@@ -63,7 +63,9 @@ pub(crate) struct RecordArgs {
     /// The format of a file follows from its extension: .csv, .jsonl (also .ndjson, .json),
     /// .parquet, .arrow or .ipfix; .csv.gz, .csv.zst, .jsonl.gz and .jsonl.zst are compressed. `-`
     /// is standard output. Collectors are ipfix+udp://HOST:PORT, ipfix+tcp://, ipfix+tls://,
-    /// netflow9+udp:// and netflow5+udp://; topics of Kafka are kafka://HOST:PORT/TOPIC. Without
+    /// netflow9+udp:// and netflow5+udp://; topics of Kafka are kafka://HOST:PORT/TOPIC. A probe
+    /// sends its microflow records, which are merged elsewhere: microflows+udp://HOST:PORT,
+    /// microflows+tcp:// and microflows+tls://, to `turboflow collect`, or FILE.records. Without
     /// -w, a summary is printed.
     #[arg(
         short,

@@ -13,12 +13,11 @@ use turboflow_kafka::{KafkaTarget, TlsTexts};
 use turboflow_record::{Column, ColumnKind, ElementOptions};
 use turboflow_run::{CountAboveZero, Interval, Mtu, Output, OutputConfig, RunConfig};
 use turboflow_transport::{
-    Carrier, Clock, Content, SendEvent, SendOptions, Target, Tls, TlsFiles, TlsPart,
-    TransportError, send_to,
+    Carrier, Clock, SendEvent, SendOptions, Target, Tls, TlsFiles, TlsPart, TransportError, send_to,
 };
 
+use super::kafka;
 use super::settings::{Settings, random_number};
-use super::{kafka, probe};
 use crate::interfaces;
 use crate::keys::Key;
 use crate::log::say;
@@ -205,7 +204,7 @@ pub(super) fn send_options(run: &RunConfig, output: &OutputConfig) -> SendOption
 
 /// The output that sends to `target`.
 pub(super) fn output(
-    target: &Target,
+    (target, protocol): (&Target, Protocol),
     run: &RunConfig,
     output: &OutputConfig,
     settings: &Settings,
@@ -220,10 +219,6 @@ pub(super) fn output(
     let options = SendOptions {
         tls: tls.cloned(),
         ..send_options(run, output)
-    };
-    let protocol = match target.content {
-        Content::Flows(protocol) => protocol,
-        Content::Microflows => return probe::output(target, output, settings, &options),
     };
     let writer = send_to(target, schema, &wire, &options)?;
     let missing = left_out(protocol, schema, &wire.elements);

@@ -25,6 +25,10 @@ Examples:
     turboflow record -r office.pcap 'net 192.0.2.0/24 and not port 53'
   Send records to a collector, and keep them
     turboflow record -r office.pcap -w ipfix+udp://127.0.0.1:4739 -w flows.parquet
+  Probes that send what they see to a collector, which merges it: what all saw is in its records
+    turboflow collect --listen tls://:4740 --only-microflows --collector-lag 5s -w flows.parquet \\
+        --listen-cert collector.pem --listen-key collector.key
+    turboflow record -i eth0 -w microflows+tls://collector.example:4740
   In a pipe
     ssh router tcpdump -i eth0 -w - | turboflow record -r - -w - --format csv | head
   The exact totals of every flow, however long its pauses

@@ -19,6 +19,7 @@ mod probe;
 mod progress;
 mod report;
 mod rotation;
+mod sends;
 mod settings;
 mod shared;
 mod sources;
@@ -163,7 +164,7 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
         None => channel().1,
     };
     serve_metrics(run)?;
-    probe::count(run, &settings)?;
+    probe::count(run, &settings, &SNAPSHOTS)?;
     if !run.service.quiet {
         announce(&settings, &sizes);
     }
@@ -265,6 +266,7 @@ fn meter(
     let unparsed_lost = ran.unparsed_lost;
     let mut report = Report::of(ran);
     report.passed_over = source.passed_over;
+    report.is_probe = settings.config.probe.is_some();
     report.unparsed = observer.finish().map(|file| file.finish(unparsed_lost));
     Ok(report)
 }

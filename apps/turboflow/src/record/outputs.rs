@@ -15,11 +15,11 @@ use turboflow_formats::{
 };
 use turboflow_record::{Column, Definition};
 use turboflow_run::{Output, OutputConfig, RunConfig};
-use turboflow_transport::Target;
+use turboflow_transport::{Content, Target};
 
 use super::collectors::TlsRead;
 use super::settings::Settings;
-use super::{collectors, identity, kafka, probe, rotation, shared};
+use super::{collectors, identity, kafka, probe, rotation, sends, shared};
 use crate::anonymize;
 use crate::engines::Engine;
 use crate::keys::Key;
@@ -72,7 +72,7 @@ impl<'a> OutputCreator<'a> {
         tls: &'a TlsRead,
     ) -> anyhow::Result<Self> {
         check_names(run, settings)?;
-        probe::check_stays(run, settings)?;
+        check_kind(run, settings)?;
         for output in &run.outputs {
             shared::check(output, run.goes_on())?;
             check_retention(output, run)?;
@@ -109,7 +109,7 @@ impl<'a> OutputCreator<'a> {
             }
             match collectors::target_of(&output.to)? {
                 // All is known about it.
-                _ if probe::is_meant(&output.to)? => {}
+                _ if sends::is_meant(&output.to)? => {}
                 Some(target) => {
                     let wire = collectors::wire_options(output, self.settings);
                     turboflow_transport::check(&target, schema, &wire)?;
@@ -153,9 +153,14 @@ impl<'a> OutputCreator<'a> {
         }
         if let Some(target) = collectors::target_of(path)? {
             let tls = self.tls.of(output);
-            return collectors::output(&target, run, output, self.settings, tls);
+            return match target.content {
+                Content::Flows(protocol) => {
+                    collectors::output((&target, protocol), run, output, self.settings, tls)
+                }
+                Content::Microflows => probe::output(&target, run, output, self.settings, tls),
+            };
         }
-        if probe::is_meant(path)? {
+        if sends::is_file(path) {
             let file = UnfinishedFile::create(path, file_options(run), self.pipe_patience())?;
             return Ok(probe::file(path, file, output, self.settings));
         }
@@ -254,6 +259,15 @@ pub(super) fn absent_folders(run: &RunConfig) -> impl Iterator<Item = String> {
     let folders: BTreeSet<_> = files.map(folder).collect();
     let absent = folders.into_iter().filter(|folder| !folder.is_dir());
     absent.map(|folder| format!("folder {}", folder.display()))
+}
+
+/// Refuses outputs of another kind than those at the start.
+fn check_kind(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> {
+    let is_probe = sends::counters_of(run, &settings.layout)?.is_some();
+    if is_probe != settings.config.probe.is_some() {
+        bail!("a run sends microflow records or flow records to its end: restart it for the other");
+    }
+    Ok(())
 }
 
 fn check_names(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> {

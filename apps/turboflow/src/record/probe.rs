@@ -7,99 +7,36 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use turboflow_engine::wire::{Encoder, SenderCounters, WordColumns};
 use turboflow_engine::{EngineCounters, MicroflowBatch};
 use turboflow_formats::{ExportError, FlowWriter, Passed, WriteSummary};
-use turboflow_merge::Layout;
-use turboflow_record::{FlowBatch, InputSet};
-use turboflow_run::{BridgeConfig, Mtu, Output, OutputConfig, RunConfig};
-use turboflow_transport::{Content, Microflows, SendOptions, Target, send_microflows};
+use turboflow_record::FlowBatch;
+use turboflow_run::{Mtu, Output, OutputConfig, RunConfig, Snapshots};
+use turboflow_transport::{Microflows, SendOptions, Target, Tls, send_microflows};
 
-use super::collectors::{own_domain, target_of};
-use super::outputs::name_of;
-use super::rotation;
+use super::collectors::{own_domain, send_options};
 use super::settings::Settings;
-use crate::keys::Key;
-use crate::metrics::SNAPSHOTS;
 use crate::unfinished_file::UnfinishedFile;
 
-/// The name of a file of microflow records ends so.
-const EXTENSION: &str = "records";
 /// Bytes of a message in files.
 const FILE_MESSAGE_BYTES: usize = 16 << 10;
 /// How often a live run counts for those who merge its records.
 const COUNTED_EVERY: Duration = Duration::from_secs(1);
 
-/// Whether an output is a file of microflow records.
-pub(super) fn is_file(to: &Path) -> bool {
-    to.extension().is_some_and(|its| its == EXTENSION)
-}
-
-/// Whether an output takes microflow records.
-pub(super) fn is_meant(to: &Path) -> anyhow::Result<bool> {
-    let target = target_of(to)?;
-    let is_sent = |target: Target| target.content == Content::Microflows;
-    Ok(target.map_or_else(|| is_file(to), is_sent))
-}
-
-/// The counters of a run that sends its microflow records; `None` for any other.
-pub(super) fn of(run: &RunConfig, layout: &Layout) -> anyhow::Result<Option<Arc<SenderCounters>>> {
-    let mut theirs = None;
-    let mut others = None;
-    for output in &run.outputs {
-        match is_meant(&output.to)? {
-            true => theirs = theirs.or(Some(&output.to)),
-            false => others = others.or(Some(&output.to)),
-        }
-    }
-    let Some(theirs) = theirs else {
-        return Ok(None);
-    };
-    let name = name_of(theirs);
-    if rotation::pattern_of(run, theirs)?.is_some() {
-        bail!("{name}: microflow records go into one file: leave the time out of its name");
-    }
-    if let Some(other) = others {
-        bail!(
-            "{name} takes microflow records, which are merged there, and {} flow records, which \
-             are merged here: a run has one of both",
-            name_of(other)
-        );
-    }
-    if run.flow.biflow {
-        bail!(
-            "{name} takes microflow records, which have one direction: leave {} out",
-            Key::Biflow
-        );
-    }
-    if layout.needs().intersects(InputSet::INSPECTED) || run.bridge != BridgeConfig::default() {
-        bail!(
-            "{name} takes microflow records, in which what {} finds has no name: leave it out",
-            Key::Dpi
-        );
-    }
-    Ok(Some(Arc::default()))
-}
-
-/// Refuses outputs of another kind than those at the start.
-pub(super) fn check_stays(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> {
-    let is_probe = of(run, &settings.layout)?.is_some();
-    if is_probe != settings.config.probe.is_some() {
-        bail!("a run sends microflow records or flow records to its end: restart it for the other");
-    }
-    Ok(())
-}
-
-/// Counts in a live run what its messages tell, also while nobody asks for metrics.
-pub(super) fn count(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> {
+/// Counts in a live run what its messages tell, also while no one asks for metrics.
+pub(super) fn count(
+    run: &RunConfig,
+    settings: &Settings,
+    snapshots: &'static Snapshots,
+) -> anyhow::Result<()> {
     let Some(counters) = settings.config.probe.clone().filter(|_| run.goes_on()) else {
         return Ok(());
     };
     let counting = move || {
         loop {
             pause();
-            if let Some(snapshot) = SNAPSHOTS.ask(COUNTED_EVERY) {
+            if let Some(snapshot) = snapshots.ask(COUNTED_EVERY) {
                 counters.set(snapshot.ledger.of_sender());
             }
         }
@@ -131,13 +68,18 @@ fn records(output: &OutputConfig, settings: &Settings) -> Microflows {
 /// The output that sends to `target`.
 pub(super) fn output(
     target: &Target,
+    run: &RunConfig,
     output: &OutputConfig,
     settings: &Settings,
-    options: &SendOptions,
+    tls: Option<&Tls>,
 ) -> anyhow::Result<Output> {
+    let options = SendOptions {
+        tls: tls.cloned(),
+        ..send_options(run, output)
+    };
     Ok(Output {
         name: target.to_string(),
-        writer: send_microflows(target, &records(output, settings), options)?,
+        writer: send_microflows(target, &records(output, settings), &options)?,
         // The sender has its own linger and deadline.
         may_stall: false,
     })
@@ -152,7 +94,7 @@ pub(super) fn file(
 ) -> Output {
     let records = records(output, settings);
     let writer = RecordsFile {
-        name: name_of(path),
+        name: path.display().to_string(),
         file: Some(file),
         columns: WordColumns::new(&records.layout),
         encoder: Encoder::new(&records.layout, records.engine_id, FILE_MESSAGE_BYTES),
@@ -162,7 +104,7 @@ pub(super) fn file(
         written: WriteSummary::default(),
     };
     Output {
-        name: name_of(path),
+        name: path.display().to_string(),
         writer: Box::new(writer),
         may_stall: false,
     }

@@ -98,6 +98,8 @@ pub(super) struct Report {
     pub(super) own_counts: Vec<OwnCount>,
     /// The file for frames that are not packets, if there is one.
     pub(super) unparsed: Option<UnparsedReport>,
+    /// Whether its microflow records were sent, and not merged.
+    pub(super) is_probe: bool,
     ledger_failure: Option<io::Error>,
 }
 
@@ -139,6 +141,7 @@ impl Report {
             live,
             own_counts,
             unparsed: None,
+            is_probe: false,
             ledger_failure: None,
         }
     }
@@ -177,7 +180,10 @@ impl Report {
             elapsed.as_secs_f64(),
             table::count(rate(ledger.packets_received, elapsed)),
             grouped(ledger.packets_recorded),
-            counted(ledger.flows_exported.total(), "flow record"),
+            match self.is_probe {
+                true => counted(ledger.microflows_merged, "microflow record"),
+                false => counted(ledger.flows_exported.total(), "flow record"),
+            },
         );
         let refused = [
             (ledger.packets_non_ip, "not IP"),

@@ -9,7 +9,7 @@ use turboflow_merge::Layout;
 use turboflow_record::{Definition, InputSet};
 use turboflow_run::{BridgeConfig, PipelineConfig, RunConfig, RunSizes};
 
-use super::{inputs, probe};
+use super::{inputs, sends};
 use crate::applications;
 use crate::config_error;
 use crate::engines::{self, Engine, refuse_demands, refuse_source};
@@ -49,7 +49,7 @@ impl Settings {
             config.texts = Some(applications::texts_with_rules(config.inspection.as_ref()));
         }
         let layout = config.compile().map_err(config_error::for_user)?;
-        config.probe = probe::of(run, &layout)?;
+        config.probe = sends::counters_of(run, &layout)?;
         refuse_demands(run, &engine, &config, &layout)?;
         let packet_engines = engine.packet.as_ref().map(|packet| packet.engines());
         config.packet_engines = packet_engines.transpose()?;

@@ -11,7 +11,7 @@ use turboflow_run::OutputConfig;
 use turboflow_transport::{Carrier, Content, Target};
 
 use super::outputs::{is_stdout, name_of};
-use super::probe;
+use super::sends;
 use crate::keys::{Key, OUTPUT};
 
 /// Options that are refused if they apply to no output. Others are ignored then.
@@ -74,7 +74,7 @@ impl Kind {
                 },
                 Err(_) => Self::Collector { by_tls: true },
             },
-            _ if probe::is_file(to) => Self::Microflows { carrier: None },
+            _ if sends::is_file(to) => Self::Microflows { carrier: None },
             _ => Self::File {
                 format: Format::from_path(to).ok().or(format),
                 has_time: is_live && to.to_str().is_some() && NamePattern::is_meant(to),

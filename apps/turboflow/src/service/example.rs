@@ -91,7 +91,8 @@ const OTHER_DESCRIPTIONS: [(Key, &str); 8] = [
          format follows from the extension .csv, .jsonl (also .ndjson, .json), .parquet, .arrow or .ipfix; \
          `-` is standard output. Or a collector: ipfix+udp://HOST:PORT, \
          ipfix+tcp://, ipfix+tls://, netflow9+udp://, netflow5+udp://; or a topic: \
-         kafka://HOST:PORT/TOPIC",
+         kafka://HOST:PORT/TOPIC. A probe sends its microflow records, which are merged elsewhere: \
+         microflows+udp://HOST:PORT, microflows+tcp://, microflows+tls://, or FILE.records",
     ),
     (
         Key::ExportOptions,

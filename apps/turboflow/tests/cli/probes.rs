@@ -204,4 +204,32 @@ fn a_run_sends_records_of_one_kind() {
         let ran = turboflow(all).exits(2).says(&[words]);
         assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     }
+    let replay = ["replay", "-r", &office(), "-w", to];
+    turboflow(replay).exits(2);
+}
+
+#[test]
+fn a_service_can_be_a_probe() {
+    let folder = Folder::new();
+    let source = "[source]\ninterfaces = \"lo\"\n";
+    let output = "[[output]]\nto = \"microflows+udp://127.0.0.1:9\"\nmtu = 1200\nrate = 5000\n";
+    let flows = format!("[[output]]\nto = \"{}\"\n", folder.file("flows.csv"));
+    let check = |text: String| {
+        let config = folder.write("turboflow.toml", text);
+        turboflow(["run", "--config", &config, "--check"])
+    };
+    check(format!("{source}{output}"))
+        .exits(0)
+        .says(&["is valid"]);
+    check(format!("{source}{output}{flows}"))
+        .exits(2)
+        .says(&["a run has one of both"]);
+    check(format!("{source}{output}format = \"csv\"\n"))
+        .exits(2)
+        .says(&["`format`"]);
+    let lasting = output.replace("microflows+udp://127.0.0.1:9", "probe-%H.records");
+    let lasting = lasting.replace("mtu = 1200\nrate = 5000\n", "");
+    check(format!("{source}{lasting}"))
+        .exits(2)
+        .says(&["leave the time out of its name"]);
 }

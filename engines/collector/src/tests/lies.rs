@@ -187,7 +187,7 @@ fn packets_and_bytes_beyond_any_link_are_left_out() {
 
 /// What one exporter claims takes no room in the sums from others, however often it does.
 #[test]
-fn an_exporter_that_claims_much_shuts_out_nobody() {
+fn an_exporter_that_claims_much_shuts_no_other_out() {
     for bytes in [1 << 52, (1 << 57) - 1, 1 << 45] {
         let lie = Usual {
             packets: 1 << 40,

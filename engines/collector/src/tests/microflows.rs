@@ -157,7 +157,7 @@ fn records_ahead_of_this_clock_are_refused_and_missing() {
 }
 
 #[test]
-fn a_probe_that_claims_much_shuts_out_nobody() {
+fn a_probe_that_claims_much_shuts_no_other_out() {
     let lie = MicroflowRecord {
         base: Base {
             packets: 1 << 40,
