@@ -10,8 +10,8 @@ FUZZ_TARGETS ?=
 # A shell that was open while rustup ran does not know its folder yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-# What the xdp engine is compiled with and this machine lacks, as packages of Debian and Ubuntu. Looked at when it is
-# needed, not before: `make test` may have installed it by then.
+# What parts of the program are compiled with and this machine lacks, as packages of Debian and Ubuntu. Looked at when
+# it is needed, not before: `make test` may have installed it by then. First what the xdp engine is compiled with.
 LACKED = $(strip $(if $(shell command -v clang),,clang) \
 	$(if $(shell test -e /usr/include/libelf.h && echo here),,libelf-dev) \
 	$(if $(shell test -e /usr/include/zlib.h && echo here),,zlib1g-dev))
@@ -19,17 +19,22 @@ LACKED = $(strip $(if $(shell command -v clang),,clang) \
 LEFT_OUT = $(and $(LACKED),$(if $(TURBOFLOW_CI),,not in CI))
 FEATURES = $(if $(LEFT_OUT),,--features turboflow/kernel)
 LAB_FEATURES = $(if $(LEFT_OUT),,--features turboflow-lab/kernel)
-# DPDK runs the P4 program on this machine. CI may not leave it out, either.
-DPDK_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell pkg-config --exists libdpdk && echo here)),--features turboflow-swx/dpdk)
 # nDPI names applications. Versions before 4.2 are not read. CI may not leave it out, either.
-DPI_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell pkg-config --exists 'libndpi >= 4.2' && echo here)),--features turboflow/dpi)
+LACKED_DPI = $(if $(shell pkg-config --exists 'libndpi >= 4.2' 2>/dev/null && echo here),,libndpi-dev)
+DPI_FEATURES = $(if $(and $(LACKED_DPI),$(if $(TURBOFLOW_CI),,not in CI)),,--features turboflow/dpi)
+# DPDK runs the P4 program on this machine. CI may not leave it out, either.
+LACKED_DPDK = $(if $(shell pkg-config --exists libdpdk 2>/dev/null && echo here),,libdpdk-dev)
+DPDK_FEATURES = $(if $(and $(LACKED_DPDK),$(if $(TURBOFLOW_CI),,not in CI)),,--features turboflow-swx/dpdk)
+# pkg-config finds both. Without it, neither is found.
+LACKED_PKG_CONFIG = $(if $(and $(LACKED_DPI)$(LACKED_DPDK),$(if $(shell command -v pkg-config),,lacked)),pkg-config)
 
 # The FPGA engine is simulated where Verilator is. CI may not leave it out, either.
 RTL_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell verilator --version 2>/dev/null)),--features turboflow/rtl)
 
 # The client of Kafka is compiled from its source, which takes two minutes: tests have it where OpenSSL's headers are,
 # the package has it, and other builds with KAFKA=1. CI may not leave it out, either.
-KAFKA_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell pkg-config --exists openssl && echo here)),--features turboflow/kafka)
+LACKED_KAFKA = $(if $(shell pkg-config --exists openssl 2>/dev/null && echo here),,libssl-dev pkg-config)
+KAFKA_FEATURES = $(if $(or $(TURBOFLOW_CI),$(if $(LACKED_KAFKA),,here)),--features turboflow/kafka)
 ASKED_FEATURES = $(if $(KAFKA),--features turboflow/kafka)
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -51,7 +56,7 @@ run: build ## Meter a capture and look at it: samples/office.pcap, or CAPTURE=FI
 test: set-up test-tools ## All tests: units, properties, goldens, real captures, doc tests, house rules
 	scripts/run-tests.sh --workspace $(FEATURES) $(LAB_FEATURES) $(DPDK_FEATURES) $(DPI_FEATURES) $(RTL_FEATURES) $(KAFKA_FEATURES)
 
-build: set-up ## The turboflow program, optimised: target/release/turboflow, with turboflow-swx where libdpdk-dev is; KAFKA=1
+build: set-up asked-kafka ## The turboflow program, optimised: target/release/turboflow, with turboflow-swx where libdpdk-dev is; KAFKA=1
 	@test -e $(TURBOFLOW) || echo "make: building the program, about 2.5 minutes on two processors the first time" >&2
 	cargo build --release --package turboflow $(FEATURES) $(DPI_FEATURES) $(ASKED_FEATURES) $(if $(DPDK_FEATURES),--package turboflow-swx $(DPDK_FEATURES))
 	@$(SAY_LEFT_OUT)
@@ -148,10 +153,20 @@ set-up:
 test-tools:
 	@scripts/set-up.sh tests
 
-# One line about what the program is built without, if so.
-SAY_LEFT_OUT = $(if $(LACKED),echo "make: built without the xdp engine (--engine xdp); to have it: apt-get install $(LACKED)" >&2,:)
+# One line about everything that the program is built without, and the one command that brings it.
+space := $(subst ,, )
+LACKED_OF_ALL = $(strip $(LACKED) $(LACKED_DPI) $(LACKED_DPDK) $(LACKED_PKG_CONFIG))
+LEFT_OUT_PARTS = $(strip $(if $(LACKED),the_xdp_engine_(--engine_xdp)) \
+	$(if $(LACKED_DPI),applications_(--dpi,_nDPI_4.2_or_newer)) \
+	$(if $(LACKED_DPDK),turboflow-swx_(--p4-pipeline_swx)))
+SAY_LEFT_OUT = $(if $(LACKED_OF_ALL),echo "make: built without $(subst _, ,$(subst $(space),; ,$(LEFT_OUT_PARTS))); to have all: apt-get install $(LACKED_OF_ALL)" >&2,:)
 left-out:
 	@$(SAY_LEFT_OUT)
+
+# Kafka is never left out where it was asked for.
+.PHONY: asked-kafka
+asked-kafka:
+	@$(if $(and $(KAFKA),$(LACKED_KAFKA)),echo "make: KAFKA=1 needs OpenSSL's headers: apt-get install $(LACKED_KAFKA)" >&2; exit 2,:)
 
 # The laboratory alone.
 .PHONY: lab

@@ -29,24 +29,57 @@ fn make(arguments: &[&str], path: Option<&str>) -> String {
 }
 
 #[test]
-fn one_line_names_the_missing_engine_and_the_packages_to_install() {
+fn one_line_names_all_that_is_left_out_and_the_packages_to_install() {
     if is_missing(&[Need::Tool("make")]) {
         return;
     }
+    let left_out = |xdp: &str, dpi: &str, dpdk: &str| {
+        let lacked = [
+            format!("LACKED={xdp}"),
+            format!("LACKED_DPI={dpi}"),
+            format!("LACKED_DPDK={dpdk}"),
+        ];
+        let [xdp, dpi, dpdk] = &lacked;
+        make(&["--silent", "left-out", xdp, dpi, dpdk, PKG_CONFIG], None)
+    };
+    assert_eq!(left_out("", "", ""), "");
     assert_eq!(
-        make(&["--silent", "left-out", "LACKED=clang zlib1g-dev"], None),
-        "make: built without the xdp engine (--engine xdp); to have it: \
+        left_out("clang zlib1g-dev", "", ""),
+        "make: built without the xdp engine (--engine xdp); to have all: \
          apt-get install clang zlib1g-dev\n"
     );
-    assert_eq!(make(&["--silent", "left-out", "LACKED="], None), "");
-    // With an empty `PATH`, there is no clang.
+    assert_eq!(
+        left_out("libelf-dev", "libndpi-dev", "libdpdk-dev"),
+        "make: built without the xdp engine (--engine xdp); \
+         applications (--dpi, nDPI 4.2 or newer); \
+         turboflow-swx (--p4-pipeline swx); to have all: \
+         apt-get install libelf-dev libndpi-dev libdpdk-dev\n"
+    );
+    // With an empty `PATH`, there is no clang, and no pkg-config that finds libraries.
     let said = make(&["--silent", "left-out"], Some("/nonexistent"));
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains("apt-get install clang"), "{said}");
+    assert!(said.ends_with(" libndpi-dev libdpdk-dev pkg-config\n"), "{said}");
+}
+
+/// The libraries are found or lacked without a look at this machine.
+const PKG_CONFIG: &str = "LACKED_PKG_CONFIG=";
+
+#[test]
+fn kafka_is_missed_only_where_it_was_asked_for() {
+    if is_missing(&[Need::Tool("make")]) {
+        return;
+    }
+    let lacked = "LACKED_KAFKA=libssl-dev";
+    assert_eq!(make(&["--silent", "asked-kafka", lacked], None), "");
+    let asked = make(&["--dry-run", "build", lacked, "KAFKA=1"], None);
+    assert!(asked.contains("apt-get install libssl-dev"), "{asked}");
+    let unasked = make(&["--dry-run", "build", lacked], None);
+    assert!(!unasked.contains("libssl-dev"), "{unasked}");
 }
 
 #[test]
-fn missing_packages_turn_the_kernel_feature_off() {
+fn missing_packages_turn_features_off() {
     if is_missing(&[Need::Tool("make")]) {
         return;
     }
@@ -59,8 +92,19 @@ fn missing_packages_turn_the_kernel_feature_off() {
         let ci = ["--dry-run", target, "LACKED=clang", "TURBOFLOW_CI=1"];
         assert!(make(&ci, None).contains("--features turboflow/kernel"));
     }
-    let run = make(&["--dry-run", "run", "LACKED=libelf-dev"], None);
-    assert!(run.contains("apt-get install libelf-dev"), "{run}");
+    for (variable, package, feature) in [
+        ("LACKED", "libelf-dev", "turboflow/kernel"),
+        ("LACKED_DPI", "libndpi-dev", "turboflow/dpi"),
+        ("LACKED_DPDK", "libdpdk-dev", "turboflow-swx/dpdk"),
+    ] {
+        let run = make(
+            &["--dry-run", "run", &format!("{variable}={package}")],
+            None,
+        );
+        assert!(!run.contains(feature), "{run}");
+        let command = run.lines().find(|line| line.contains("apt-get install"));
+        assert!(command.is_some_and(|line| line.contains(package)), "{run}");
+    }
 }
 
 /// Runs `scripts/run-tests.sh` with a fake cargo that prints made-up outcomes.
