@@ -226,7 +226,7 @@ fn a_service_can_be_a_probe() {
         .says(&["a run has one of both"]);
     check(format!("{source}{output}format = \"csv\"\n"))
         .exits(2)
-        .says(&["`format`"]);
+        .says(&["in [[output]] is of no use with microflows+udp://"]);
     let lasting = output.replace("microflows+udp://127.0.0.1:9", "probe-%H.records");
     let lasting = lasting.replace("mtu = 1200\nrate = 5000\n", "");
     check(format!("{source}{lasting}"))
