@@ -245,6 +245,9 @@ fn payload_length(ip: &IpHeader, transport: &[u8]) -> Option<u64> {
 
 /// A set with the bit of each IPv4 option's number (the low 5 bits of its type); 0 without options.
 fn ip_options(bytes: &[u8], ip: &IpHeader) -> u64 {
-    let options = bytes.get(ip.offset + 20..ip.transport).unwrap_or(&[]);
+    // Not up to the transport header: INT may be before it.
+    let words = u8_at(bytes, ip.offset).map_or(5, |byte| usize::from(byte & 0xf));
+    let options = bytes.get(ip.offset + 20..ip.offset + words * 4);
+    let options = options.unwrap_or(&[]);
     transport::option_bits(options, |kind| kind & 0x1f)
 }

@@ -3,6 +3,7 @@
 
 use turboflow_record::{Input, InputSet, InputValues, Packet};
 
+use crate::bytes::u8_at;
 use crate::fast::Fast;
 use crate::fragments::{self, DatagramKey, FragmentCache, FragmentCounters, ReassemblyConfig};
 use crate::ip::IpHeader;
@@ -98,7 +99,7 @@ impl Parser {
         match fast::parse(frame, self.udp_tunnels) {
             Some(fast) if self.is_marked(&fast.packet) => {
                 unlikely();
-                Ok(self.parse_marked(frame, &fast, values))
+                self.parse_marked(frame, &fast, values)
             }
             Some(fast) => {
                 inputs::fill_plain(values, &self.wanted, frame, &fast);
@@ -208,16 +209,23 @@ impl Parser {
         self.attribute(frame, &walk, packet, Some(values))
     }
 
+    /// A plain packet that is marked as one with telemetry. A report may be about a fragment.
+    #[inline(never)]
+    fn parse_marked(
+        &mut self,
+        frame: &Frame<'_>,
+        fast: &Fast,
+        values: &mut InputValues,
+    ) -> Result<Packet, Rejected> {
+        let mut walk = Walk::from_fast(frame, fast);
+        let packet = self.fill(frame, &mut walk, values);
+        self.attribute(frame, &walk, packet, Some(values))
+    }
+
     #[inline(always)]
     fn is_marked(&self, packet: &Packet) -> bool {
         let telemetry = self.telemetry.as_ref();
         telemetry.is_some_and(|telemetry| telemetry.is_marked(packet))
-    }
-
-    /// A plain packet that is marked as one with telemetry.
-    #[inline(never)]
-    fn parse_marked(&mut self, frame: &Frame<'_>, fast: &Fast, values: &mut InputValues) -> Packet {
-        self.fill(frame, &mut Walk::from_fast(frame, fast), values)
     }
 
     /// The packet of a walk, and its inputs.
@@ -276,7 +284,8 @@ fn unlikely() {}
 /// next headers: an extension header or the protocol.
 fn datagram_key(frame: &Frame<'_>, walk: &Walk, identification: u32) -> DatagramKey {
     let protocol = match walk.ip.family {
-        turboflow_record::Family::V4 => walk.ip.protocol,
+        // That on the wire: behind INT the packet may be of another.
+        turboflow_record::Family::V4 => u8_at(frame.bytes, walk.ip.offset + 9).unwrap_or(0),
         turboflow_record::Family::V6 => 0,
     };
     let addresses = IpHeader {

@@ -118,16 +118,22 @@ impl Walk {
         let wire_end = frame.wire_length_bytes.min(outer_end);
         let inner = tunnel::enter(bytes, &self.ip, entered, link_limits(wire_end, entered))?;
         let ip = IpHeader::parse(bytes, inner.network, wire_end).ok()?;
-        self.in_fragment |= self.ip.fragment.as_ref().is_some_and(fragments::is_first);
+        self.enter_inner(ip, inner.ether_type);
         // The rest of a packet that begins in a first fragment is in later ones.
         self.is_longer_than_frame |= ip.is_longer_than_frame && !self.in_fragment;
-        self.outer.get_or_insert(self.ip);
-        self.ip = ip;
-        self.link.ether_type = inner.ether_type;
         self.tunnel.vni = inner.fields.vni.or(self.tunnel.vni);
         self.tunnel.teid = inner.fields.teid.or(self.tunnel.teid);
         self.tunnel.gre_key = inner.fields.gre_key.or(self.tunnel.gre_key);
         Some(())
+    }
+
+    /// Continues at a header inside the current one.
+    #[inline(always)]
+    pub(crate) fn enter_inner(&mut self, ip: IpHeader, ether_type: Option<u16>) {
+        self.in_fragment |= self.ip.fragment.as_ref().is_some_and(fragments::is_first);
+        self.outer.get_or_insert(self.ip);
+        self.ip = ip;
+        self.link.ether_type = ether_type;
     }
 
     /// Decapsulates again from the first IP header to `ip`, and calls `show` at every outer header

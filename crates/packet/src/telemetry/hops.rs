@@ -13,12 +13,14 @@ pub(super) struct Hop {
 /// The hops of a packet, added from the first to the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hops {
-    /// Hops that wrote.
+    /// Hops that wrote and were read.
     pub(super) count: u64,
     /// The largest depth that one of them reported.
     pub(super) queue_depth: Option<u64>,
     /// Whether the packet says that further hops did not write.
     pub(super) is_incomplete: bool,
+    /// Whether hops wrote before these that could not be read.
+    pub(super) has_unread: bool,
     latency_ns: u64,
     hops_without_latency: u64,
     egress_interface: Option<u64>,
@@ -48,7 +50,7 @@ impl Hops {
 
     /// The sum over all hops. A sum that lacks a hop would be a wrong number.
     pub(super) fn latency_ns(&self) -> Option<u64> {
-        let is_whole = self.hops_without_latency == 0 && !self.is_incomplete;
+        let is_whole = self.hops_without_latency == 0 && !self.is_incomplete && !self.has_unread;
         is_whole.then_some(self.latency_ns)
     }
 
@@ -59,7 +61,13 @@ impl Hops {
 
     /// The nodes that wrote.
     pub(super) fn path(&self) -> Option<u64> {
-        (self.hops_without_node == 0).then(|| self.path.value())
+        let is_whole = self.hops_without_node == 0 && !self.has_unread;
+        is_whole.then(|| self.path.value())
+    }
+
+    /// How many wrote.
+    pub(super) fn hop_count(&self) -> Option<u64> {
+        (!self.has_unread).then_some(self.count)
     }
 }
 

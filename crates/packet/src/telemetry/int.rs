@@ -17,7 +17,10 @@ use crate::transport::{self, protocol};
 
 const SHIM_BYTES: usize = 4;
 const HEADER_BYTES: usize = 12;
+/// Types of INT that follow a shim: one with a stack, and those without (section 5.6).
 const INT_MD: u8 = 1;
+const DESTINATION: u8 = 2;
+const INT_MX: u8 = 3;
 const VERSION: u8 = 2;
 /// The largest hop count was reached; the packet would have become too long.
 const EXCEEDED: u8 = 0b0110;
@@ -44,20 +47,13 @@ pub(super) enum Next {
     Transport(u8),
 }
 
-impl Next {
-    /// Whether the bytes of INT are where the original payload would begin.
-    pub(super) const fn is_payload(&self) -> bool {
-        matches!(self, Self::Payload | Self::UdpPayload(_))
-    }
-}
-
-/// INT that was read.
+/// INT whose shim was read: it says whose packet it is, whatever is in the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stack {
     pub(super) next: Next,
     /// Its bytes, shim included.
     pub(super) bytes: u32,
-    pub(super) hops: Hops,
+    pub(super) hops: Result<Hops, TelemetryFault>,
 }
 
 /// INT in a packet that its DSCP marks. Behind TCP it is behind the options or before them. `None`
@@ -69,16 +65,18 @@ pub(super) fn behind_header(number: u8, transport: &[u8]) -> Result<Option<Stack
     }
     let header = transport::header_bytes(number, transport).ok_or(TelemetryFault::Cut)?;
     let first = behind(transport, header as usize, Mark::Dscp);
-    match first {
-        Err(_) if number == protocol::TCP && header as usize > TCP_BYTES => {
-            behind(transport, TCP_BYTES, Mark::Dscp).or(first)
-        }
-        _ => first,
+    let is_read = matches!(first, Ok(stack) if stack.hops.is_ok());
+    if is_read || number != protocol::TCP || header as usize <= TCP_BYTES {
+        return first.map(Some);
     }
-    .map(Some)
+    match behind(transport, TCP_BYTES, Mark::Dscp) {
+        Ok(before) if before.hops.is_ok() || first.is_err() => Ok(Some(before)),
+        _ => first.map(Some),
+    }
 }
 
-/// INT at an offset of `transport`, which ends where the captured packet ends.
+/// INT at an offset of `transport`, which ends where the captured packet ends. An error: there is no
+/// shim to believe.
 pub(super) fn behind(transport: &[u8], offset: usize, mark: Mark) -> Result<Stack, TelemetryFault> {
     let bytes = transport.get(offset..).ok_or(TelemetryFault::Cut)?;
     let shim: [u8; SHIM_BYTES] = array_at(bytes, 0).ok_or(TelemetryFault::Cut)?;
@@ -88,14 +86,17 @@ pub(super) fn behind(transport: &[u8], offset: usize, mark: Mark) -> Result<Stac
         (2, Mark::Port) => Next::Transport(shim[3]),
         _ => return Err(TelemetryFault::NotTelemetry),
     };
-    if shim[0] >> 4 != INT_MD {
-        return Err(TelemetryFault::NotTelemetry);
-    }
     let end = SHIM_BYTES + usize::from(shim[1]) * 4;
-    if end < SHIM_BYTES + HEADER_BYTES {
-        return Err(TelemetryFault::BadLength);
-    }
-    let hops = stack(bytes.get(SHIM_BYTES..end).ok_or(TelemetryFault::Cut)?)?;
+    let is_short = end < SHIM_BYTES + HEADER_BYTES;
+    let hops = match shim[0] >> 4 {
+        INT_MD | INT_MX if is_short => return Err(TelemetryFault::BadLength),
+        INT_MD => match bytes.get(SHIM_BYTES..end) {
+            Some(bytes) => stack(bytes),
+            None => Err(TelemetryFault::Cut),
+        },
+        INT_MX | DESTINATION => Err(TelemetryFault::NotTelemetry),
+        _ => return Err(TelemetryFault::NotTelemetry),
+    };
     Ok(Stack {
         next,
         bytes: end as u32,

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Nothing here rejects a packet. Telemetry that cannot be read leaves its inputs absent, and is
-//! counted by its reason.
+//! counted by its reason. It takes nothing else from the packet: neither the flow, nor telemetry of
+//! another kind.
 
 mod config;
 mod counters;
@@ -25,7 +26,7 @@ use turboflow_record::{Input, InputSet, InputValues, Packet};
 use crate::Frame;
 use crate::transport::protocol;
 use crate::walk::Walk;
-use hops::Hops;
+use hops::{Hop, Hops};
 
 /// The inputs that in-band telemetry provides.
 pub const TELEMETRY_INPUTS: InputSet = InputSet::of(&[
@@ -36,6 +37,7 @@ pub const TELEMETRY_INPUTS: InputSet = InputSet::of(&[
     Input::HopCount,
 ]);
 
+const UDP_BYTES: usize = 8;
 /// The number of no port.
 const NO_PORT: u32 = u32::MAX;
 
@@ -53,6 +55,10 @@ pub(crate) struct Telemetry {
 struct Found {
     /// What the hops wrote, if it could be read.
     hops: Option<Hops>,
+    /// Why some telemetry could not be read.
+    fault: Option<TelemetryFault>,
+    /// Whether hops may have written into the first fragment of this packet.
+    is_elsewhere: bool,
     /// The destination port before INT took its place.
     destination_port: Option<u16>,
     /// Bytes of INT between the transport header and the payload.
@@ -94,14 +100,7 @@ impl Telemetry {
         values: &mut InputValues,
         fill: impl FnOnce(&mut InputValues, &Walk, &Packet),
     ) -> Packet {
-        let outcome = self.find(frame, walk);
-        let found = match outcome {
-            Ok(found) => found,
-            Err(fault) => {
-                self.counters.unread[fault as usize] += 1;
-                Found::default()
-            }
-        };
+        let found = self.find(frame, walk);
         let mut packet = walk.packet(frame, icmp_ports);
         if let Some(port) = found.destination_port {
             let [a, b] = packet.tuple.source_port().to_be_bytes();
@@ -113,12 +112,24 @@ impl Telemetry {
             let without = length.saturating_sub(found.stack_bytes.into());
             values.set(Input::PayloadLength, without);
         }
-        if let Some(hops) = found.hops.filter(|hops| hops.count > 0) {
-            self.counters.read += 1;
-            self.counters.incomplete += u64::from(hops.is_incomplete);
-            self.set(&hops, values);
+        let hops = found.hops.filter(|hops| hops.count > 0);
+        self.count(found.fault, hops.as_ref());
+        if let Some(hops) = &hops {
+            self.set(hops, values);
         }
         packet
+    }
+
+    /// Every packet has one outcome: what could not be read comes before what could.
+    fn count(&mut self, fault: Option<TelemetryFault>, hops: Option<&Hops>) {
+        match (fault, hops) {
+            (Some(fault), _) => self.counters.unread[fault as usize] += 1,
+            (None, Some(hops)) => {
+                self.counters.read += 1;
+                self.counters.incomplete += u64::from(hops.is_incomplete);
+            }
+            (None, None) => {}
+        }
     }
 
     fn set(&self, hops: &Hops, values: &mut InputValues) {
@@ -127,7 +138,7 @@ impl Telemetry {
             (Input::QueueDepth, hops.queue_depth),
             (Input::HopLatency, hops.latency_ns()),
             (Input::Path, hops.path()),
-            (Input::HopCount, Some(hops.count)),
+            (Input::HopCount, hops.hop_count()),
         ] {
             if let Some(value) = value.filter(|_| self.wanted.contains(input)) {
                 values.set(input, value);
@@ -136,47 +147,63 @@ impl Telemetry {
     }
 
     /// The telemetry of a packet, or of the packet inside a report.
-    fn find(&mut self, frame: &Frame<'_>, walk: &mut Walk) -> Result<Found, TelemetryFault> {
-        if !self.is_to(self.report_port, frame, walk) {
-            return self.in_packet(frame, walk);
-        }
-        let report = report::read(frame, walk)?;
-        self.counters.reports_skipped += u64::from(report.has_more);
-        let mut found = self.in_packet(frame, walk)?;
-        if let Some(hop) = &report.hop {
-            found.hops.get_or_insert_default().add(hop);
-        }
-        Ok(found)
-    }
-
-    fn in_packet(&self, frame: &Frame<'_>, walk: &mut Walk) -> Result<Found, TelemetryFault> {
-        let mut found = Found::default();
-        if walk.ip.is_later_fragment() {
-            return Ok(found);
-        }
-        found.hops = ioam::read(frame.bytes, &walk.ip)?;
-        if self.is_to(self.int_port, frame, walk) {
-            let bytes = walk.transport(frame);
-            let stack = int::behind(bytes, 8, int::Mark::Port)?;
-            match stack.next {
-                int::Next::Payload => {}
-                int::Next::UdpPayload(port) => found.destination_port = Some(port),
-                int::Next::Transport(original) => {
-                    walk.ip.protocol = original;
-                    walk.ip.transport += 8 + stack.bytes as usize;
+    fn find(&mut self, frame: &Frame<'_>, walk: &mut Walk) -> Found {
+        let report = match self.is_to(self.report_port, frame, walk) {
+            true => report::read(frame, walk).map(Some),
+            false => Ok(None),
+        };
+        // A report that cannot be read is a packet like others.
+        let mut found = self.in_packet(frame, walk);
+        match report {
+            Ok(None) => {}
+            Ok(Some(report)) => {
+                self.counters.reports_skipped += u64::from(report.has_more);
+                if let Some(hop) = &report.hop {
+                    found.add_reported(hop);
                 }
             }
-            found.take(stack, int::Next::is_payload);
-        } else if self.dscp.matches(walk.ip.tos) {
-            let bytes = walk.transport(frame);
-            if let Some(stack) = int::behind_header(walk.ip.protocol, bytes)? {
-                found.take(stack, |_| true);
-            }
+            Err(fault) => found.fault = Some(fault),
         }
-        Ok(found)
+        found
     }
 
-    /// Whether the walk ended at a UDP header to that port.
+    fn in_packet(&self, frame: &Frame<'_>, walk: &mut Walk) -> Found {
+        let mut found = Found::default();
+        match ioam::read(frame.bytes, &walk.ip) {
+            Ok(hops) => found.hops = hops,
+            Err(fault) => found.fault = Some(fault),
+        }
+        if walk.ip.is_later_fragment() {
+            found.is_elsewhere = self.may_have_int(walk);
+            return found;
+        }
+        match self.int(frame, walk) {
+            Ok(Some(stack)) => found.take(&stack, walk),
+            Ok(None) => {}
+            Err(fault) => found.fail(fault),
+        }
+        found
+    }
+
+    /// INT behind the transport header, if the packet is marked.
+    fn int(&self, frame: &Frame<'_>, walk: &Walk) -> Result<Option<int::Stack>, TelemetryFault> {
+        let bytes = walk.transport(frame);
+        if self.is_to(self.int_port, frame, walk) {
+            int::behind(bytes, UDP_BYTES, int::Mark::Port).map(Some)
+        } else if self.dscp.matches(walk.ip.tos) {
+            int::behind_header(walk.ip.protocol, bytes)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Whether the first fragment of a later one may be marked: that has the port.
+    fn may_have_int(&self, walk: &Walk) -> bool {
+        let by_port = self.int_port != NO_PORT && walk.ip.protocol == protocol::UDP;
+        by_port || self.dscp.matches(walk.ip.tos)
+    }
+
+    /// Whether the walk ended at a UDP header to that port. A later fragment has none.
     fn is_to(&self, port: u32, frame: &Frame<'_>, walk: &Walk) -> bool {
         port != NO_PORT
             && walk.ip.protocol == protocol::UDP
@@ -185,10 +212,41 @@ impl Telemetry {
 }
 
 impl Found {
-    fn take(&mut self, stack: int::Stack, counts_as_payload: impl Fn(&int::Next) -> bool) {
-        if counts_as_payload(&stack.next) {
-            self.stack_bytes = stack.bytes;
+    /// INT behind a shim: the walk goes on to the original transport header.
+    fn take(&mut self, stack: &int::Stack, walk: &mut Walk) {
+        match stack.next {
+            int::Next::Payload => self.stack_bytes = stack.bytes,
+            int::Next::UdpPayload(port) => {
+                self.destination_port = Some(port);
+                self.stack_bytes = stack.bytes;
+            }
+            int::Next::Transport(original) => {
+                walk.ip.protocol = original;
+                walk.ip.transport += UDP_BYTES + stack.bytes as usize;
+            }
         }
-        self.hops = Some(stack.hops);
+        match stack.hops {
+            // A header that no hop has written behind leaves those of IOAM.
+            Ok(hops) if hops.count > 0 || self.hops.is_none() => self.hops = Some(hops),
+            Ok(_) => {}
+            Err(fault) => self.fail(fault),
+        }
+    }
+
+    /// Notes a fault. Of several, the first is counted.
+    fn fail(&mut self, fault: TelemetryFault) {
+        self.fault.get_or_insert(fault);
+    }
+
+    /// Adds the node that reports, the last on the path.
+    fn add_reported(&mut self, hop: &Hop) {
+        // Where nodes report, a packet needs no hops: INT-MX leaves none in it.
+        if self.fault == Some(TelemetryFault::NotTelemetry) {
+            self.fault = None;
+        }
+        let has_hops = self.hops.is_some_and(|hops| hops.count > 0);
+        let hops = self.hops.get_or_insert_default();
+        hops.has_unread = !has_hops && (self.fault.is_some() || self.is_elsewhere);
+        hops.add(hop);
     }
 }

@@ -10,22 +10,21 @@
 //! | words of the node that reports | the packet, cut |
 //! ```
 
-use super::TelemetryFault;
 use super::hops::Hop;
 use super::int;
+use super::{TelemetryFault, UDP_BYTES};
 use crate::Frame;
 use crate::bytes::{u8_at, u32_at};
 use crate::ip::IpHeader;
 use crate::link::{LinkFields, LinkLimits, Network, Version};
 use crate::walk::Walk;
 
-const UDP_BYTES: usize = 8;
 const GROUP_BYTES: usize = 8;
 const VERSION: u8 = 2;
 /// Report types.
 const INNER_ONLY: u8 = 0;
 const INT: u8 = 1;
-/// A report of this length goes on to the end of the datagram.
+/// A report of this length goes on to the end of its datagram.
 const TO_THE_END: u8 = 0xff;
 
 /// A report that was read.
@@ -51,7 +50,7 @@ pub(super) fn read(frame: &Frame<'_>, walk: &mut Walk) -> Result<Report, Telemet
     let [types, words, metadata_words, _] = u32_at(bytes, at).ok_or(cut)?.to_be_bytes();
     let (report_type, inner_type) = (types >> 4, types & 0xf);
     let end = match words {
-        TO_THE_END => bytes.len(),
+        TO_THE_END => datagram_end,
         words => at + 4 + usize::from(words) * 4,
     };
     let (hop, inner) = match report_type {
@@ -72,9 +71,11 @@ pub(super) fn read(frame: &Frame<'_>, walk: &mut Walk) -> Result<Report, Telemet
         }
         _ => return Err(TelemetryFault::NotTelemetry),
     };
-    // A report may be cut where the datagram is: the packet in it is a part anyway.
+    // A report may be cut where the datagram is: the packet in it is a part anyway. Where that ends
+    // on the wire does not depend on what was captured.
     let bytes = &bytes[..end.min(bytes.len())];
-    enter(frame, walk, bytes, inner, inner_type).ok_or(TelemetryFault::NoInnerPacket)?;
+    let wire_end = end.min(datagram_end).min(frame.wire_length_bytes as usize) as u32;
+    enter(walk, bytes, inner, inner_type, wire_end).ok_or(TelemetryFault::NoInnerPacket)?;
     Ok(Report {
         hop,
         has_more: end < datagram_end,
@@ -83,15 +84,12 @@ pub(super) fn read(frame: &Frame<'_>, walk: &mut Walk) -> Result<Report, Telemet
 
 /// Lets the walk end at the packet at `offset`, of which `bytes` has a part.
 fn enter(
-    frame: &Frame<'_>,
     walk: &mut Walk,
     bytes: &[u8],
     offset: usize,
     inner_type: u8,
+    wire_end: u32,
 ) -> Option<()> {
-    let wire_end = u32::try_from(bytes.len())
-        .ok()?
-        .min(frame.wire_length_bytes);
     let mut link = LinkFields::default();
     let network = match inner_type {
         3 => {
@@ -112,7 +110,6 @@ fn enter(
         _ => return None,
     };
     let ip = IpHeader::parse(bytes, network, wire_end).ok()?;
-    walk.outer.get_or_insert(walk.ip);
-    walk.ip = ip;
+    walk.enter_inner(ip, link.ether_type);
     Some(())
 }

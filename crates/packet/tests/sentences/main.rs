@@ -8,6 +8,7 @@ mod inputs;
 mod ip;
 mod link;
 mod telemetry;
+mod telemetry_faults;
 mod transport;
 mod tunnels;
 

@@ -11,11 +11,16 @@ use turboflow_record::{Input, InputValues, Packet};
 use super::flow;
 use crate::build::{self, frame_of, join};
 
-const INT_PORT: u16 = 5_000;
-const REPORT_PORT: u16 = 5_001;
+pub(super) const INT_PORT: u16 = 5_000;
+pub(super) const REPORT_PORT: u16 = 5_001;
 
-fn parser() -> Parser {
-    Parser::new(ParserConfig {
+pub(super) fn parser() -> Parser {
+    Parser::new(config())
+}
+
+/// All telemetry and all inputs.
+pub(super) fn config() -> ParserConfig {
+    ParserConfig {
         telemetry: Some(TelemetryConfig {
             int_port: Some(INT_PORT),
             int_report_port: Some(REPORT_PORT),
@@ -23,25 +28,25 @@ fn parser() -> Parser {
         }),
         needs: PARSED_INPUTS.union(TELEMETRY_INPUTS),
         ..ParserConfig::default()
-    })
+    }
 }
 
 /// The packet, and its telemetry: queue depth, latency, path, egress interface, hops.
-type Read = (Packet, [Option<u64>; 5]);
+pub(super) type Read = (Packet, [Option<u64>; 5]);
 
-fn read_with(parser: &mut Parser, bytes: &[u8]) -> (Packet, InputValues) {
+pub(super) fn read_with(parser: &mut Parser, bytes: &[u8]) -> (Packet, InputValues) {
     let mut values = InputValues::default();
     let frame = frame_of(bytes, LinkType::Ethernet);
     let packet = parser.parse_with_inputs(&frame, &mut values).unwrap();
     (packet, values)
 }
 
-fn read(bytes: &[u8]) -> Read {
+pub(super) fn read(bytes: &[u8]) -> Read {
     let (packet, values) = read_with(&mut parser(), bytes);
     (packet, telemetry(&values))
 }
 
-fn telemetry(values: &InputValues) -> [Option<u64>; 5] {
+pub(super) fn telemetry(values: &InputValues) -> [Option<u64>; 5] {
     [
         Input::QueueDepth,
         Input::HopLatency,
@@ -52,7 +57,7 @@ fn telemetry(values: &InputValues) -> [Option<u64>; 5] {
     .map(|input| values.get(input))
 }
 
-fn fault(bytes: &[u8]) -> Option<TelemetryFault> {
+pub(super) fn fault(bytes: &[u8]) -> Option<TelemetryFault> {
     let mut parser = parser();
     read_with(&mut parser, bytes);
     let unread = parser.telemetry_counters().unwrap().unread;
@@ -62,13 +67,13 @@ fn fault(bytes: &[u8]) -> Option<TelemetryFault> {
         .find(|fault| unread[*fault as usize] > 0)
 }
 
-fn words(words: &[u32]) -> Vec<u8> {
+pub(super) fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
 /// The header of the examples in section 6 of the INT specification, with two hops behind it that
 /// have node identifier and queue occupancy: hop 2 first.
-fn examples_stack() -> Vec<u8> {
+pub(super) fn examples_stack() -> Vec<u8> {
     words(&[
         0x2000_0206, // version 2, HopML 2, 6 hops left
         0x9000_0000, // bits 0 and 3
@@ -81,7 +86,7 @@ fn examples_stack() -> Vec<u8> {
 }
 
 /// A frame of IPv4 with that DSCP.
-fn with_dscp(dscp: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn with_dscp(dscp: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut datagram = build::ipv4(protocol, payload);
     datagram[1] = dscp << 2;
     build::ethernet(0x0800, &build::with_checksum(datagram))
@@ -260,7 +265,7 @@ fn hostile_int_is_counted_by_its_reason() {
 }
 
 /// An IPv6 packet with a hop-by-hop header that has these options.
-fn with_options(options: &[u8]) -> Vec<u8> {
+pub(super) fn with_options(options: &[u8]) -> Vec<u8> {
     let mut header = join(&[&[17, 0], options]);
     header.resize(header.len().next_multiple_of(8), 0);
     header[1] = (header.len() / 8 - 1) as u8;
@@ -270,7 +275,7 @@ fn with_options(options: &[u8]) -> Vec<u8> {
 
 /// A pre-allocated trace of two nodes with identifier, interfaces, transit delay and queue depth,
 /// and room for a third.
-fn trace() -> Vec<u8> {
+pub(super) fn trace() -> Vec<u8> {
     join(&[
         &[1, 2, 0, 0], // padding to a multiple of 4
         &[0x31, 2 + 8 + 48, 0, 0],
@@ -352,7 +357,7 @@ fn hostile_ioam_is_counted_by_its_reason() {
 
 /// The first example of the specification of reports: node 3 reports queue occupancy of its own,
 /// and the packet has INT-MD of the nodes before, with a UDP header that INT added.
-fn report() -> Vec<u8> {
+pub(super) fn report() -> Vec<u8> {
     let int = join(&[
         &[0x18, 7, 0, 6],
         &examples_stack(),
@@ -368,7 +373,7 @@ fn report() -> Vec<u8> {
     ])
 }
 
-fn to_collector(report: &[u8]) -> Vec<u8> {
+pub(super) fn to_collector(report: &[u8]) -> Vec<u8> {
     build::ethernet(
         0x0800,
         &build::ipv4(17, &build::udp(7, REPORT_PORT, report)),
