@@ -4,8 +4,9 @@
 // Read data comes one clock after the address. A lane that is written in the clock in which it is
 // read gives anything: users forward what they wrote. Lanes of that row that are not written read
 // as they are. Two ways to have that (docs/fpga.md says which family promises what):
-// - The lanes are one memory that reads before it writes, also over two ports. Without
-//   no_rw_check, synthesis has to choose that mode or to build it.
+// - The lanes are one memory, each padded to whole bytes with write enables of their own. Where two
+//   ports collide, only bytes that are written read as anything, whatever the write mode is. Without
+//   no_rw_check, Yosys has to choose the mode that reads first as well.
 // - Apart: each lane is a memory of its own. Nothing is asked of a row that is written.
 // This module and tf_delay are the only ones that depend on the family.
 module tf_ram #(
@@ -46,13 +47,25 @@ module tf_ram #(
       always_ff @(posedge clk_i) read_data_o[l] <= mem[read_addr_i];
     end
   end else begin : g_rows
-    (* ram_style = "block" *) logic [Bits-1:0] mem [2**AddrBits];
+    // Bytes of block RAM have nine bits.
+    localparam int unsigned ByteBits  = 9;
+    localparam int unsigned LaneBytes = (LaneBits + ByteBits - 1) / ByteBits;
+    localparam int unsigned Bytes     = Lanes * LaneBytes;
+    (* ram_style = "block" *) logic [Bytes*ByteBits-1:0] mem [2**AddrBits];
+    logic [Lanes-1:0][LaneBytes*ByteBits-1:0] padded, row_q;
+    for (genvar l = 0; l < Lanes; l++) begin : g_lane
+      assign padded[l]      = (LaneBytes*ByteBits)'(write_data_i[l]);
+      assign read_data_o[l] = row_q[l][LaneBits-1:0];
+    end
     always_ff @(posedge clk_i) begin
-      for (int l = 0; l < Lanes; l++) begin
-        if (write_i[l]) mem[write_addr_i][l*LaneBits +: LaneBits] <= write_data_i[l];
+      for (int b = 0; b < Bytes; b++) begin
+        if (write_i[b/LaneBytes]) begin
+          mem[write_addr_i][b*ByteBits +: ByteBits]
+            <= padded[b/LaneBytes][(b%LaneBytes)*ByteBits +: ByteBits];
+        end
       end
     end
-    always_ff @(posedge clk_i) read_data_o <= mem[read_addr_i];
+    always_ff @(posedge clk_i) row_q <= mem[read_addr_i];
   end
 `endif
 endmodule
