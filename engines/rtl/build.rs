@@ -173,8 +173,14 @@ mod verilated {
                 "-x-initial",
                 "fast",
             ])
-            // Warnings are for `make rtl-lint`, whose waivers say why.
-            .args(["-Wno-lint", "-Wno-style", "-Wno-fatal", "-DTF_FAULTS"])
+            // Warnings are for `tests/line/lint.rs`, whose waivers say why.
+            .args([
+                "-Wno-lint",
+                "-Wno-style",
+                "-Wno-fatal",
+                "-DTF_FAULTS",
+                "-DTF_ASSERT",
+            ])
             .args(["-top-module", top, "-Irtl", "-prefix"])
             .arg(format!("Vtf_{name}"))
             .args(parameters.iter().map(|parameter| format!("-G{parameter}")))

@@ -163,6 +163,9 @@ void vl_stop(const char* file, int line, const char* scope) {
     }                                                                                             \
     extern "C" uint64_t tf_##name##_clocks(const void* line) {                                    \
         return static_cast<const Line<Vtf_##name>*>(line)->clocks;                                \
+    }                                                                                             \
+    extern "C" uint32_t tf_##name##_clean(const void* line) {                                     \
+        return static_cast<const Line<Vtf_##name>*>(line)->model->clean_o;                        \
     }
 
 LINE_FUNCTIONS(v4)

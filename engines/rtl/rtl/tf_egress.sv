@@ -44,8 +44,6 @@ module tf_egress
   output logic [63:0]        evicted_cut_o,
   output logic [31:0]        records_o
 );
-  // Places that are taken before a credit that was spent is missed at the head.
-  localparam int unsigned InTransit = 6;
   localparam int unsigned Depth     = 2**DepthBits;
   localparam int unsigned KeyBytes  = 4 * ((KeyBits + 31) / 32);
 
@@ -55,6 +53,8 @@ module tf_egress
     wire_t              fields;    // of a mark: first is the watermark
     logic [KeyBits-1:0] key;
   } entry_t;
+
+`include "tf_fault.svh"
 
   // The token, with its times --------------------------------------------------------------------
   kind_e              kind1_q;
@@ -102,7 +102,7 @@ module tf_egress
     live_q    <= {live_q[LineLatency-2:0], taken_i};
     credits_q <= credits_q - (DepthBits+1)'(taken_i) + (DepthBits+1)'(leaves_empty)
                  + (DepthBits+1)'(pop);
-    room_o    <= credits_q >= (DepthBits+1)'(InTransit);
+    room_o    <= (fault == 34) | (credits_q >= (DepthBits+1)'(CreditLatency));
     if (!rst_ni) begin
       live_q    <= '0;
       credits_q <= (DepthBits+1)'(Depth);
@@ -235,7 +235,7 @@ module tf_egress
   end
 
 `ifdef VERILATOR
-  initial assert (Depth > LineLatency + InTransit);
+  initial assert (Depth > LineLatency + CreditLatency);
 `endif
 `ifdef TF_ASSERT
   // Every place that is taken is on its way, in the queue, or paid back.

@@ -24,11 +24,11 @@ module tf_meter
   parameter int unsigned NumStages  = 2,
   parameter int unsigned BucketBits = 4,
   parameter int unsigned TagBits    = 8,
-  parameter int unsigned DepthBits  = 7,
   parameter bit          TagsApart  = 1'b0, // tags of a lane in a memory of their own
   localparam int unsigned AddrBits  = 1 + BucketBits + 3,
   // log2 of the entries of the table that says the stage; 0: the hash says it
-  parameter int unsigned EntryBits  = entry_bits_of(NumStages, AddrBits)
+  parameter int unsigned EntryBits  = entry_bits_of(NumStages, AddrBits),
+  localparam int unsigned LineLatency = head_latency_of(EntryBits) + StageLatency*NumStages
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -107,8 +107,7 @@ module tf_meter
     .kind_o(kind), .why_o(why), .key_o(key), .body_o(body), .clean_o(clean), .resident_o(resident)
   );
   tf_egress #(
-    .KeyBits(KeyBits), .LineLatency(head_latency_of(EntryBits) + StageLatency*NumStages),
-    .DepthBits(DepthBits)
+    .KeyBits(KeyBits), .LineLatency(LineLatency), .DepthBits(depth_bits_of(LineLatency))
   ) u_egress (
     .clk_i, .rst_ni, .engine_id_i(engine_id_q), .packets_i(packets_q), .bytes_i(bytes_q),
     .room_o(room), .taken_i(taken),

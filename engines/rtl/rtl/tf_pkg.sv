@@ -27,6 +27,14 @@ package tf_pkg;
     return HashLatency + ((entry_bits == 0) ? 0 : SpreadLatency);
   endfunction
 
+  // Places that are taken before the head misses a credit that was spent.
+  parameter int unsigned CreditLatency = 6;
+  // log2 of the entries of the egress's queue: more than places that are on their way, and 128 at
+  // least, so that a receiver that waits for a moment makes no packet wait.
+  function automatic int unsigned depth_bits_of(int unsigned line_latency);
+    return (line_latency + CreditLatency < 128) ? 7 : $clog2(line_latency + CreditLatency + 1);
+  endfunction
+
   // What a place of the line carries. A stage that consumes a token leaves its place to the record
   // that the token displaced.
   typedef enum logic [2:0] {

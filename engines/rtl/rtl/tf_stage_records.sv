@@ -141,7 +141,7 @@ module tf_stage_records
     may3      = use3_q.act & use3_q.matched & use3_q.was_valid & use3_q.keep & same_key3;
     if_joins3 = may_join(in3_q, seen3, ends_cut_i);
     if_displaces3 = if_joins3;
-    if (ahead3_q) begin
+    if (fault != 33 && ahead3_q) begin
       if_joins3     = may_join_after(in3_q, old4, in4_q, ends_cut_i);
       if_displaces3 = may_join(in3_q, state_of_packet(in4_q), ends_cut_i);
     end

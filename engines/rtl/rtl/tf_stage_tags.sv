@@ -334,7 +334,7 @@ module tf_stage_tags
     has_free4_q  <= has_free3;
     has_pick4_q  <= has_pick3;
     for (int s = 0; s < S; s++) more_than4_q[s] <= more_than(free3_q[s]);
-    counted_less4_q <= (fault == 10) ? '0 : took_free_of(decision6_q, buckets3_q);
+    counted_less4_q <= (fault == 30) ? '0 : took_free_of(decision6_q, buckets3_q);
   end
 
   always_comb begin
@@ -375,7 +375,7 @@ module tf_stage_tags
   always_ff @(posedge clk_i) begin
     match5_q     <= match4;
     has_match5_q <= |match4;
-    stale5_q     <= (fault == 15) ? stale4_q : stale4_q & ~took4;
+    stale5_q     <= (fault == 31) ? stale4_q : stale4_q & ~took4;
     list_free5_q <= list_free4;
     list_pick5_q <= list_pick4;
     has_free5_q  <= has_free4;
@@ -475,7 +475,7 @@ module tf_stage_tags
     decision6_q  <= decision5;
     decision7_q  <= decision6_q;
     decision8_q  <= decision7_q;
-    stale6_q     <= (fault == 15) ? stale5_q : stale5_q & ~took5;
+    stale6_q     <= (fault == 32) ? stale5_q : stale5_q & ~took5;
     was_stale7_q <= decision6_q.write
                     & |(stale6_q[index(decision6_q.sub)] & decision6_q.slot);
     addr7_q      <= addr7_d;

@@ -53,6 +53,8 @@ pub use model::Model;
 pub use package::{PackageError, Unsupported, check_layout, record_package};
 #[cfg(feature = "rtl")]
 pub use parser::{Pace, Parsed, Verdict, VerilatedParser};
-pub use size::{Build, InvalidSize, LineConfig, Size};
+pub use size::{
+    Build, HASH_CLOCKS, InvalidSize, LineConfig, SPREAD_CLOCKS, STAGE_CLOCKS, Size, line_clocks,
+};
 #[cfg(feature = "rtl")]
 pub use verilated::{Stopped, VerilatedLine};

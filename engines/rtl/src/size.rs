@@ -16,6 +16,23 @@ pub struct Size {
     pub buckets: u32,
 }
 
+/// Clocks of the sequencer, a packet in hand and its place: `rtl/tf_sequencer.sv`.
+const SEQUENCER_CLOCKS: usize = 2;
+/// Clocks of the hash: `HashLatency` in `rtl/tf_pkg.sv`.
+pub const HASH_CLOCKS: usize = 4;
+/// Clocks of the table that says the stage of a key: `SpreadLatency` there.
+pub const SPREAD_CLOCKS: usize = 4;
+/// Clocks that any token spends in a stage: `StageLatency` there.
+pub const STAGE_CLOCKS: usize = 13;
+
+/// Clocks from the head to the end of a line of so many stages, for any place. A line of one stage
+/// has no table that says the stage.
+#[must_use]
+pub const fn line_clocks(stages: usize) -> usize {
+    let table = if stages > 1 { SPREAD_CLOCKS } else { 0 };
+    SEQUENCER_CLOCKS + HASH_CLOCKS + table + STAGE_CLOCKS * stages
+}
+
 /// A size that the line which was built does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} must be a power of two from 1 to {most}, not {given}")]

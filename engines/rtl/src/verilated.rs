@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The line in SystemVerilog, translated to C++ by Verilator, behind four C functions.
+//! The line in SystemVerilog, translated to C++ by Verilator, behind five C functions.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -9,7 +9,7 @@ use crate::body::{BODY_WORDS, alone_of_body, base_of_record};
 use crate::built::{DIRECT, V4};
 use crate::hash::SEED_WORDS;
 use crate::line::{Arrival, Key, Left, Line, Step, Why};
-use crate::size::{Build, LineConfig};
+use crate::size::{Build, LineConfig, line_clocks};
 
 /// 32-bit words of the longest key.
 const KEY_WORDS: usize = 10;
@@ -52,11 +52,8 @@ struct Token {
 
 const _: () = assert!(size_of::<GivenStep>() == 64 && size_of::<Token>() == 76);
 
-/// Clocks that a token spends in a stage: `StageLatency` in `rtl/tf_pkg.sv`.
-const STAGE_CLOCKS: usize = 13;
-/// Clocks from a step to the first stage: two in the head, four in the hash, four in the table that
-/// says the stage, and those in which a packet waits behind a flush or a sweep.
-const HEAD_CLOCKS: usize = 20;
+/// Clocks for which a packet waits behind a flush or a sweep, and some more.
+const WAITING_CLOCKS: usize = 10;
 
 /// `InputPacket` and `InputCell` in `rtl/tf_pkg.sv`.
 const PACKET: u32 = 1;
@@ -77,9 +74,10 @@ type Give = unsafe extern "C" fn(
     u64,
 ) -> usize;
 type Clocks = unsafe extern "C" fn(*const c_void) -> u64;
+type Clean = unsafe extern "C" fn(*const c_void) -> u32;
 
 macro_rules! line_functions {
-    ($new:ident, $free:ident, $give:ident, $clocks:ident) => {
+    ($new:ident, $free:ident, $give:ident, $clocks:ident, $clean:ident) => {
         unsafe extern "C" {
             fn $new(registers: *const Registers) -> *mut c_void;
             fn $free(line: *mut c_void);
@@ -93,17 +91,19 @@ macro_rules! line_functions {
                 limit: u64,
             ) -> usize;
             fn $clocks(line: *const c_void) -> u64;
+            fn $clean(line: *const c_void) -> u32;
         }
     };
 }
 
-line_functions!(tf_v4_new, tf_v4_free, tf_v4_give, tf_v4_clocks);
-line_functions!(tf_v6_new, tf_v6_free, tf_v6_give, tf_v6_clocks);
+line_functions!(tf_v4_new, tf_v4_free, tf_v4_give, tf_v4_clocks, tf_v4_clean);
+line_functions!(tf_v6_new, tf_v6_free, tf_v6_give, tf_v6_clocks, tf_v6_clean);
 line_functions!(
     tf_direct_new,
     tf_direct_free,
     tf_direct_give,
-    tf_direct_clocks
+    tf_direct_clocks,
+    tf_direct_clean
 );
 
 unsafe extern "C" {
@@ -117,6 +117,7 @@ struct Functions {
     free: Free,
     give: Give,
     clocks: Clocks,
+    clean: Clean,
 }
 
 impl Functions {
@@ -127,6 +128,7 @@ impl Functions {
                 free: tf_v4_free,
                 give: tf_v4_give,
                 clocks: tf_v4_clocks,
+                clean: tf_v4_clean,
             };
         }
         if build == DIRECT {
@@ -135,6 +137,7 @@ impl Functions {
                 free: tf_direct_free,
                 give: tf_direct_give,
                 clocks: tf_direct_clocks,
+                clean: tf_direct_clean,
             };
         }
         Self {
@@ -142,6 +145,7 @@ impl Functions {
             free: tf_v6_free,
             give: tf_v6_give,
             clocks: tf_v6_clocks,
+            clean: tf_v6_clean,
         }
     }
 }
@@ -225,6 +229,14 @@ impl VerilatedLine {
     pub fn clocks(&self) -> u64 {
         // SAFETY: the line was made by `new`.
         unsafe { (self.functions.clocks)(self.line.as_ptr()) }
+    }
+
+    /// Whether no stage holds a record of an ended cell. Stages hear of a cell as its mark comes to
+    /// them, within [`Line::latency`].
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        // SAFETY: the line was made by `new`.
+        unsafe { (self.functions.clean)(self.line.as_ptr()) != 0 }
     }
 
     /// [`Line::give`], for lines that may be wrong.
@@ -313,7 +325,7 @@ impl VerilatedLine {
 
 impl Line for VerilatedLine {
     fn latency(&self) -> usize {
-        HEAD_CLOCKS + (STAGE_CLOCKS << self.config.build.stage_bits)
+        WAITING_CLOCKS + line_clocks(1 << self.config.build.stage_bits)
     }
 
     /// # Panics

@@ -33,7 +33,7 @@ def main():
             sources=[RTL / f"{source}.sv" for source in [*needs, name]],
             hdl_toplevel=name,
             parameters=parameters,
-            build_args=["-Wno-fatal", "-Wno-lint", "-Wno-style", f"-I{RTL}"],
+            build_args=["-Wno-fatal", "-Wno-lint", "-Wno-style", "--assert", "-DTF_ASSERT", f"-I{RTL}"],
             build_dir=build / name,
         )
         results = runner.test(hdl_toplevel=name, test_module=f"test_{name}", test_dir=HERE, build_dir=build / name,

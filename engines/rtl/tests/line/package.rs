@@ -4,7 +4,9 @@
 
 use std::path::Path;
 
-use turboflow_engine_rtl::{PackageError, Unsupported, record_package};
+use turboflow_engine_rtl::{
+    HASH_CLOCKS, PackageError, SPREAD_CLOCKS, STAGE_CLOCKS, Unsupported, record_package,
+};
 use turboflow_record::{Definition, Feature, Input, KeyField, Op};
 
 #[test]
@@ -19,6 +21,26 @@ fn the_package_is_derived_from_the_default_definition() {
         written, derived,
         "write it anew: UPDATE=1 cargo test -p turboflow-engine-rtl package"
     );
+}
+
+/// The clocks that documents and the evaluation speak of.
+#[test]
+fn clocks_are_those_of_the_systemverilog() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("rtl/tf_pkg.sv");
+    let text = std::fs::read_to_string(path).unwrap();
+    for (name, clocks) in [
+        ("HashLatency", HASH_CLOCKS),
+        ("SpreadLatency", SPREAD_CLOCKS),
+        ("StageLatency", STAGE_CLOCKS),
+    ] {
+        let of = |line: &str| {
+            let (declared, value) = line.split_once('=')?;
+            let is_it = declared.split_whitespace().last() == Some(name);
+            is_it.then(|| value.split(';').next().unwrap().trim().to_owned())
+        };
+        let found = text.lines().find_map(of);
+        assert_eq!(found, Some(clocks.to_string()), "{name}");
+    }
 }
 
 #[test]

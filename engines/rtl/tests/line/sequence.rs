@@ -2,7 +2,9 @@
 //! The records that leave the line are those of the model, in its order.
 
 use proptest::prelude::*;
-use turboflow_engine_rtl::{Arrival, Build, Left, Line, LineConfig, Size, Step, VerilatedLine};
+use turboflow_engine_rtl::{
+    Arrival, Build, Left, Line, LineConfig, Size, Step, VerilatedLine, line_clocks,
+};
 use turboflow_merge::KeyHasher;
 
 use crate::bench::Run;
@@ -147,21 +149,26 @@ fn a_direct_mapped_table_gives_the_models_records() {
 /// Whatever the keys are: one flow, two flows in turn, all different.
 #[test]
 fn takes_a_key_in_every_clock() {
-    for (mix, flows) in [
+    let builds = [Build::V4, Build::V6, Build::DIRECT];
+    let mixes = [
         (Mix::Uniform, 1),
         (Mix::Alternating, 3),
         (Mix::Uniform, 1 << 40),
-    ] {
+    ];
+    for (build, (mix, flows)) in builds
+        .into_iter()
+        .flat_map(|build| mixes.map(|mix| (build, mix)))
+    {
         let size = Size {
-            stages: 4,
+            stages: build.size().stages,
             buckets: 64,
         };
-        let mut line = VerilatedLine::new(LineConfig::new(Build::V4, size, KeyHasher::new(1)));
+        let mut line = VerilatedLine::new(LineConfig::new(build, size, KeyHasher::new(1)));
         let mut left: Vec<Left> = Vec::new();
         let shape = Shape {
             mix,
             flows,
-            key_bits: 104,
+            key_bits: build.key_bits,
             cell_ns: 1_000_000_000,
             strange: false,
         };
@@ -175,7 +182,32 @@ fn takes_a_key_in_every_clock() {
         let before = line.clocks();
         line.give(&[Step::Packet(first)], &mut left);
         line.give(&packets, &mut left);
-        assert_eq!(line.clocks() - before, 20_001, "{mix:?} of {flows} flows");
+        let clocks = line.clocks() - before;
+        assert_eq!(clocks, 20_001, "{build:?}, {mix:?} of {flows} flows");
+    }
+}
+
+/// The clocks from the head to the end of a line, which documents say.
+#[test]
+fn a_place_takes_the_clocks_that_are_said() {
+    for build in [Build::V4, Build::V6, Build::DIRECT] {
+        let mut line = VerilatedLine::new(LineConfig::new(build, build.size(), KeyHasher::new(1)));
+        let mut left = Vec::new();
+        line.give(&[Step::Cell(1_000)], &mut left);
+        line.give(&[Step::Idle; 8_192], &mut left);
+        // Too long for a record: it leaves as it came, a clock behind a flush.
+        let packet = Arrival {
+            time_ns: 1_500,
+            length_bytes: 100_000,
+            ..Arrival::default()
+        };
+        let before = line.clocks();
+        line.give(&[Step::Packet(packet)], &mut left);
+        while left.is_empty() && line.clocks() - before < 1_000 {
+            line.give(&[Step::Idle], &mut left);
+        }
+        let clocks = line_clocks(build.size().stages as usize) + 1;
+        assert_eq!(line.clocks() - before, clocks as u64, "{build:?}");
     }
 }
 
