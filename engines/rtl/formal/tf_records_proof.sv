@@ -4,7 +4,8 @@
 // The bench holds the key and the packets of each slot, in the order of ops. A record that leaves
 // has the key and the packets that its slot had; a packet that joins adds one to those of its own
 // key. So no packet is lost, made or given to another flow. The search is free, but for what it
-// promises: a slot was in use if it was kept and not freed since, and a match needs a resident.
+// promises: a slot was in use if it was kept and not freed since, and a match needs a resident. A
+// sweep frees a slot, whatever key comes with it, and one that finds nothing goes on.
 module tf_records_proof
   import tf_pkg::*;
   import tf_record_pkg::*;
@@ -13,6 +14,8 @@ module tf_records_proof
   input logic        act_i,
   input logic        keep_i,
   input logic        matched_i,
+  input logic        sweep_i,
+  input logic        stale_i,
   input logic        addr_i,
   input logic [3:0]  key_i,
   input logic [73:0] packet_i,
@@ -28,7 +31,7 @@ module tf_records_proof
   assign rst_n = &reset_q;
 
   logic [1:0]         used_q;     // slots in use, in the order of the search
-  logic               act, keep, matched;
+  logic               act, keep, matched, sweep;
   kind_e              kind_in, kind;
   why_e               why;
   place_t             place;
@@ -37,8 +40,9 @@ module tf_records_proof
 
   assign act     = act_i & rst_n & (keep_i | used_q[addr_i]);
   assign keep    = keep_i;
-  assign matched = matched_i & used_q[addr_i];
-  assign kind_in = !act ? KindIdle : keep ? KindPacket : KindFlush;
+  assign sweep   = sweep_i & ~keep_i;
+  assign matched = matched_i & used_q[addr_i] & ~sweep;
+  assign kind_in = sweep ? KindSweep : !act ? KindIdle : keep ? KindPacket : KindFlush;
   always_comb begin
     place       = '0;
     place.epoch = epoch_i;
@@ -51,7 +55,7 @@ module tf_records_proof
 
   tf_stage_records #(.KeyBits(KeyBits), .AddrBits(1)) u_records (
     .clk_i, .rst_ni(rst_n), .ends_cut_i, .act_i(act), .keep_i(keep), .matched_i(matched),
-    .was_valid_i(used_q[addr_i]), .was_stale_i(1'b0), .sweep_i(1'b0), .addr_i(addr_i),
+    .was_valid_i(used_q[addr_i]), .was_stale_i(stale_i), .sweep_i(sweep), .addr_i(addr_i),
     .kind_i(kind_in), .why_i(WhyCut), .key_i(key_i),
     .body_i(body_of_packet(place, packet_t'(packet_i))),
     .kind_o(kind), .why_o(why), .key_o(key), .body_o(body)
@@ -61,6 +65,7 @@ module tf_records_proof
     logic               act;
     logic               keep;
     logic               used;
+    logic               sweep;
     logic               addr;
     logic [KeyBits-1:0] key;
   } op_t;
@@ -73,7 +78,8 @@ module tf_records_proof
   assign op    = op_q[Depth-1];
   assign state = state_t'(body);
   always_ff @(posedge clk_i) begin
-    op_q[0] <= '{act: act, keep: keep, used: used_q[addr_i], addr: addr_i, key: key_i};
+    op_q[0] <= '{act: act, keep: keep, used: used_q[addr_i], sweep: sweep, addr: addr_i,
+                 key: key_i};
     for (int i = 1; i < Depth; i++) op_q[i] <= op_q[i-1];
     if (!rst_n) for (int i = 0; i < Depth; i++) op_q[i].act <= 1'b0;
     if (rst_n && op.act) begin
@@ -86,8 +92,9 @@ module tf_records_proof
       end else begin
         OnlyItsOwnFlowIsJoined: assert (!op.used || (op.keep && op.key == held_q[op.addr]));
         NothingElseLeaves:      assert (kind == KindIdle);
+        ASweepLeavesNothing:    assert (!op.sweep);
       end
     end
-    if (rst_n && !op.act) NothingLeavesWithoutAnOp: assert (kind == KindIdle);
+    if (rst_n && !op.act) NothingLeavesWithoutAnOp: assert (kind inside {KindIdle, KindSweep});
   end
 endmodule
