@@ -8,6 +8,7 @@ mod foreign;
 mod goflow2;
 mod golden;
 mod hostile;
+mod hostile_parquet;
 mod ipfix;
 mod lake;
 mod packed;

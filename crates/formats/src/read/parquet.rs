@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek, SeekFrom};
 
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 use turboflow_record::{ColumnKind, Definition, FlowBatch, Schema, Values};
@@ -18,6 +18,9 @@ use super::{BATCH_RECORDS, FlowReader, ReadError, Source};
 use crate::parquet::schema::DEFINITION_KEY;
 use column::OpenColumn;
 use shape::{Read, Shape};
+
+/// Maximum number of records in a batch with texts, of which each has up to 64 KiB.
+const TEXT_BATCH_RECORDS: usize = 1024;
 
 struct ParquetSource {
     place: String,
@@ -138,19 +141,19 @@ fn check_values(reader: &SerializedFileReader<File>, read: &Read) -> Result<(), 
 
 impl Source for ParquetSource {
     fn fill(&mut self, schema: &Schema, batch: &mut FlowBatch) -> Result<(), ReadError> {
-        let place = self.place.clone();
-        let broken = |error: ParquetError| refused(&place, error.to_string());
         while self.remaining == 0 {
             if self.next_row_group == self.reader.num_row_groups() {
                 return Ok(());
             }
-            self.open_row_group().map_err(broken)?;
+            let opened = self.open_row_group();
+            opened.map_err(|why| self.broken(&why))?;
         }
-        let rows = self.remaining.min(BATCH_RECORDS);
+        let rows = self.remaining.min(self.batch_records());
         let mut columns = Vec::with_capacity(schema.len());
-        for (index, (column, open)) in schema.iter().zip(&mut self.open).enumerate() {
+        for (index, column) in schema.iter().enumerate() {
+            let open = &mut self.open[index];
             columns.push(match self.order[index] {
-                Turn::First => open.read(rows).map_err(|why| refused(&place, why))?,
+                Turn::First => open.read(rows).map_err(|why| self.broken(&why))?,
                 Turn::Then | Turn::Never => {
                     open.pass(rows);
                     Values::none(column.kind)
@@ -163,9 +166,11 @@ impl Source for ParquetSource {
     }
 
     fn read_apart(&mut self, first: &[usize], then: &[usize]) {
+        // How many records there are is what a column has, not what the footer says.
+        let counted = first.is_empty().then(|| self.smallest_column()).flatten();
         for (index, turn) in self.order.iter_mut().enumerate() {
             *turn = match index {
-                index if first.contains(&index) => Turn::First,
+                index if first.contains(&index) || counted == Some(index) => Turn::First,
                 index if then.contains(&index) => Turn::Then,
                 _ => Turn::Never,
             };
@@ -173,10 +178,10 @@ impl Source for ParquetSource {
     }
 
     fn complete(&mut self, batch: &mut FlowBatch) -> Result<(), ReadError> {
-        for (index, (turn, open)) in self.order.iter().zip(&mut self.open).enumerate() {
-            if *turn == Turn::Then {
-                let values = open.read_passed(batch.rows());
-                let values = values.map_err(|why| refused(&self.place, why))?;
+        for index in 0..self.open.len() {
+            if self.order[index] == Turn::Then {
+                let values = self.open[index].read_passed(batch.rows());
+                let values = values.map_err(|why| self.broken(&why))?;
                 batch.fill(index, values);
             }
         }
@@ -194,20 +199,83 @@ enum Turn {
 }
 
 impl ParquetSource {
-    fn open_row_group(&mut self) -> Result<(), ParquetError> {
-        let group = self.reader.get_row_group(self.next_row_group)?;
+    /// Opens the next row group. Its number is then that of the row groups opened.
+    fn open_row_group(&mut self) -> Result<(), String> {
+        let group = self.reader.get_row_group(self.next_row_group);
         self.next_row_group += 1;
-        self.remaining = usize::try_from(group.metadata().num_rows()).map_err(|_| {
-            ParquetError::General("a row group has a negative number of records".to_owned())
-        })?;
+        let group = group.map_err(|error| error.to_string())?;
+        self.remaining = rows_of(group.metadata(), &self.columns)?;
         self.open.clear();
         for column in &self.columns {
             let chunk = group.metadata().column(column.leaf);
             let levels = chunk.column_descr().max_def_level();
-            let reader = group.get_column_reader(column.leaf)?;
+            let reader = group.get_column_reader(column.leaf);
+            let reader = reader.map_err(|error| error.to_string())?;
             self.open
                 .push(OpenColumn::new(column.clone(), reader, levels));
         }
         Ok(())
     }
+
+    /// An error in the open row group, counted from 0 as in other programs.
+    #[cold]
+    fn broken(&self, why: &str) -> ReadError {
+        let number = self.next_row_group.saturating_sub(1);
+        refused(&self.place, format!("row group {number}: {why}"))
+    }
+
+    /// So few that texts of a batch are bounded, no matter how often a dictionary repeats one.
+    fn batch_records(&self) -> usize {
+        let mut turns = self.columns.iter().zip(&self.order);
+        let has_texts =
+            turns.any(|(read, turn)| read.column.kind == ColumnKind::Text && *turn != Turn::Never);
+        match has_texts {
+            true => TEXT_BATCH_RECORDS,
+            false => BATCH_RECORDS,
+        }
+    }
+
+    /// The column that costs least to read, other than texts and lists.
+    fn smallest_column(&self) -> Option<usize> {
+        let groups = self.reader.metadata().row_groups();
+        let bytes = |read: &Read| -> i64 {
+            let chunks = groups.iter().map(|group| group.column(read.leaf));
+            chunks.fold(0, |sum, chunk| sum.saturating_add(chunk.compressed_size()))
+        };
+        let is_long = |read: &Read| matches!(read.column.kind, ColumnKind::Text | ColumnKind::List);
+        let columns = self.columns.iter().enumerate();
+        let smallest = columns.min_by_key(|(_, read)| (is_long(read), bytes(read)));
+        smallest.map(|(index, _)| index)
+    }
+}
+
+/// Number of records of a row group, if its columns have as many.
+///
+/// # Errors
+/// What the footer contradicts itself in.
+fn rows_of(group: &RowGroupMetaData, columns: &[Read]) -> Result<usize, String> {
+    let rows = group.num_rows();
+    let count = usize::try_from(rows)
+        .map_err(|_| format!("it has {rows} records according to the footer, a negative number"))?;
+    if columns.is_empty() && rows > 0 {
+        return Err(format!(
+            "it has {rows} records according to the footer, and no column"
+        ));
+    }
+    for read in columns {
+        let values = group.column(read.leaf).num_values();
+        // A list has a value for each element, or one that says that it is empty.
+        let fits = match read.column.kind {
+            ColumnKind::List => values >= rows,
+            _ => values == rows,
+        };
+        if !fits {
+            let name = &read.column.name;
+            return Err(format!(
+                "it has {rows} records according to the footer, but column {name} has {values} \
+                 values: the file is damaged"
+            ));
+        }
+    }
+    Ok(count)
 }

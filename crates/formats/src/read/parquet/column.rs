@@ -12,6 +12,11 @@ use turboflow_record::{Column, ColumnKind, ValueData, Values, clean_text};
 use super::shape::Read;
 use crate::read::kinds;
 
+/// The longest text that is read, as in IPFIX. A dictionary repeats a text at no cost to the file.
+const MOST_TEXT_BYTES: usize = 65_535;
+/// Characters of a text that a message shows.
+const SHOWN: usize = 64;
+
 /// How a file is read without one of its columns.
 fn without(column: &str) -> String {
     format!(
@@ -162,13 +167,22 @@ impl OpenColumn {
         let wrong = |text: &ByteArray| {
             let (name, what) = (&self.column.name, kinds::describe(self.column.kind));
             let mend = without(name);
-            let text = String::from_utf8_lossy(text.data());
+            let start = &text.data()[..text.len().min(SHOWN)];
+            let text = String::from_utf8_lossy(start);
             format!("column {name}: {text:?} is not {what}; {mend}")
         };
         match self.column.kind {
             ColumnKind::Text => {
-                let is_text = |text: &&ByteArray| std::str::from_utf8(text.data()).is_err();
-                match texts.iter().find(is_text) {
+                if let Some(long) = texts.iter().find(|text| text.len() > MOST_TEXT_BYTES) {
+                    let (name, bytes) = (&self.column.name, long.len());
+                    return Err(format!(
+                        "column {name}: a text of {bytes} bytes is longer than {MOST_TEXT_BYTES}; \
+                         {}",
+                        without(name)
+                    ));
+                }
+                let is_no_text = |text: &&ByteArray| std::str::from_utf8(text.data()).is_err();
+                match texts.iter().find(is_no_text) {
                     Some(text) => Err(wrong(text)),
                     None => Ok(Packed::Texts(texts)),
                 }

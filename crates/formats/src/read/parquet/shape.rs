@@ -6,6 +6,7 @@ use std::fs::File;
 use parquet::basic::Type as PhysicalType;
 use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, TimeUnit};
 use parquet::column::reader::ColumnReader;
+use parquet::data_type::ByteArray;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::Type;
@@ -226,7 +227,7 @@ fn of_texts(
     }
     let texts = first_texts(reader, leaf).unwrap_or_default();
     // Without a text nothing says that it is more than one.
-    let all = |is: fn(&[u8]) -> bool| !texts.is_empty() && texts.iter().all(|text| is(text));
+    let all = |is: fn(&[u8]) -> bool| !texts.is_empty() && texts.iter().all(|text| is(text.data()));
     if all(|text| kinds::address(text).is_some()) {
         Kind::Flow(ColumnKind::Address, 1, true)
     } else if all(|text| kinds::mac(text).is_some()) {
@@ -236,7 +237,7 @@ fn of_texts(
     }
 }
 
-fn first_texts(reader: &SerializedFileReader<File>, leaf: usize) -> Option<Vec<Vec<u8>>> {
+fn first_texts(reader: &SerializedFileReader<File>, leaf: usize) -> Option<Vec<ByteArray>> {
     let groups = 0..reader.num_row_groups();
     let first = groups.into_iter().find(|&group| {
         let metadata = reader.metadata().row_group(group);
@@ -250,5 +251,5 @@ fn first_texts(reader: &SerializedFileReader<File>, leaf: usize) -> Option<Vec<V
     let (mut values, mut definition) = (Vec::new(), Vec::new());
     let levels = (levels > 0).then_some(&mut definition);
     texts.read_records(TEXTS, levels, None, &mut values).ok()?;
-    Some(values.iter().map(|value| value.data().to_vec()).collect())
+    Some(values)
 }
