@@ -1,19 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ports on which a test's server can start again.
 
+use std::fs::{File, OpenOptions};
 use std::net::UdpSocket;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::Mutex;
+
+/// Ports that the system does not give to sockets that ask for any port.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// A free UDP port that nothing else gets: each is given once, and the system gives none of them to
 /// sockets that ask for any port. A collector can be restarted on it.
+///
+/// Tests of several processes run at the same time. A port is theirs who hold the lock of its file
+/// in the folder for temporary files, which the system takes back when the process ends.
+///
+/// # Panics
+/// If all ports are taken.
 #[must_use]
 pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 20_000 + (std::process::id() % 8_000) as u16;
-    loop {
-        let port = first + NEXT.fetch_add(1, Ordering::Relaxed) % 4_000;
-        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+    /// The locks of this process, and the port to try next.
+    static HELD: Mutex<(Vec<File>, u16)> = Mutex::new((Vec::new(), 0));
+    let mut held = HELD
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (locks, next) = &mut *held;
+    let count = PORTS.end - PORTS.start;
+    let first = (std::process::id() % u32::from(count)) as u16;
+    while *next < count {
+        let port = PORTS.start + (first + *next) % count;
+        *next += 1;
+        if let Some(lock) = locked(port)
+            && UdpSocket::bind(("127.0.0.1", port)).is_ok()
+        {
+            locks.push(lock);
             return port;
         }
+    }
+    panic!("all ports from {} to {} are taken", PORTS.start, PORTS.end);
+}
+
+/// The lock of a port; `None` if another process has it, or another user's file is in its place.
+fn locked(port: u16) -> Option<File> {
+    let path = std::env::temp_dir().join(format!("turboflow-test-port-{port}"));
+    let mut options = OpenOptions::new();
+    let file = options.create(true).append(true).open(path).ok()?;
+    file.try_lock().is_ok().then_some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_given_once_and_is_locked_for_other_processes() {
+        let ports: Vec<u16> = (0..20).map(|_| free_port()).collect();
+        let mut different = ports.clone();
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), ports.len(), "{ports:?}");
+        // A lock is one of the open file: what opens it again is as another process.
+        assert!(ports.iter().all(|&port| locked(port).is_none()));
     }
 }
