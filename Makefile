@@ -117,13 +117,13 @@ rtl-prove:
 rtl-cocotb:
 	scripts/rtl-cocotb.sh
 
-# What a stage of the FPGA engine, and its parser, take in an UltraScale+, counted by Yosys (from PyPI; minutes).
+# What the FPGA engine takes in an UltraScale+ and in an ECP5, counted by Yosys (from PyPI; minutes).
 rtl-synth:
-	scripts/rtl-synth.sh xcup
+	scripts/rtl-synth.sh xcup ecp5
 
 # How fast the FPGA engine is in an ECP5, placed and routed (from PyPI; many minutes).
 rtl-fmax:
-	scripts/rtl-synth.sh ecp5
+	scripts/rtl-synth.sh route
 
 # The P4 programs anew, by the compilers in PATH or in P4C_BIN=FOLDER; ARGS="pna/default.spec" for some.
 p4:

