@@ -9,7 +9,7 @@ use crate::traffic::{Mix, Shape};
 
 /// `fault` in `rtl/tf_stage_tags.sv` (1 to 16 and 30 to 32; 24: a period that turns at once),
 /// `rtl/tf_stage_records.sv` (17 to 23, 33), and `rtl/tf_spread.sv` (25 to 28; 29: an entry that
-/// forgets its stage when its cell ends).
+/// forgets its stage when its cell ends). `scripts/rtl-prove.sh faults` has 34.
 const FAULTS: std::ops::RangeInclusive<u32> = 1..=33;
 
 /// Whether the bench misses what a fault takes out, and what it says.
