@@ -45,7 +45,7 @@ BENCH_CAPTURE := $(TARGET)/bench/zipf-10m.pcap
 BENCH_CAPTURES := $(BENCH_CAPTURE) $(TARGET)/bench/whole-2m.pcap $(TARGET)/bench/scan-5m.pcap
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build deb docs bench bench-files bench-export evaluation evaluation-quick fuzz sample p4 lint compare ci clean
+.PHONY: help run test build deb query docs bench bench-files bench-export evaluation evaluation-quick fuzz sample p4 lint compare ci clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,9 @@ build: set-up asked-kafka ## The turboflow program, optimised: target/release/tu
 deb: KAFKA = 1
 deb: build ## A Debian package: target/turboflow_VERSION_ARCH.deb
 	packaging/deb.sh $(TURBOFLOW) $(TARGET)
+
+query: set-up ## The program behind `turboflow sql`: target/release/turboflow-query; Rust 1.94, many minutes the first time
+	cargo build --release --package turboflow-sql
 
 # A Python wheel with the program (maturin, from PyPI): target/wheels/turboflow-*.whl.
 .PHONY: wheel

@@ -72,7 +72,7 @@ Priority: optional
 Homepage: https://github.com/turboflow/turboflow
 Depends: $depends
 Recommends: libpcap0.8t64 | libpcap0.8
-Suggests: ethtool
+Suggests: ethtool, turboflow-query
 Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f 1)
 Description: exact flow records from network interfaces and captures
  TurboFlow meters every packet, unsampled, and exports flow records as Parquet, CSV,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Questions of a Parquet file: `turboflow show`, and DuckDB and Polars with one thread, as whole processes.
+"""Questions of a Parquet file: `turboflow show`, `turboflow sql` where its program is, and DuckDB and Polars with one thread, as whole processes.
 
     target/tools/python-lakehouse/bin/python bench/questions/run.py PROGRAM FLOWS.parquet [REPETITIONS]
 
@@ -71,6 +71,8 @@ def main() -> None:
         show = measured([PROGRAM, "show", FILE, "--format", "csv", *arguments])
         row("show", show, duckdb[0])
         row("DuckDB", duckdb, None)
+        query = sql.format(bucket="date_bin(interval '10 milliseconds', first_ns)")
+        row("sql", measured([PROGRAM, "sql", query, FILE, "--format", "csv", "--threads", "1"]), duckdb[0])
         code = POLARS.format(file=FILE, sql=sql)
         if "{bucket}" not in sql:
             row("Polars", measured([sys.executable, "-c", code]), None)

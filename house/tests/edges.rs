@@ -50,6 +50,7 @@ const INSPECT: &str = "turboflow-inspect";
 const NETLINK: &str = "turboflow-netlink";
 const RUN: &str = "turboflow-run";
 const QUERY: &str = "turboflow-query";
+const SQL: &str = "turboflow-sql";
 const TOP: &str = "turboflow-top";
 const BRIDGE: &str = "turboflow-bridge";
 const PLAN: &str = "turboflow-plan";
@@ -64,7 +65,7 @@ const PROGRAM: &str = "turboflow";
 
 /// The table. Rooms below `lab/` serve tests and measurements. The product may depend on the
 /// traffic generator alone, and the meter on none of them.
-const ROOMS: [Room; 29] = [
+const ROOMS: [Room; 30] = [
     room(RECORD, &[]).with_external(&["thiserror", "toml"]),
     room(MERGE, &[RECORD]).with_external(&[]),
     room(ENGINE, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
@@ -109,6 +110,7 @@ const ROOMS: [Room; 29] = [
         ],
     ),
     room(QUERY, &[RECORD, FORMATS]),
+    room(SQL, &[RECORD, FORMATS, QUERY]),
     room(TOP, &[RECORD, FORMATS, QUERY, RUN]),
     room(PLAN, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
     room(BRIDGE, &[RECORD, INSPECT, NETLINK]).with_external(&[
@@ -165,9 +167,10 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 11] = [
 const FOR_TESTS: [(&str, &str); 1] = [(ENGINE, "conformance")];
 
 /// Heavy or far-reaching crates, and the only rooms that may use them.
-const LEAVES: [(&str, &[&str]); 14] = [
-    ("anyhow", &[PROGRAM, EVALUATION, LAB, SWX]),
-    ("clap", &[PROGRAM, LAB]),
+const LEAVES: [(&str, &[&str]); 15] = [
+    ("anyhow", &[PROGRAM, SQL, EVALUATION, LAB, SWX]),
+    ("clap", &[PROGRAM, SQL, LAB]),
+    ("datafusion", &[SQL]),
     ("flate2", &[CAPTURE, FORMATS]),
     ("hashbrown", &[BENCH, QUERY]),
     ("libbpf-rs", &[XDP]),
@@ -177,7 +180,7 @@ const LEAVES: [(&str, &[&str]); 14] = [
     ("memmap2", &[AGGREGATE, CAPTURE, XDP, BENCH]),
     ("parquet", &[FORMATS]),
     ("ratatui", &[TOP, PROGRAM]),
-    ("rustix", &[XDP, P4, PROGRAM, INSPECT, NETLINK, BRIDGE]),
+    ("rustix", &[XDP, P4, PROGRAM, SQL, INSPECT, NETLINK, BRIDGE]),
     ("signal-hook", &[PROGRAM]),
     ("zstd", &[CAPTURE, FORMATS]),
 ];
@@ -363,6 +366,34 @@ fn the_product_links_only_the_generator_of_the_laboratory() {
     assert_eq!(both(PROGRAM), [WORKLOAD]);
     // The laboratory's program shows that transitive dependencies are found.
     assert!(both(LAB).contains(&ACCURACY.to_owned()));
+}
+
+/// `turboflow` meters with the rights of root, and `make run` builds it: without a query engine.
+#[test]
+fn the_meter_links_no_query_engine() {
+    assert!(!linked_by(PROGRAM).contains(SQL));
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut tree = Command::new(cargo);
+    tree.current_dir(turboflow_house::root());
+    // What no feature of the meter may bring in, either.
+    tree.args([
+        "tree",
+        "--offline",
+        "--edges",
+        "normal,build",
+        "--prefix",
+        "none",
+    ]);
+    tree.args(["--format", "{p}", "--all-features", "--package"]);
+    let output = tree.arg(PROGRAM).output().expect("cargo starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let packages = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(packages.contains("parquet v"), "{packages}");
+    for engine in ["datafusion", "sqlparser", "object_store"] {
+        let found = packages.lines().find(|line| line.starts_with(engine));
+        assert_eq!(found, None);
+    }
 }
 
 #[test]

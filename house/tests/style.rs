@@ -21,7 +21,7 @@ const MAX_CYCLE: usize = 4;
 const LARGE_CYCLES: [(&str, usize); 1] = [("workload", 9)];
 
 /// Rooms that may name command-line options: the programs and their own libraries.
-const OPTION_ROOMS: [&str; 3] = ["evaluation", "program", "turboflow"];
+const OPTION_ROOMS: [&str; 4] = ["evaluation", "program", "sql", "turboflow"];
 
 /// Other rooms that name options, and in how many lines. This list must only shrink.
 const NAMED_OPTIONS: [(&str, usize); 3] = [("query", 8), ("record", 1), ("top", 2)];

@@ -26,6 +26,8 @@ pub enum Cell {
     List(Vec<u64>),
     /// A text.
     Text(Box<str>),
+    /// A value that is written as it is, also in JSON: a number below zero, `true`.
+    Plain(Box<str>),
 }
 
 /// Name and representation of a column of an answer.
@@ -119,6 +121,24 @@ pub struct Shares {
     pub at_both_ends: bool,
 }
 
+impl Answer {
+    /// Rows that were made elsewhere. A narrow table keeps the first columns.
+    #[must_use]
+    pub fn of_rows(columns: Vec<AnswerColumn>, rows: Vec<Vec<Cell>>) -> Self {
+        Self {
+            columns,
+            rows,
+            totals: Totals::default(),
+            shares: None,
+            times_read_ns: None,
+            order: ColumnOrder {
+                is_listed: true,
+                ..ColumnOrder::default()
+            },
+        }
+    }
+}
+
 impl From<Value<'_>> for Cell {
     fn from(value: Value<'_>) -> Self {
         match value {
@@ -141,7 +161,9 @@ impl Ord for Cell {
             (Self::Unsigned(left), Self::Unsigned(right)) => left.cmp(right),
             (Self::Float(left), Self::Float(right)) => left.total_cmp(right),
             (Self::List(left), Self::List(right)) => left.cmp(right),
-            (Self::Text(left), Self::Text(right)) => left.cmp(right),
+            (Self::Text(left), Self::Text(right)) | (Self::Plain(left), Self::Plain(right)) => {
+                left.cmp(right)
+            }
             _ => self.rank().cmp(&other.rank()),
         }
     }
@@ -157,6 +179,7 @@ impl Cell {
             Self::Float(_) => 4,
             Self::List(_) => 5,
             Self::Text(_) => 6,
+            Self::Plain(_) => 7,
         }
     }
 }
@@ -185,7 +208,7 @@ impl Hash for Cell {
             Self::Unsigned(number) => number.hash(state),
             Self::Float(float) => float.to_bits().hash(state),
             Self::List(list) => list.hash(state),
-            Self::Text(text) => text.hash(state),
+            Self::Text(text) | Self::Plain(text) => text.hash(state),
         }
     }
 }

@@ -64,6 +64,21 @@ impl Input {
         })
     }
 
+    /// The records of some of these files once more, with the columns of all. Not of pipes, which
+    /// can be read once.
+    #[must_use]
+    pub fn again<P: AsRef<Path>>(&self, paths: &[P]) -> Self {
+        let paths = paths.iter().rev();
+        Self {
+            columns: self.columns.clone(),
+            waiting: paths.map(|path| (path.as_ref().to_owned(), None)).collect(),
+            open: None,
+            left_out: Vec::new(),
+            damages: Vec::new(),
+            apart: None,
+        }
+    }
+
     /// The columns of every batch.
     #[must_use]
     pub fn schema(&self) -> &Schema {
@@ -93,19 +108,26 @@ impl Input {
 
     /// Has batches with the columns of `first` alone, and those of `then` where
     /// [`Input::complete`] asks for them, if a file has columns apart.
-    pub(crate) fn read_apart(&mut self, first: Vec<usize>, then: Vec<usize>) {
+    pub fn read_apart(&mut self, first: Vec<usize>, then: Vec<usize>) {
         self.apart = Some((first, then));
     }
 
     /// Fills the further columns of the batch that came last.
-    pub(crate) fn complete(&mut self, batch: &mut FlowBatch) -> Result<(), QueryError> {
+    ///
+    /// # Errors
+    /// As [`Input::next_batch`].
+    pub fn complete(&mut self, batch: &mut FlowBatch) -> Result<(), QueryError> {
         match &mut self.open {
             Some(reader) => Ok(reader.complete(batch)?),
             None => Ok(()),
         }
     }
 
-    pub(crate) fn next_batch(&mut self) -> Result<Option<FlowBatch>, QueryError> {
+    /// The next records; `None` at the end.
+    ///
+    /// # Errors
+    /// [`QueryError::Read`], and [`QueryError::Changed`] where a file is another one than before.
+    pub fn next_batch(&mut self) -> Result<Option<FlowBatch>, QueryError> {
         loop {
             if let Some(reader) = &mut self.open {
                 if let Some(batch) = reader.next_batch()? {
@@ -153,7 +175,7 @@ impl Iterator for Input {
 }
 
 /// The common columns of all files.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Columns {
     schema: Schema,
     /// Which columns have shown their kind in some file.

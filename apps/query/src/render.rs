@@ -291,6 +291,14 @@ impl Answer {
         let names = self.columns.iter().map(|c| csv_field(&style.name(c)));
         let names: Vec<String> = names.collect();
         writeln!(output, "{}", names.join(","))?;
+        self.write_csv_rows(output, style)
+    }
+
+    /// The rows alone, to go on with.
+    ///
+    /// # Errors
+    /// The error of `output`.
+    pub fn write_csv_rows(&self, output: &mut dyn Write, style: PlainStyle) -> io::Result<()> {
         for row in &self.rows {
             let shows = self.columns.iter().map(|column| column.show);
             let cells: Vec<String> = row
@@ -443,6 +451,6 @@ fn plain(cell: &Cell, show: Show, separator: &str) -> String {
             let numbers: Vec<String> = list.iter().map(u64::to_string).collect();
             format!("[{}]", numbers.join(separator))
         }
-        (Cell::Text(text), _) => text.to_string(),
+        (Cell::Text(text) | Cell::Plain(text), _) => text.to_string(),
     }
 }

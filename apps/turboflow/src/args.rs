@@ -22,6 +22,7 @@ use crate::replay::ReplayArgs;
 use crate::service::RunArgs;
 use crate::shell::{CompletionsArgs, ManArgs};
 use crate::show::ShowArgs;
+use crate::sql::SqlArgs;
 use crate::top::TopArgs;
 
 const PICTURE: &str = "\
@@ -131,6 +132,8 @@ pub(crate) enum Command {
     Collect(Box<CollectArgs>),
     /// Ask questions of files of flow records: who talks most, on which ports, when
     Show(Box<ShowArgs>),
+    /// Ask questions in SQL of files of flow records: joins, windows, percentiles
+    Sql(Box<SqlArgs>),
     /// Send stored flow records to collectors, or write them into other files
     Replay(Box<ReplayArgs>),
     /// Watch interfaces or a capture: flows and hosts by rate, protocols, the meter's health

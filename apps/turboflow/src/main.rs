@@ -31,6 +31,7 @@ mod service;
 mod shell;
 mod show;
 mod signals;
+mod sql;
 #[cfg(target_os = "linux")]
 mod systemd;
 mod top;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         Command::Collect(args) => collect::run(*args),
         Command::Run(args) => service::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Sql(_) => sql::run().map(|never| match never {}),
         Command::Replay(args) => replay::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Generate(args) => generate::run(&args),

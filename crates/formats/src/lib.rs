@@ -35,7 +35,7 @@ pub mod wire;
 mod writer;
 
 pub use anonymize::{CryptoPan, anonymize, tells_more};
-pub use arrow::ArrowMessages;
+pub use arrow::{ArrowMessages, arrow_column, arrow_schema};
 pub use create::{create, to_writer};
 pub use error::{ExportError, Unexportable};
 pub use format::Format;

@@ -33,7 +33,7 @@ const KNOWN: [Known; 13] = [
     Known {
         typed: &["-o", "-w", "--write", "--output", "--out", "--outfile"],
         option: "",
-        commands: &["show", "plan", "definition"],
+        commands: &["show", "sql", "plan", "definition"],
         tip: "the answer goes to standard output: > FILE writes it to a file",
     },
     Known {

@@ -3,11 +3,12 @@
 
 use crate::support::{Folder, office, turboflow};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "record",
     "collect",
     "run",
     "show",
+    "sql",
     "replay",
     "top",
     "generate",

@@ -50,6 +50,7 @@ mod screen;
 mod service;
 mod show;
 mod show_files;
+mod sql;
 #[cfg(target_os = "linux")]
 mod stop;
 mod support;

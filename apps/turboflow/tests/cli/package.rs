@@ -58,6 +58,30 @@ fn the_debian_package_has_program_unit_and_a_valid_configuration() {
     }
 }
 
+/// Probes need no query engine, so it has a package of its own.
+#[test]
+fn the_package_of_queries_has_their_program() {
+    let query = Path::new(env!("CARGO_BIN_EXE_turboflow")).with_file_name("turboflow-query");
+    let query = query.display().to_string();
+    if is_missing(&[Need::Tool("dpkg-deb"), Need::Tool(&query)]) {
+        return;
+    }
+    let folder = Folder::new();
+    let path = folder.path().display().to_string();
+    let deb = project("packaging/deb-query.sh");
+    let made = finish(Command::new(deb).args([&*query, &path, "-Znone"])).exits(0);
+    let package = made.stdout.trim_end();
+    assert!(package.contains("turboflow-query_0."), "{package}");
+    let root = folder.file("root");
+    finish(Command::new("dpkg-deb").args(["-x", package, &root])).exits(0);
+    let program = folder.file("root/usr/bin/turboflow-query");
+    let version = finish(Command::new(program).arg("--version")).exits(0);
+    assert_eq!(
+        version.stdout,
+        format!("turboflow-query {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
+
 #[test]
 fn systemd_accepts_the_unit() {
     if is_missing(&[Need::Tool("systemd-analyze")]) {

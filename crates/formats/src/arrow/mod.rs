@@ -10,10 +10,12 @@
 //! Arrow Columnar Format 1.5, "Serialization and Interprocess Communication".
 
 mod arrays;
+mod columns;
 mod encoder;
 mod message;
 mod schema;
 mod writer;
 
+pub use columns::{arrow_column, arrow_schema};
 pub use message::ArrowMessages;
 pub(crate) use writer::writer;

@@ -20,11 +20,15 @@ pub(super) fn schema(columns: &[Column], metadata: &[(String, String)]) -> Schem
     ]
     .map(|(key, value)| (key.to_owned(), value));
     let pairs: HashMap<String, String> = own.into_iter().chain(metadata.iter().cloned()).collect();
-    let fields: Vec<Field> = columns
+    fields(columns).with_metadata(pairs)
+}
+
+/// The schema alone.
+pub(super) fn fields(columns: &[Column]) -> Schema {
+    let fields = columns
         .iter()
-        .map(|column| Field::new(&column.name, data_type(column.kind), column.nullable))
-        .collect();
-    Schema::new(fields).with_metadata(pairs)
+        .map(|column| Field::new(&column.name, data_type(column.kind), column.nullable));
+    Schema::new(fields.collect::<Vec<_>>())
 }
 
 fn data_type(kind: ColumnKind) -> DataType {

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The program `turboflow-query`: SQL on files of flow records, by DataFusion.
+//!
+//! `turboflow sql` runs it with its own arguments, so that the meter, which runs with rights, links
+//! no query engine.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod args;
+mod functions;
+mod rows;
+mod scan;
+mod statement;
+mod tables;
+mod wrong;
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+use args::SqlArgs;
+
+/// Stack of the thread that plans: long conditions are deep trees.
+const STACK_BYTES: usize = 64 << 20;
+
+/// How long a query has to end after a signal.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Exit code of a query that could not be answered.
+const COULD_NOT_RUN: u8 = 2;
+/// Exit code after a signal: 128 + SIGINT.
+const ABORTED: u8 = 130;
+
+/// SQL on files of flow records. Run it as `turboflow sql`.
+#[derive(Debug, Parser)]
+#[command(name = "turboflow-query", bin_name = "turboflow", version)]
+#[command(arg_required_else_help = true, max_term_width = 100)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Ask questions in SQL of files of flow records: joins, windows, percentiles
+    Sql(Box<SqlArgs>),
+}
+
+/// A line on standard error.
+fn say(text: &str) {
+    eprintln!("turboflow: {text}");
+}
+
+fn main() -> ExitCode {
+    let Command::Sql(args) = Program::parse().command;
+    answered(*args).unwrap_or_else(|error| {
+        say(&format!("{error:#}"));
+        ExitCode::from(COULD_NOT_RUN)
+    })
+}
+
+/// Waits for the answer, or for a signal. The query has a thread of its own, because it may be held
+/// up where it reads or writes a pipe.
+fn answered(args: SqlArgs) -> anyhow::Result<ExitCode> {
+    let (stop, stopped) = oneshot::channel();
+    let (ended, end) = oneshot::channel();
+    let query = move || {
+        // Nothing waits for it any more after a signal.
+        let _ = ended.send(run(&args, stopped));
+    };
+    thread::Builder::new()
+        .name("query".to_owned())
+        .stack_size(STACK_BYTES)
+        .spawn(query)
+        .context("cannot start a thread")?;
+    let waiting = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot wait for signals")?;
+    waiting.block_on(async {
+        let mut interrupts = signal(SignalKind::interrupt())?;
+        let mut ends = signal(SignalKind::terminate())?;
+        let mut end = end;
+        tokio::select! {
+            outcome = &mut end => return outcome.context("the query was given up")?,
+            _ = interrupts.recv() => {}
+            _ = ends.recv() => {}
+        }
+        // Files that the query put aside are removed where it ends.
+        drop(stop);
+        let _ = tokio::time::timeout(PATIENCE, end).await;
+        Ok(ExitCode::from(ABORTED))
+    })
+}
+
+fn run(args: &SqlArgs, stopped: oneshot::Receiver<()>) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(answer::threads(args))
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            outcome = answer::answer(args) => outcome.map(|is_whole| match is_whole {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::from(1),
+            }),
+            _ = stopped => Ok(ExitCode::from(ABORTED)),
+        }
+    });
+    // A thread that reads a pipe would be waited for.
+    runtime.shutdown_background();
+    outcome
+}

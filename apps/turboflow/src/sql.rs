@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow sql`: handed on to the program `turboflow-query`, because a query engine has no place
+//! in a program that runs with rights.
+
+use std::convert::Infallible;
+use std::env;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use rustix::fs::{Access, access};
+
+/// The arguments, for help, completions and manual pages; the other program reads them again.
+#[path = "../../sql/src/args.rs"]
+#[allow(dead_code, reason = "the other program reads the values")]
+mod args;
+
+pub(crate) use args::SqlArgs;
+
+const PROGRAM: &str = "turboflow-query";
+
+/// Becomes the other program, with the arguments of this one.
+pub(crate) fn run() -> anyhow::Result<Infallible> {
+    let Some(program) = found() else {
+        bail!(
+            "turboflow sql is answered by the program {PROGRAM}, which is neither beside turboflow \
+             nor in PATH: install the package {PROGRAM}, or build it in a checkout (`make query`)"
+        );
+    };
+    let error = Command::new(&program).args(env::args_os().skip(1)).exec();
+    Err(error).with_context(|| format!("cannot run {}", program.display()))
+}
+
+/// The program beside this one, or else the first in `PATH`.
+fn found() -> Option<PathBuf> {
+    let own = env::current_exe().ok();
+    let beside = own.and_then(|own| Some(own.parent()?.to_owned()));
+    let path = env::var_os("PATH").unwrap_or_default();
+    // An empty part of `PATH` is the current folder.
+    let in_path = env::split_paths(&path).filter(|folder| folder.is_absolute());
+    let mut programs = beside
+        .into_iter()
+        .chain(in_path)
+        .map(|folder| folder.join(PROGRAM));
+    programs.find(|program| program.is_file() && access(program, Access::EXEC_OK).is_ok())
+}
