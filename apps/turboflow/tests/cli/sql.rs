@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use turboflow_testing::{Blocked, Need, is_blocked, is_missing, until};
 
-use crate::support::{Folder, Ran, command, finish, office, signal, turboflow};
+use crate::support::{Folder, Ran, command, finish, office, project, signal, turboflow};
 
 /// Whether the other program was not built; tests are then skipped.
 fn is_not_here() -> bool {
@@ -380,4 +380,31 @@ fn without_the_other_program_one_line_says_what_to_do() {
     refused.says(&["turboflow-query", "make query"]);
     let help = finish(Command::new(&alone).args(["sql", "--help"])).exits(0);
     assert!(help.stdout.contains("in_network"), "{}", help.stdout);
+}
+
+/// What documents tell users to type.
+#[test]
+fn the_queries_of_the_document_are_answered() {
+    if is_not_here() {
+        return;
+    }
+    let folder = Folder::new();
+    let [.., parquet, _] = recorded(&folder);
+    for name in ["flows", "near", "far", "today", "yesterday"] {
+        fs::copy(&parquet, folder.file(&format!("{name}.parquet"))).unwrap();
+    }
+    let programs = Path::new(env!("CARGO_BIN_EXE_turboflow")).parent().unwrap();
+    let document = fs::read_to_string(project("docs/sql.md")).unwrap();
+    let blocks = document.split("```sh\n").skip(1);
+    let blocks: Vec<&str> = blocks
+        .filter_map(|block| block.split("```").next())
+        .filter(|block| block.starts_with("turboflow sql"))
+        .collect();
+    assert_eq!(blocks.len(), 5);
+    for block in blocks {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", block]).current_dir(folder.path());
+        let ran = finish(shell.env("PATH", programs)).exits(0);
+        assert!(ran.stdout.contains("row"), "{block}: {}", ran.stdout);
+    }
 }
