@@ -99,7 +99,7 @@ bench-kafka: set-up
 evaluation: program-and-lab ## The papers' evaluation again, under an hour: bench/runs/DATE-MACHINE-evaluation, docs/evaluation/report.md
 	$(LAB) evaluation run --report docs/evaluation $(ARGS)
 
-evaluation-quick: program-and-lab ## The same within minutes, to see that it works: target/evaluation-quick
+evaluation-quick: program-and-lab ## The evaluation within minutes, to see that it works: target/evaluation-quick
 	rm -rf $(TARGET)/evaluation-quick
 	$(LAB) evaluation run --quick --out $(TARGET)/evaluation-quick $(ARGS)
 

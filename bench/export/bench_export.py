@@ -45,7 +45,7 @@ LIVE_PACKETS = 1_200_000
 RING_MIB = 64
 LISTENERS = ("turboflow", "tcpdump", "export_readers_1", "export_readers_2")
 SEND = ("-w", "ipfix+udp://127.0.0.1:4739", "--max-flows", "20k", "--idle-timeout", "1s")
-# Reads and forgets, so that nobody is told that nobody is there.
+# Reads and forgets, so that the sender gets no ICMP error for a closed port.
 SINK = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('127.0.0.1', 4739))\nwhile s.recv(65536): pass"
 rows: list[dict] = []
 

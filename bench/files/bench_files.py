@@ -16,7 +16,7 @@ What each tool does for its time:
   nfpcapd    reads, meters, writes its nfcapd file, uncompressed    -e 3600,1800: no active timeout cuts (1.7.1
                                                                     counts nothing above 3600)
   softflowd  reads, meters, sends NetFlow v9 to a socket on         -m 8000000: its default of 8,192 flows would
-             loopback that nobody reads                             expire most of them at once
+             loopback that is not read                              expire most of them at once
   argus      reads, meters, writes its own file                     -S 3600: no intermediate status records
 """
 

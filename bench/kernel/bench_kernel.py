@@ -3,7 +3,7 @@
 
 Prints a JSON object a row: those of `turboflow-lab bench --engine xdp`, and for each way of metering a veth pair how many packets a second
 one processor took, which does all that receiving takes in kernel and process, and what either spent. A sender on the other processor
-sends as fast as it can, faster than any of them takes: what finds the link's queue full is lost, and counts for nobody.
+sends as fast as it can, faster than any of them takes: what finds the link's queue full is lost, and is not counted.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def main():
 
 
 class Link:
-    """A veth pair in a namespace of its own, with nobody at either end."""
+    """A veth pair in a namespace of its own, without a program at either end."""
 
     def __enter__(self):
         run("ip", "netns", "add", NAMESPACE)
@@ -63,7 +63,7 @@ class Link:
             run("ip", "-n", NAMESPACE, "link", "set", end, "up")
         # Else an end without a program of its own loses what is redirected to it.
         inside("ethtool", "-K", METERS, "gro", "on")
-        # Packets are received by a thread of the kernel, and not by whoever sends.
+        # Packets are received by a thread of the kernel, and not by the sender.
         inside("bash", "-c", f"echo 1 > /sys/class/net/{METERS}/threaded")
         return self
 
@@ -83,7 +83,7 @@ def measure(program, lab, arguments):
     rounds = {name: [] for name, _ in WAYS}
     ceilings = {name: [] for name, _ in CEILINGS}
     for _ in range(arguments.repetitions):
-        # In turns, so that whoever else is on the machine meets all of them.
+        # In turns, so that other work on the machine disturbs all of them alike.
         for name, options in WAYS:
             rounds[name].append(once(program, lab, options, arguments))
         for name, section in CEILINGS:

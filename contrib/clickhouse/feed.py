@@ -223,7 +223,7 @@ class Feed:
             "deduplicate_blocks_in_dependent_materialized_views": "1",
             # The offset is committed after this: the rows have to be there.
             "async_insert": "0",
-            # The same blocks each time.
+            # Blocks are equal at each try.
             "max_insert_threads": "1",
             "input_format_parallel_parsing": "0",
         }

@@ -6,61 +6,115 @@ use turboflow_house::sources;
 
 /// The list of engines of the program.
 const REGISTRY: &str = "apps/turboflow/src/engines.rs";
-/// Source files besides an engine's folder and the list that may name the engine: the program's
-/// adapter of it, and the laboratory's benchmark.
+/// The program's adapter of each engine, in this folder.
+const ADAPTERS: &str = "apps/turboflow/src/engines";
+/// Other source files that may name an engine.
 const MAX_FILES: usize = 4;
 
-/// What stands on an engine names it: another engine's folder, the program's adapter of that, and
-/// its benchmark. The evaluation runs the model that the engine of offload has of a card.
-const STANDS_ON: [(&str, &[&str]); 2] = [
+/// What stands on an engine names it, file by file, so that a new one is seen here. `offload` runs
+/// the kernel's program; the bridge runs `offload`; benchmarks and the evaluation run what they
+/// measure, and the evaluation the models that two engines have of hardware.
+const STANDS_ON: [(&str, &[&str]); 3] = [
     (
         "xdp",
         &[
-            "engines/offload/",
-            "apps/turboflow/src/engines/offload",
-            "apps/turboflow/src/engines/bridge",
+            "apps/turboflow/src/engines/bridge.rs",
+            "apps/turboflow/src/engines/bridge/control.rs",
+            "apps/turboflow/src/engines/bridge/open.rs",
+            "apps/turboflow/src/engines/bridge/watch.rs",
+            "apps/turboflow/src/engines/offload.rs",
+            "apps/turboflow/src/engines/offload/inspects.rs",
+            "apps/turboflow/src/engines/offload/open.rs",
+            "engines/offload/benches/bridge.rs",
+            "engines/offload/benches/table.rs",
+            "engines/offload/src/abilities.rs",
+            "engines/offload/src/flow.rs",
+            "engines/offload/src/kernel/engine.rs",
+            "engines/offload/src/kernel/own_counts.rs",
+            "engines/offload/src/kernel/table.rs",
+            "engines/offload/src/kernel/thread.rs",
+            "engines/offload/src/verdict.rs",
             "lab/bench/src/offload.rs",
         ],
     ),
     (
         "offload",
         &[
-            "apps/turboflow/src/engines/bridge",
-            "lab/evaluation/src/parts/offload",
+            "apps/turboflow/src/engines/bridge.rs",
+            "apps/turboflow/src/engines/bridge/decider.rs",
+            "apps/turboflow/src/engines/bridge/open.rs",
+            "lab/evaluation/src/parts/offload/card.rs",
+            "lab/evaluation/src/parts/offload/mod.rs",
+            "lab/evaluation/src/parts/offload/report/ours.rs",
         ],
     ),
+    ("rtl", &["lab/evaluation/src/saptm/line.rs"]),
 ];
+
+/// The files that stand on an engine.
+fn standing_on(engine: &str) -> impl Iterator<Item = &'static str> {
+    let standing = STANDS_ON.iter().filter(move |(on, _)| *on == engine);
+    standing.flat_map(|(_, paths)| paths.iter().copied())
+}
+
+/// Whether a line names an engine.
+fn names(line: &str, engine: &str) -> bool {
+    let crate_name = format!("turboflow_engine_{engine}");
+    match engine {
+        // English words, and what cards do: only what stands for the engine counts.
+        "records" | "collector" | "offload" => {
+            line.contains(&crate_name) || line.contains(&format!("--engine {engine}"))
+        }
+        // P4.org is who wrote specifications of telemetry.
+        "p4" => {
+            let line = line.to_lowercase().replace("p4.org", "");
+            line.split(|c: char| !c.is_alphanumeric())
+                .any(|word| word == "p4")
+        }
+        engine => line.to_lowercase().contains(engine),
+    }
+}
 
 #[test]
 fn an_engine_is_named_in_few_files() {
-    for engine in ["xdp", "offload", "records", "collector"] {
-        let folder = format!("engines/{engine}/");
-        let crate_name = format!("turboflow_engine_{engine}");
-        let stands_on_it = |path: &str| {
-            let mut standing = STANDS_ON.iter().filter(|(on, _)| *on == engine);
-            standing.any(|(_, paths)| paths.iter().any(|start| path.starts_with(start)))
-        };
-        let is_own =
-            |path: &str| path.starts_with(&folder) || path == REGISTRY || stands_on_it(path);
-        let names = |line: &str| match engine {
-            // English words: only what stands for the engine counts.
-            "records" => line.contains(&crate_name) || line.contains("--engine records"),
-            "collector" => line.contains(&crate_name) || line.contains("--engine collector"),
-            // Cards offload work, too.
-            "offload" => line.contains(&crate_name) || line.contains("--engine offload"),
-            engine => line.to_lowercase().contains(engine),
+    for engine in ["xdp", "offload", "p4", "rtl", "records", "collector"] {
+        let own = [
+            format!("engines/{engine}/"),
+            format!("{ADAPTERS}/{engine}/"),
+            format!("{ADAPTERS}/{engine}.rs"),
+            REGISTRY.to_owned(),
+        ];
+        let is_own = |path: &str| {
+            own.iter().any(|own| path.starts_with(own))
+                || standing_on(engine).any(|standing| standing == path)
         };
         let files: Vec<String> = sources(&[".rs"])
             .into_iter()
             .filter(|source| !source.is_test() && !is_own(&source.path))
-            .filter(|source| source.product_lines().any(|(_, line)| names(line)))
+            .filter(|source| source.product_lines().any(|(_, line)| names(line, engine)))
             .map(|source| source.path)
             .collect();
+        eprintln!("{engine}: {files:?}");
         assert!(
             files.len() <= MAX_FILES,
-            "{engine} is named in {} files besides its folder and {REGISTRY}:\n{}",
+            "{engine} is named in {} files besides its folder, its adapter and {REGISTRY}:\n{}",
             files.len(),
             files.join("\n")
         );
+    }
+}
+
+#[test]
+fn every_file_that_is_listed_stands_on_its_engine() {
+    let all = sources(&[".rs"]);
+    for (engine, paths) in STANDS_ON {
+        for path in paths {
+            let listed = all.iter().find(|source| source.path == *path);
+            let listed = listed.unwrap_or_else(|| panic!("{path} is not there"));
+            assert!(
+                listed.text.lines().any(|line| names(line, engine)),
+                "{path} does not name {engine}: take it from the list"
+            );
+        }
     }
 }

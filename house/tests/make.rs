@@ -59,7 +59,10 @@ fn one_line_names_all_that_is_left_out_and_the_packages_to_install() {
     let said = make(&["--silent", "left-out"], Some("/nonexistent"));
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains("apt-get install clang"), "{said}");
-    assert!(said.ends_with(" libndpi-dev libdpdk-dev pkg-config\n"), "{said}");
+    assert!(
+        said.ends_with(" libndpi-dev libdpdk-dev pkg-config\n"),
+        "{said}"
+    );
 }
 
 /// The libraries are found or lacked without a look at this machine.

@@ -38,6 +38,11 @@ const BANNED: [&str; 8] = [
     "The same ",
 ];
 
+/// Endings of the files with prose.
+const PROSE: [&str; 12] = [
+    ".rs", ".md", ".sh", ".h", ".c", ".sv", ".svh", ".py", ".p4", ".toml", "Makefile", ".ci/run",
+];
+
 /// Test files that may read a clock, because they measure a wait of another process or of the
 /// system.
 const CLOCKS_IN_TESTS: [&str; 2] = ["transport.rs", "brokers.rs"];
@@ -230,7 +235,7 @@ fn has_words(line: &str, words: &str) -> bool {
 #[test]
 fn prose_is_plain() {
     let mut complaints = Vec::new();
-    for source in sources(&[".rs", ".md", ".sh", ".h", ".c"]) {
+    for source in sources(&PROSE) {
         // This file has to name the words.
         let names_them = source.path.ends_with("house/tests/style.rs");
         if names_them {

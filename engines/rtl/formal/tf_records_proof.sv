@@ -3,7 +3,7 @@
 //
 // The bench holds the key and the packets of each slot, in the order of ops. A record that leaves
 // has the key and the packets that its slot had; a packet that joins adds one to those of its own
-// key. So no packet is lost, made or given to another flow. The search is free, but for what it
+// key. So no packet is lost, made or given to another flow. The search is free, except for what it
 // promises: a slot was in use if it was kept and not freed since, and a match needs a resident. A
 // sweep frees a slot, whatever key comes with it, and one that finds nothing goes on.
 module tf_records_proof

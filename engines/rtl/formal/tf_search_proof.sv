@@ -3,8 +3,8 @@
 // found.
 //
 // The bench holds what the search says of each slot (`held`, in the order of ops, so without any
-// forward), and compares every decision with it. Inputs are free, but for what tf_sequencer
-// promises: nothing until the tags are cleared, and SpecialGap places without a packet behind a
+// forward), and compares every decision with it. Inputs are free, except for what
+// tf_sequencer promises: nothing until the tags are cleared, and SpecialGap places without a packet behind a
 // token that frees slots or begins a cell.
 module tf_search_proof
   import tf_pkg::*;

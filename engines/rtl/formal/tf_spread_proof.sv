@@ -6,8 +6,8 @@
 // cell or in the one before: records of no other cell are in a stage, because tf_sequencer begins
 // no cell until those of the one before the last are out (NothingIsStaleWhenACellBegins in
 // tf_stage_tags). What the table says has to be that stage, for packets and for flushes.
-// Inputs are free, but for what tf_sequencer promises: SpecialGap places without a packet behind a
-// cell that begins and behind a flush. Cells have three numbers, so that they come again. Two of
+// Inputs are free, except for what tf_sequencer promises: SpecialGap places without a packet behind
+// a cell that begins and behind a flush. Cells have three numbers, so that they come again. Two of
 // four stages are in use, and what the memory holds at first is free.
 module tf_spread_proof
   import tf_pkg::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An Ethernet header in front of each packet, so that messages can leave as frames.
 //
-// AXI-Stream, packed as tf_window has it; a beat in every clock, but for one more behind a packet
+// AXI-Stream, packed as tf_window has it; a beat in every clock, and one more behind a packet
 // whose last beat has no room for the 14 bytes. No latency.
 module tf_ethernet (
   input  logic         clk_i,

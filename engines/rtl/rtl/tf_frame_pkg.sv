@@ -30,7 +30,7 @@ package tf_frame_pkg;
     ReasonDeep       = 4'd9    // the headers reach beyond what the parser sees
   } reason_e;
 
-  // A packet as the meter takes it (crates/packet says the same of it).
+  // A packet as the meter takes it, with the fields that crates/packet reads of it.
   typedef struct packed {
     logic [KeyBits6-1:0] key;         // of IPv4: its low 104 bits
     logic [7:0]          tos;

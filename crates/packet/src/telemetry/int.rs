@@ -75,8 +75,8 @@ pub(super) fn behind_header(number: u8, transport: &[u8]) -> Result<Option<Stack
     }
 }
 
-/// INT at an offset of `transport`, which ends where the captured packet ends. An error: there is no
-/// shim to believe.
+/// INT at an offset of `transport`, which ends where the captured packet ends. An error says that
+/// there is no valid shim.
 pub(super) fn behind(transport: &[u8], offset: usize, mark: Mark) -> Result<Stack, TelemetryFault> {
     let bytes = transport.get(offset..).ok_or(TelemetryFault::Cut)?;
     let shim: [u8; SHIM_BYTES] = array_at(bytes, 0).ok_or(TelemetryFault::Cut)?;

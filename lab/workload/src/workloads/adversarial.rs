@@ -18,8 +18,8 @@ pub const COLLIDING_FLOWS_MAX: u64 = 10_000_000;
 /// The hash function that selects a key's slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placing {
-    /// CRC-32 over the 13 bytes of addresses, ports and protocol, as in switches (the P4 code of
-    /// the slides). It has no secret, so any sender can choose colliding keys.
+    /// CRC-32 over the 13 bytes of addresses, ports and protocol, as in switches (the slides'
+    /// program). It has no secret, so any sender can choose colliding keys.
     Crc32,
     /// TurboFlow's keyed hash. Choosing keys requires the seed.
     Engine {

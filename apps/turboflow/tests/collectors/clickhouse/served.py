@@ -192,7 +192,7 @@ def check(args, agree):
 
 
 def check_anew(args, agree, admin, server, values):
-    """The same messages in a topic that was made anew are others."""
+    """Messages of a topic that was deleted and made again are inserted again."""
     port, identity = server.server_address[1], feed.topic_id(admin, TOPIC)
     server.asked.clear()
     admin.delete_topics([TOPIC])[TOPIC].result()
