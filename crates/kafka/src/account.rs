@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 
 use crate::Totals;
 
-/// Marks that wait for messages at most. While brokers are away no further ones are made.
+/// Maximum number of open marks. While brokers are away, no more are made.
 const MAX_MARKS: usize = 64;
 
-/// A message on its way.
+/// A message that is neither delivered nor lost yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parcel {
     pub(crate) totals: Totals,
@@ -16,7 +16,7 @@ pub(crate) struct Parcel {
     mark: u64,
 }
 
-/// What one partition holds.
+/// What one partition holds of the run's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     /// The sums of the run's records up to `offset`, and of no others.
@@ -41,9 +41,9 @@ impl Default for Share {
 /// A point in the order of messages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
-    /// Messages between the mark before and this one that have no end yet.
+    /// Messages between the previous mark and this one that are neither delivered nor lost yet.
     waiting: u64,
-    /// The watermark of the run when they had all been given to the client.
+    /// The run's watermark when all of these messages had been given to the client.
     watermark_ns: u64,
 }
 
@@ -54,9 +54,9 @@ pub(crate) struct Account {
     /// What has arrived in all partitions.
     pub(crate) arrived: Totals,
     pub(crate) lost: Totals,
-    /// The last one is still open.
+    /// Marks in the order of messages. The last one is still open.
     marks: VecDeque<Mark>,
-    /// The number of the first one.
+    /// The number of the first mark in `marks`.
     first_mark: u64,
     /// Every record that the run had finished by this watermark has arrived or is lost.
     pub(crate) complete_ns: u64,
@@ -76,19 +76,19 @@ impl Default for Account {
 }
 
 impl Account {
-    /// Messages that have an end, good or bad, in records.
+    /// Number of records that are delivered or lost.
     pub(crate) const fn done(&self) -> u64 {
         self.arrived.records + self.lost.records
     }
 
-    /// The topic has that many partitions.
+    /// Tells how many partitions the topic has.
     pub(crate) fn has_partitions(&mut self, count: usize) {
         if self.shares.len() < count {
             self.shares.resize(count, Share::default());
         }
     }
 
-    /// A message is about to be given to the client.
+    /// Counts a message that is about to be given to the client.
     pub(crate) fn send(&mut self, totals: Totals) -> Parcel {
         let behind = self.marks.len() - 1;
         self.marks[behind].waiting += 1;
@@ -98,7 +98,7 @@ impl Account {
         }
     }
 
-    /// The brokers have it. The offset is negative where they do not say.
+    /// Counts a message as delivered. The offset is negative if the broker did not tell it.
     pub(crate) fn arrive(&mut self, parcel: &Parcel, partition: i32, offset: i64) {
         let partition = usize::try_from(partition).unwrap_or(0);
         self.has_partitions(partition + 1);
@@ -112,7 +112,7 @@ impl Account {
         self.end(parcel);
     }
 
-    /// It will not arrive.
+    /// Counts a message as lost.
     pub(crate) fn lose(&mut self, parcel: &Parcel) {
         self.lost.add(parcel.totals);
         self.end(parcel);
@@ -126,11 +126,11 @@ impl Account {
         self.settle();
     }
 
-    /// Everything that the run had finished by this watermark was sent.
+    /// Sets a mark: everything that the run had finished by this watermark was sent.
     pub(crate) fn mark(&mut self, watermark_ns: u64) {
         let behind = self.marks.len() - 1;
         match self.marks[behind].waiting {
-            // Nothing was sent since the mark before, so it says as much.
+            // Nothing was sent since the previous mark, so that one takes the watermark.
             0 if behind > 0 => self.marks[behind - 1].watermark_ns = watermark_ns,
             _ if self.marks.len() < MAX_MARKS => {
                 self.marks[behind].watermark_ns = watermark_ns;
@@ -141,7 +141,7 @@ impl Account {
         self.settle();
     }
 
-    /// Passes marks that wait for nothing.
+    /// Removes marks that wait for no message from the front.
     fn settle(&mut self) {
         while let [first, _, ..] = self.marks.make_contiguous()
             && first.waiting == 0
@@ -152,7 +152,7 @@ impl Account {
         }
     }
 
-    /// At the end nothing follows messages whose offset is unknown.
+    /// Counts messages of unknown offset at the end of the run, when no message follows them.
     pub(crate) fn close(&mut self) {
         for share in &mut self.shares {
             share.totals.add(std::mem::take(&mut share.unplaced));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What became of messages, and which partition they go to. The client tells on the thread that
-//! polls it.
+//! Delivery reports of messages, and the partitions that messages go to. The client calls both on
+//! the thread that polls it.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::account::{Account, Parcel};
 use crate::lanes::partition_of;
 use crate::{KafkaOptions, KafkaTarget, Totals};
 
-/// What a message is.
+/// What a message holds.
 pub(crate) enum Sent {
     Records(Parcel),
     Tick,
@@ -27,7 +27,7 @@ pub(crate) enum Sent {
 pub(crate) struct Lanes {
     /// The topic of records.
     topic: String,
-    /// Its partitions; 0 while their number is unknown.
+    /// Number of its partitions; 0 while it is unknown.
     partitions: AtomicUsize,
 }
 
@@ -51,7 +51,7 @@ impl Partitioner for Lanes {
     }
 }
 
-/// What became of messages.
+/// Counts delivery reports, and reports failures.
 pub(crate) struct Deliveries {
     place: String,
     tick_place: String,
@@ -64,7 +64,7 @@ pub(crate) struct Deliveries {
     pub(crate) is_down: AtomicBool,
     /// Whether a tick is on its way.
     pub(crate) tick_waits: AtomicBool,
-    /// Whether it was told that ticks cannot be sent.
+    /// Whether it was reported that ticks cannot be sent.
     ticks_are_down: AtomicBool,
     failure: Mutex<Option<String>>,
 }
@@ -95,7 +95,7 @@ impl Deliveries {
         self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The partitions of the topic, as far as known.
+    /// Number of partitions of the topic; 0 while it is unknown.
     pub(crate) fn partitions(&self) -> usize {
         self.lanes.partitions.load(Ordering::Relaxed)
     }
@@ -106,7 +106,7 @@ impl Deliveries {
         self.fail(reason);
     }
 
-    /// Counts records as lost of which the client said nothing at all.
+    /// Counts records as lost for which no delivery report came.
     pub(crate) fn lose_without_end(&self, records: u64) {
         self.account().lost.add(Totals {
             records,
@@ -126,18 +126,18 @@ impl Deliveries {
             .map(|reason| io::Error::other(reason.clone()))
     }
 
-    /// Records that arrived, and that were lost.
+    /// Numbers of records that arrived and that were lost.
     pub(crate) fn ends(&self) -> (u64, u64) {
         let account = self.account();
         (account.arrived.records, account.lost.records)
     }
 
-    /// Records that have an end, good or bad.
+    /// Number of records that are delivered or lost.
     pub(crate) fn done(&self) -> u64 {
         self.account().done()
     }
 
-    /// Says once why ticks do not arrive. Of brokers that are away it is said already.
+    /// Reports once why ticks do not arrive. Brokers that are away have been reported already.
     pub(crate) fn lose_tick(&self, error: &ClientError) {
         if !self.is_down.load(Ordering::Relaxed)
             && !self.ticks_are_down.swap(true, Ordering::Relaxed)
@@ -151,7 +151,7 @@ impl Deliveries {
     }
 }
 
-/// Whether the client was told to give the message up.
+/// Whether the message failed only because the client was told to give it up.
 fn is_purged(error: &ClientError) -> bool {
     matches!(
         error.rdkafka_error_code(),
@@ -160,7 +160,7 @@ fn is_purged(error: &ClientError) -> bool {
 }
 
 impl ClientContext for Deliveries {
-    /// The program has its own words for what happens.
+    /// Drops librdkafka's log lines: the program reports errors itself.
     fn log(&self, _level: RDKafkaLogLevel, _facility: &str, _message: &str) {}
 
     fn error(&self, error: ClientError, reason: &str) {
@@ -210,7 +210,7 @@ impl ProducerContext<Lanes> for Deliveries {
             }
             Err((error, _)) => {
                 match is_purged(error) {
-                    // Why it waited in vain was told before.
+                    // The reason why it waited was reported before.
                     true => self.account().lose(&parcel),
                     false => self.lose(&parcel, &error.to_string()),
                 }

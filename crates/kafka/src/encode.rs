@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records as messages of their lanes.
+//! Encodes records into messages. All records of a message are of one lane.
 
 use turboflow_formats::{ArrowMessages, Goflow2Messages, Identity, JsonMessages};
 use turboflow_record::{FlowBatch, ValueData};
@@ -11,30 +11,30 @@ use crate::{KafkaError, KafkaTarget, MessageFormat, Records};
 /// million.
 const MESSAGE_BYTES: usize = 900_000;
 
-/// A message for one lane.
+/// A message with records of one lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     /// Its key, which decides the partition: see [`partition_of`](crate::partition_of).
     pub key: &'a [u8],
     /// The records.
     pub bytes: &'a [u8],
-    /// What they add up to.
+    /// Totals of the records.
     pub totals: Totals,
 }
 
-/// Sums of records.
+/// Totals of some records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Number of records.
     pub records: u64,
-    /// Their packets.
+    /// Packets.
     pub packets: u64,
-    /// Their octets.
+    /// Octets.
     pub octets: u64,
 }
 
 impl Totals {
-    /// Adds others, modulo 2^64.
+    /// Adds another total; sums wrap at 2^64.
     pub const fn add(&mut self, other: Self) {
         self.records += other.records;
         self.packets = self.packets.wrapping_add(other.packets);
@@ -42,16 +42,17 @@ impl Totals {
     }
 }
 
-/// Makes messages of batches. Those with one form a record wait until they are full or flushed.
+/// Encodes batches into messages. In goflow2 and JSON, a record is appended to the unfinished
+/// message of its lane, which waits until it is full or flushed.
 pub struct Encoder {
     form: Form,
     identity: Identity,
     hash: FlowHash,
-    /// The columns of packets and bytes.
+    /// Indices of the columns of packets and bytes.
     sums: [Option<usize>; 2],
-    /// The column of first packets.
+    /// Index of the column with the time of the first packet.
     first: Option<usize>,
-    /// Most records of a message.
+    /// Maximum number of records of a message.
     records: usize,
     lanes: Vec<Lane>,
     left_out: Vec<String>,
@@ -69,7 +70,7 @@ enum Form {
 struct Lane {
     bytes: Vec<u8>,
     totals: Totals,
-    /// Rows of the current batch, of an Arrow message.
+    /// Rows of the current batch that go into an Arrow message.
     rows: Vec<usize>,
 }
 
@@ -128,7 +129,7 @@ impl Encoder {
         &self.left_out
     }
 
-    /// Records that were left out because the format has no such times.
+    /// Records that were left out because the format cannot hold their times.
     #[must_use]
     pub const fn out_of_range(&self) -> u64 {
         self.out_of_range
@@ -216,7 +217,7 @@ impl Encoder {
         }
     }
 
-    /// Gives `put` the messages that are not full.
+    /// Gives `put` the unfinished messages, too.
     pub fn flush(&mut self, put: &mut dyn FnMut(Message<'_>)) {
         for (index, lane) in self.lanes.iter_mut().enumerate() {
             if lane.totals.records > 0 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which flows go together: 48 lanes, which any usual number of partitions divides evenly.
+//! Which flows share a partition. There are 48 lanes, a number that usual numbers of partitions
+//! divide evenly.
 
 use std::net::IpAddr;
 
 use turboflow_record::{Column, FlowBatch, ValueData};
 
-/// Lanes of a topic. Of more partitions than lanes some stay empty.
+/// Number of lanes of a topic. With more partitions than lanes, some partitions stay empty.
 pub const LANES: usize = 48;
 
 /// Key columns of the two ends of a flow, and of its protocol.
@@ -21,12 +22,13 @@ const OF_ENDS: [&str; 7] = [
 
 /// Finds the lanes of records.
 pub(crate) struct FlowHash {
-    /// The columns, and a number for each that those of two ends share.
+    /// Index of each column, and a number that is equal for the columns of both ends, such as
+    /// `src_port` and `dst_port`.
     columns: Vec<(usize, u64)>,
 }
 
 impl FlowHash {
-    /// Hashes the ends of flows, or all of their key if that has no ends.
+    /// Hashes the key columns of the two ends, or all key columns if there are none of these.
     pub(crate) fn new(schema: &[Column], key_columns: usize) -> Self {
         let key = &schema[..key_columns.min(schema.len())];
         let is_of_ends = |name: &str| OF_ENDS.contains(&name);
@@ -46,7 +48,7 @@ impl FlowHash {
         }
     }
 
-    /// The hash of a record's flow. A sum, so that both directions have the same.
+    /// The hash of a record's flow. Columns are summed up, so that both directions have one hash.
     #[inline]
     pub(crate) fn of(&self, batch: &FlowBatch, row: usize) -> u64 {
         let mut sum = 0_u64;

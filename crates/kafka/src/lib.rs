@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow records to Kafka: goflow2's protobuf, Arrow or JSON lines.
 //!
-//! A flow, both directions of it, is in one *lane*, and every lane in one partition of the topic,
-//! so that a partition holds a flow. A writer encodes on the thread that gives it records and puts
-//! messages into the bounded queue of librdkafka, which sends them from threads of its own. A
-//! record counts as sent once all in-sync replicas have it, and as lost if that never happened.
+//! Both directions of a flow are in one *lane*, and each lane is in one partition of the topic, so
+//! that all records of a flow are in one partition. A writer encodes on the thread that gives it
+//! records and puts messages into the bounded queue of librdkafka, which sends them from threads of
+//! its own. A record counts as sent once all in-sync replicas have it, and otherwise as lost.
 //!
 //! *Ticks*, in a topic of their own, say every second what each partition holds of this run, and up
 //! to which time the records are complete.
@@ -52,7 +52,8 @@ pub fn check(target: &KafkaTarget, records: &Records<'_>) -> Result<(), KafkaErr
     }
 }
 
-/// A writer to a topic. The brokers may be away: they are tried again until the writer is finished.
+/// A writer to a topic. Brokers may be away: the client tries to reach them until the writer is
+/// finished.
 ///
 /// # Errors
 /// As [`check`], and [`KafkaError::Config`] where librdkafka refuses an option.

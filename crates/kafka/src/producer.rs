@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The writer: librdkafka's idempotent producer, and what became of every record.
+//! The writer: librdkafka's idempotent producer, and the count of records that were delivered or
+//! lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +20,14 @@ use crate::encode::{Encoder, Message};
 use crate::tick::{TickHead, write_lines};
 use crate::{KafkaError, KafkaOptions, KafkaTarget, Mechanism, Records};
 
-/// Messages and bytes that wait for the brokers at most.
+/// Maximum numbers of messages and of bytes in the client's queue.
 const QUEUE_MESSAGES: u64 = 500_000;
 const QUEUE_BYTES: u64 = 64 << 20;
-/// How long a full queue is left alone before it is tried again.
+/// Pause before a full queue is tried again.
 const PAUSE: Duration = Duration::from_millis(10);
 /// How often a tick is sent.
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
-/// How long the last answers of the client are waited for, once it was told to give up.
+/// Maximum wait for the delivery reports of messages that were given up.
 const PURGE_PATIENCE: Duration = Duration::from_secs(1);
 
 type Client = BaseProducer<Deliveries, Lanes>;
@@ -42,9 +43,9 @@ struct KafkaWriter {
 
 /// The ticks of a topic.
 struct Ticks {
-    /// Their topic.
+    /// The topic that ticks go to.
     topic: String,
-    /// The last one.
+    /// The head of the last tick.
     head: TickHead,
     next_at: Duration,
     /// The highest watermark that was sent.
@@ -124,7 +125,7 @@ fn configuration(target: &KafkaTarget, options: &KafkaOptions) -> ClientConfig {
         .set("compression.codec", target.codec.name())
         .set("acks", "all")
         .set("enable.idempotence", "true")
-        // As long as the run goes on, a broker may come back.
+        // Messages do not expire: a broker may come back while the run goes on.
         .set("message.timeout.ms", "0")
         .set("linger.ms", "50")
         .set("batch.size", "1000000")
@@ -133,7 +134,7 @@ fn configuration(target: &KafkaTarget, options: &KafkaOptions) -> ClientConfig {
             "queue.buffering.max.kbytes",
             (QUEUE_BYTES >> 10).to_string(),
         )
-        // A broker that is back is seen soon.
+        // A broker that has come back is soon connected to.
         .set("reconnect.backoff.max.ms", "2000")
         .set("socket.keepalive.enable", "true");
     if let Some(login) = login {
@@ -168,7 +169,7 @@ impl Topic {
         (self.send.clock.monotonic)()
     }
 
-    /// Gives the client a message, or counts its records as lost if it has no room.
+    /// Gives a message to the client, or counts its records as lost if the client has no room.
     fn put(&mut self, message: Message<'_>) {
         self.given += message.totals.records;
         let parcel = self.deliveries().account().send(message.totals);
@@ -192,7 +193,7 @@ impl Topic {
                         self.stuck_at = None;
                         continue;
                     }
-                    // A queue that stood still for that long is not waited for again.
+                    // After that long without progress, later messages do not wait again.
                     let waited = self.now().saturating_sub(since);
                     if self.stuck_at.is_some() || waited >= self.send.patience {
                         self.stuck_at.get_or_insert(since);
@@ -210,7 +211,7 @@ impl Topic {
         }
     }
 
-    /// Sends a tick, if the client has room: the next one says the same and more.
+    /// Sends a tick, unless the client has no room: the next tick covers it.
     fn put_tick(&self, topic: &str, exporter: &str, lines: &[u8]) -> bool {
         self.deliveries().tick_waits.store(true, Ordering::Relaxed);
         let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Tick))
@@ -221,7 +222,7 @@ impl Topic {
         self.deliveries()
             .tick_waits
             .store(is_sent, Ordering::Relaxed);
-        // A full queue empties; what else there is, such as too many lines for a message, stays.
+        // A full queue will empty. Other errors, such as more lines than a message holds, will stay.
         if let Some(error) = refused
             && !is_full(&error)
         {
@@ -230,8 +231,8 @@ impl Topic {
         is_sent
     }
 
-    /// Waits until every message has its end, at most as long as shutdown may take from `begin` on.
-    /// Returns whether it came to that.
+    /// Waits until every message is delivered or lost, at most as long as a shutdown that began at
+    /// `begin` may take. Returns whether no message is left.
     fn settle(&self, begin: Duration) -> bool {
         let (mut done, mut progress_at) = (self.deliveries().done(), self.now());
         while self.client.in_flight_count() > 0 {
@@ -250,7 +251,7 @@ impl Topic {
         true
     }
 
-    /// Gives up what has no end yet: it is lost.
+    /// Gives up the messages that still wait. They are lost.
     fn purge(&self) {
         self.client.purge(PurgeConfig::default().queue().inflight());
         let begin = self.now();
@@ -296,8 +297,8 @@ impl KafkaWriter {
         }
     }
 
-    /// Says what has arrived. While the tick before is on its way there is no further one: it would
-    /// say the same where brokers are away, and the next one says all.
+    /// Sends a tick with what has arrived, unless the previous tick is still on its way: with
+    /// brokers away the new one would repeat it, and a later one covers both.
     fn tick(&mut self, is_final: bool) {
         self.flush_lanes();
         let Self { topic, ticks, .. } = self;
@@ -344,7 +345,7 @@ impl FlowWriter for KafkaWriter {
         Ok(())
     }
 
-    /// Sends what waits for further records.
+    /// Sends the unfinished messages.
     fn flush(&mut self) -> Result<(), ExportError> {
         self.flush_lanes();
         self.topic.client.poll(Duration::ZERO);
@@ -355,7 +356,7 @@ impl FlowWriter for KafkaWriter {
     fn pass(&mut self, passed: Passed) -> Result<(), ExportError> {
         let now = self.topic.now();
         if let Some(ticks) = &mut self.ticks {
-            // A clock that was set back does not take back what was said.
+            // The watermark stays where it is if a clock is set back.
             let watermark_ns = ticks.passed.watermark_ns.max(passed.watermark_ns);
             ticks.passed = Passed {
                 watermark_ns,
@@ -390,7 +391,7 @@ impl FlowWriter for KafkaWriter {
         let deliveries = self.topic.deliveries();
         let (records, counted_lost) = deliveries.ends();
         let bytes = deliveries.bytes.load(Ordering::Relaxed);
-        // What has no end is not known to have arrived.
+        // Without a delivery report, a record is not known to have arrived.
         let lost = self.topic.given - records;
         deliveries.lose_without_end(lost - counted_lost);
         self.show();

@@ -10,13 +10,13 @@ use turboflow_transport::SendOptions;
 /// The records of an output.
 #[derive(Clone, Copy, Debug)]
 pub struct Records<'a> {
-    /// Their columns, without those of the identity.
+    /// Columns of the records, without those of the identity.
     pub schema: &'a [Column],
     /// How many of the first columns are the flow key.
     pub key_columns: usize,
     /// Whether a record has two directions.
     pub is_biflow: bool,
-    /// Which exporter and run they are of.
+    /// Exporter and run that the records are from.
     pub identity: &'a Identity,
     /// Key-value pairs for the metadata of Arrow schemas.
     pub metadata: &'a [(String, String)],
@@ -27,14 +27,14 @@ pub struct Records<'a> {
 /// How messages are sent.
 #[derive(Clone, Debug)]
 pub struct KafkaOptions {
-    /// Patience, linger, deadline, clocks and who is told, as of every collector. Its trust roots
-    /// are not used.
+    /// Timeouts, clocks and event listener, as for collectors. `trust_roots` is ignored:
+    /// certificates are in `tls`.
     pub send: SendOptions,
     /// Certificates for TLS.
     pub tls: TlsTexts,
     /// The password of the login, if the target has one.
     pub password: Option<String>,
-    /// Called with the place of ticks, once when they can no longer be sent.
+    /// Called once, with the place that ticks go to, when they can no longer be sent.
     pub observe_ticks: fn(&str, &io::Error),
 }
 
@@ -48,7 +48,7 @@ pub struct TlsTexts {
 }
 
 impl std::fmt::Debug for TlsTexts {
-    /// Without the key, which must not appear in a log.
+    /// Omits the key, which must not appear in a log.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("TlsTexts")
     }

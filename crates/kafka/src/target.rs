@@ -6,13 +6,13 @@ use std::str::FromStr;
 
 use crate::KafkaError;
 
-/// Most records of a message.
+/// Maximum number of records of a message.
 const MAX_RECORDS: usize = 10_000;
-/// The port of brokers by convention.
+/// The conventional port of brokers.
 const PORT: u16 = 9092;
-/// Most characters of a topic's name.
+/// Maximum number of characters of a topic's name.
 const MAX_TOPIC: usize = 249;
-/// What the name of the topic of ticks has behind that of the records.
+/// Suffix that makes the name of a topic of records that of its ticks.
 const TICKS_SUFFIX: &str = ".ticks";
 
 /// A topic, and how records are written to it.
@@ -20,13 +20,13 @@ const TICKS_SUFFIX: &str = ".ticks";
 pub struct KafkaTarget {
     /// Whether the brokers are reached over TLS.
     pub is_tls: bool,
-    /// Brokers to begin with, as `HOST:PORT`.
+    /// Brokers to connect to first, as `HOST:PORT`.
     pub brokers: Vec<String>,
     /// The topic.
     pub topic: String,
     /// The form of a message.
     pub format: MessageFormat,
-    /// Most records of a message.
+    /// Maximum number of records of a message.
     pub records: usize,
     /// How messages are compressed.
     pub codec: Codec,
@@ -41,7 +41,7 @@ pub struct KafkaTarget {
 pub struct Login {
     /// How the password is proven.
     pub mechanism: Mechanism,
-    /// The name.
+    /// The name of the user.
     pub user: String,
 }
 
@@ -52,7 +52,7 @@ macro_rules! named {
         pub enum $name { $($(#[$of])* $variant,)* }
 
         impl $name {
-            /// Every one.
+            /// All values.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// The name in an address.
@@ -87,7 +87,7 @@ named! {
 named! {
     /// The compression of batches of messages.
     Codec {
-        /// None.
+        /// No compression.
         None "none";
         /// LZ4: the least work.
         Lz4 "lz4";
@@ -101,11 +101,11 @@ named! {
 named! {
     /// How a password is proven.
     Mechanism {
-        /// It is sent, which needs TLS.
+        /// PLAIN: the password itself is sent, which needs TLS.
         Plain "plain";
-        /// RFC 7677.
+        /// SCRAM-SHA-256 (RFC 7677).
         ScramSha256 "scram-sha-256";
-        /// RFC 7677 with SHA-512.
+        /// SCRAM-SHA-512.
         ScramSha512 "scram-sha-512";
     }
 }
@@ -118,7 +118,7 @@ impl KafkaTarget {
     }
 }
 
-/// Whether the scheme of an address asks for TLS, and what follows it.
+/// Whether the scheme of an address asks for TLS, and the rest of the address.
 fn scheme(text: &str) -> Option<(bool, &str)> {
     let plain = text.strip_prefix("kafka://").map(|rest| (false, rest));
     plain.or_else(|| text.strip_prefix("kafka+tls://").map(|rest| (true, rest)))

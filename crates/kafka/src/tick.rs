@@ -13,7 +13,7 @@ pub(crate) struct TickHead {
     pub(crate) exporter: String,
     pub(crate) run: u64,
     pub(crate) topic: String,
-    /// Counted from 1.
+    /// Number of the tick, from 1.
     pub(crate) tick: u64,
     pub(crate) time_ns: u64,
     #[serde(rename = "final")]
@@ -22,7 +22,7 @@ pub(crate) struct TickHead {
     pub(crate) late_records: u64,
 }
 
-/// One partition.
+/// The line of one partition.
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(flatten)]
