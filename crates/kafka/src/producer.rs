@@ -222,7 +222,7 @@ impl Topic {
         self.deliveries()
             .tick_waits
             .store(is_sent, Ordering::Relaxed);
-        // A full queue will empty. Other errors, such as more lines than a message holds, will stay.
+        // A full queue will empty. Other errors, such as more lines than fit a message, will stay.
         if let Some(error) = refused
             && !is_full(&error)
         {

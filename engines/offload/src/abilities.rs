@@ -4,15 +4,15 @@
 use turboflow_engine::Abilities;
 use turboflow_record::{Input, InputSet};
 
-/// Those of the engine in the kernel, which counts, except for what only drivers know: its program
-/// for that is bound to a device.
+/// Abilities of the engine in the kernel, which counts, without the inputs that only drivers know:
+/// a program with those is bound to a device.
 pub const ABILITIES: Abilities = Abilities {
     name: "offload",
     inputs: without_driver(turboflow_engine_xdp::INPUTS),
     ..turboflow_engine_xdp::ABILITIES
 };
 
-/// Those of the engine between the two ports of a bridge, which also provides what it decides.
+/// Abilities of the engine between the two ports of a bridge, which also provides its verdicts.
 pub const BRIDGE_ABILITIES: Abilities = Abilities {
     inputs: ABILITIES.inputs.union(InputSet::DECIDED),
     ..ABILITIES

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a learner counts.
+//! The counters of a learner.
 
 /// The counters of a learner.
 ///
@@ -9,27 +9,27 @@
 pub struct LearnerCounts {
     /// Tapped packets that were read.
     pub taps_read: u64,
-    /// Of these: a flow was decided by them.
+    /// Tapped packets by which a flow was decided.
     pub taps_decided: u64,
-    /// Of these: more was needed.
+    /// Tapped packets after which their flow was still undecided.
     pub taps_undecided: u64,
-    /// Of these: the decider was gone.
+    /// Tapped packets that were not given to a decider, because it was gone.
     pub taps_unheard: u64,
     /// Flows that got a row by a decision.
     pub flows_decided: u64,
-    /// Flows that got a row because no more was to be learned.
+    /// Flows that got a row because further packets would not have told more.
     pub flows_gave_up: u64,
     /// Orders of all kinds.
     pub orders: u64,
-    /// Orders to add a row that was there: packets that came while it was written.
+    /// Orders to add a row that existed already, for packets that came while it was written.
     pub orders_repeated: u64,
     /// Rows refused because the table was full.
     pub refused_full: u64,
-    /// Rows refused because more came than the table learns.
+    /// Rows refused because more came per second than the table learns.
     pub refused_too_fast: u64,
     /// Orders refused for another reason.
     pub refused_failed: u64,
-    /// Rows that began.
+    /// Rows that were added.
     pub rows_begun: u64,
     /// Rows that ended because their flow was silent, or its connection over for some time.
     pub rows_idle: u64,
@@ -40,7 +40,7 @@ pub struct LearnerCounts {
 }
 
 impl LearnerCounts {
-    /// Rows now.
+    /// Number of rows in the table.
     #[must_use]
     pub const fn rows_open(&self) -> u64 {
         self.rows_begun - self.rows_idle - self.rows_removed

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What decides about flows by their first packets.
+//! The trait of what decides about flows by their first packets.
 
 use crate::{FlowKey, Verdict};
 
 /// A packet of a flow without a verdict.
 #[derive(Clone, Copy, Debug)]
 pub struct Tapped<'a> {
-    /// Its flow.
+    /// Flow of the packet.
     pub key: FlowKey,
     /// Time of arrival, in nanoseconds since 1970.
     pub time_ns: u64,
-    /// Whether it goes from the greater end of the key to the smaller one.
+    /// Whether the packet goes from the greater end of the key to the smaller one.
     pub is_reversed: bool,
     /// Flags of a TCP packet, 0 for any other.
     pub tcp_flags: u16,
-    /// Length of its frame on the wire, in bytes.
+    /// Length of the frame on the wire, in bytes.
     pub frame_bytes: u32,
-    /// The first bytes of its frame, at most [`Decider::snap_bytes`].
+    /// The first bytes of the frame, at most [`Decider::snap_bytes`].
     pub frame: &'a [u8],
 }
 
 /// What is decided about a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// More packets are needed, or time.
+    /// More packets, or more time, are needed.
     Undecided,
-    /// This becomes of it.
+    /// The flow gets this verdict.
     Decided(Verdict),
-    /// No more is to be learned; this becomes of it nevertheless.
+    /// Further packets would tell no more: the flow gets this verdict without a decision.
     GaveUp(Verdict),
-    /// It was decided otherwise before.
+    /// The flow gets this verdict in place of an earlier one.
     Changed(Verdict),
 }
 
@@ -38,19 +38,19 @@ pub enum Decision {
 #[error("the decider is gone")]
 pub struct DeciderGone;
 
-/// Decides about flows. It belongs to one thread.
+/// Decides about flows, on one thread.
 pub trait Decider: Send {
-    /// Bytes of a frame that it looks at; 0: the key is enough.
+    /// Maximum number of bytes of a frame that the decider reads; 0 if the key is enough.
     fn snap_bytes(&self) -> u32;
 
     /// Takes a packet. Packets of a flow come in the order of arrival.
     ///
     /// # Errors
-    /// If it is gone. Flows then go on without verdicts.
+    /// If the decider is gone. Flows then go on without verdicts.
     fn decide(&mut self, tapped: &Tapped<'_>) -> Result<Decision, DeciderGone>;
 
-    /// Tells what has been decided since: about flows whose packets were undecided, and about
-    /// flows with a verdict that are decided otherwise, or undecided again.
+    /// Tells the decisions since the last call: about flows that were undecided after their
+    /// packets, and about flows whose verdict has changed or is withdrawn.
     ///
     /// # Errors
     /// As [`decide`](Self::decide).
@@ -62,18 +62,18 @@ pub trait Decider: Send {
         Ok(())
     }
 
-    /// What it decided before is in the table now, as far as the table took it.
+    /// Called when all earlier decisions are in the table, except those that it refused.
     fn carried_out(&mut self) {}
 
-    /// The connection of a flow that has a row ended then. Another one may follow over the same
-    /// ports.
+    /// Called when the connection of a flow that has a row has ended. Another connection may
+    /// follow over the same ports.
     fn connection_ended(&mut self, _key: FlowKey, _time_ns: u64) {}
 
-    /// The row of a flow left because it was silent, or its connection over for some time. What
-    /// follows with its key is another flow.
+    /// Called when the row of a flow left because the flow was silent or its connection was over
+    /// for some time. Later packets with this key are another flow.
     fn row_ended(&mut self, _key: FlowKey) {}
 
-    /// No packet follows.
+    /// Called at the end, when no packet follows.
     fn finish(&mut self, _now_ns: u64) {}
 }
 
@@ -111,7 +111,7 @@ impl Decider for Box<dyn Decider> {
     }
 }
 
-/// Every flow passes from its first packet on.
+/// Lets every flow pass from its first packet on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FirstPacket;
 

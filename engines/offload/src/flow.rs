@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The key of a flow in a table: its 5-tuple, the same for both directions.
+//! The key of a flow in a table: its 5-tuple, sorted, so that both directions have one key.
 
 use turboflow_record::{Family, FiveTuple};
 
-/// Addresses, ports and protocol, the smaller end first. `sort` in `engines/xdp/bpf/verdict.h` is
-/// the other side.
+/// Addresses, ports and protocol, the smaller end first. `sort` in `engines/xdp/bpf/verdict.h`
+/// makes the same key in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FlowKey {
     words: [u64; 5],
@@ -45,7 +45,7 @@ impl FlowKey {
         Self { words }
     }
 
-    /// The words.
+    /// The words of the key.
     #[must_use]
     pub const fn words(&self) -> [u64; 5] {
         self.words
@@ -63,7 +63,7 @@ impl FlowKey {
         }
     }
 
-    /// Whether it is of an IPv6 flow, whose last word is never 0.
+    /// Whether the flow is IPv6. The last word of an IPv6 key is never 0.
     #[must_use]
     pub const fn is_v6(&self) -> bool {
         self.words[4] != 0

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine that offloads flows: the first packets of a flow go to user space, which decides
-//! about it. From then on a table of flows treats its packets alone (`docs/engines.md`).
+//! The engine that offloads flows: copies of the first packets of a flow go to user space, which
+//! decides about the flow. From then on, a table of flows handles its packets without user space
+//! (`docs/engines.md`).
 //!
 //! ```text
 //!              first packets                decisions           orders
@@ -8,8 +9,8 @@
 //!                                   └──────────────────────────────────▶  the kernel, a model card
 //! ```
 //!
-//! Nothing waits for user space: packets without a verdict go on, and are counted, as all others. A
-//! table that is full, a ring that is tiny, a decider that is gone cost decisions, never counts.
+//! No packet waits for user space: packets without a verdict go on and are counted like all others.
+//! A full table, a full ring, or a decider that is gone costs decisions, never counts.
 //!
 //! The table in the kernel stands on the engine in the kernel, whose microflow table counts. It
 //! needs the feature `kernel`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a table of flows is: the kernel's, a card's, or a model of one.
+//! The trait of a table of flows: the kernel's, a card's, or a model of one.
 
 use std::error::Error;
 
@@ -7,30 +7,30 @@ use turboflow_engine::MicroflowBatch;
 
 use crate::{FlowKey, Verdict};
 
-/// What a table can hold and take. Plans and refusals go by it.
+/// How many rows a table can hold and learn, for plans and refusals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Rows for IPv4 flows.
     pub rows_v4: u64,
-    /// Rows for IPv6 flows. If `is_shared`, those of IPv4.
+    /// Rows for IPv6 flows. If `is_shared`, these are the rows for IPv4, too.
     pub rows_v6: u64,
     /// Whether both families share their rows.
     pub is_shared: bool,
-    /// Rows that it learns in a second; `None`: as many as the processor writes.
+    /// Rows that the table learns in a second. `None`: no limit but the processor that writes them.
     pub learning_rate: Option<u64>,
 }
 
 /// What to do with a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderKind {
-    /// A new row. One that is there stays as it is.
+    /// Add a row. An existing row stays as it is.
     Add(Verdict),
-    /// Another verdict for a row.
+    /// Change the verdict of a row.
     Change(Verdict),
-    /// No row any more.
+    /// Remove the row.
     Remove,
-    /// No row any more if its flow was silent for [`Times::idle_ns`], or ended
-    /// [`Times::linger_ns`] ago. Tables that let rows go by themselves are not told so.
+    /// Remove the row if its flow was silent for [`Times::idle_ns`], or ended [`Times::linger_ns`]
+    /// ago. Tables that expire rows themselves get this order only for flows that ended.
     Age,
 }
 
@@ -43,32 +43,32 @@ pub struct Order {
     pub kind: OrderKind,
 }
 
-/// What became of an order. Those that are refused say why.
+/// Result of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was carried out, or will be as soon as the table can.
+    /// The order was carried out, or will be as soon as the table can.
     Done,
-    /// To add: there is a row already.
+    /// An order to add found a row.
     Exists,
-    /// To change, remove or age: there is no row.
+    /// An order to change, remove or age found no row.
     Absent,
-    /// To age: the row stays, because a packet came then, in nanoseconds since 1970.
+    /// An order to age left the row, because a packet came too recently.
     Stays {
-        /// The time of that packet.
+        /// The time of that packet, in nanoseconds since 1970.
         seen_ns: u64,
     },
     /// Refused: the table is full.
     Full,
     /// Refused: more rows a second than the table learns.
     TooFast,
-    /// Refused for another reason, by the table's number.
+    /// Refused for another reason, with the table's error number.
     Failed(i32),
 }
 
-/// Times that orders are carried out by, in nanoseconds.
+/// Times for carrying out orders, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// Now, as far as the caller knows; since 1970. A table with a clock of its own goes by that.
+    /// The present time as the caller knows it, since 1970. A table with a clock ignores it.
     pub now_ns: u64,
     /// How long a flow may be silent before its row leaves.
     pub idle_ns: u64,
@@ -79,18 +79,18 @@ pub struct Times {
 /// Why a row ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndCause {
-    /// Its flow was silent, or its connection over for some time.
+    /// Its flow was silent, or the connection was over for some time.
     Idle,
-    /// It was ordered to.
+    /// It was removed by an order.
     Removed,
 }
 
-/// A row that ended. What it counted has been collected before.
+/// A row that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndedRow {
-    /// Its flow.
+    /// The flow of the row.
     pub key: FlowKey,
-    /// Why it ended.
+    /// Why the row ended.
     pub cause: EndCause,
 }
 
@@ -108,14 +108,15 @@ impl TableError {
 
 /// A table that knows flows and treats their packets without user space.
 ///
-/// A packet is counted where it is handled. One that was delivered to user space is counted there,
-/// even if its flow gets a row meanwhile; one that the table kept is counted by the table. So
-/// nothing has to be locked, and nothing is counted twice.
+/// A packet is counted where it is handled: in user space if it was delivered there, even if its
+/// flow gets a row meanwhile, and otherwise by the table. So no lock is needed, and no packet is
+/// counted twice.
 pub trait FlowTable: Send {
-    /// What it can hold and take.
+    /// How many rows the table can hold and learn.
     fn limits(&self) -> Limits;
 
-    /// Whether rows of silent flows leave by themselves. Else they leave by [`OrderKind::Age`].
+    /// Whether the table expires rows of silent flows itself. Otherwise it needs
+    /// [`OrderKind::Age`].
     fn ages_rows(&self) -> bool;
 
     /// Carries out orders, and appends the outcome of each. Returns the table's time, in
@@ -130,8 +131,8 @@ pub trait FlowTable: Send {
         outcomes: &mut Vec<Outcome>,
     ) -> Result<u64, TableError>;
 
-    /// Appends microflow records of what rows counted since the last call. A table beside an engine
-    /// that counts has none.
+    /// Appends microflow records of what rows counted since the last call. A table that leaves
+    /// counting to an engine beside it appends none.
     ///
     /// # Errors
     /// If the table does not answer.
@@ -140,6 +141,6 @@ pub trait FlowTable: Send {
     }
 
     /// Appends the rows that ended since the last call, each once. All that they counted is in
-    /// earlier batches of [`collect`](Self::collect), or in the next one.
+    /// earlier batches of [`collect`](Self::collect) or in the next one.
     fn ended(&mut self, ended: &mut Vec<EndedRow>);
 }

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was decided about a flow.
+//! Verdicts about flows.
 
 /// What becomes of a flow's packets. The numbers are those of `engines/xdp/bpf/verdict.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Action {
-    /// They pass, and are looked at no more.
+    /// Packets pass without further inspection.
     #[default]
     Pass = 1,
-    /// They are counted and dropped.
+    /// Packets are counted and dropped.
     Drop = 2,
-    /// They go to the other port, where there is one; they pass where there is none.
+    /// Packets go to the other port of a bridge. Without a bridge they pass.
     Redirect = 3,
 }
 
 /// A verdict about a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// What becomes of its packets.
+    /// What becomes of the flow's packets.
     pub action: Action,
-    /// The number of the rule that says so; 0 if none does.
+    /// Number of the rule behind the verdict; 0 if there is none.
     pub rule: u16,
 }
 
 impl Verdict {
-    /// Packets pass, by no rule.
+    /// Packets pass, without a rule.
     pub const PASS: Self = Self {
         action: Action::Pass,
         rule: 0,
     };
 
-    /// Action and rule, as tables have them.
+    /// Action and rule as tables store them: the action in the low byte, the rule above it.
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.action as u32 | (self.rule as u32) << 8

@@ -20,15 +20,15 @@ pub struct OffloadEngine {
     learner: State,
 }
 
-/// The learner's thread begins with the first collection: this process may have dropped rights by
-/// then, and an earlier thread would keep them.
+/// The learner's thread starts with the first collection. By then this process has dropped its
+/// rights, if it does so; a thread that started earlier would keep them.
 enum State {
     Waits(Option<Box<Parts>>),
     Runs(LearnerThread),
 }
 
 impl OffloadEngine {
-    /// An engine over a program that was loaded with a table of so many rows, and perhaps attached.
+    /// An engine over a loaded program whose table has `rows` rows. The program may be attached.
     ///
     /// # Errors
     /// Where the program has no such table.
@@ -57,7 +57,7 @@ impl OffloadEngine {
         &self.kernel
     }
 
-    /// What the learner counted so far.
+    /// The learner's counters so far.
     #[must_use]
     pub fn learner_counts(&self) -> LearnerCounts {
         match &self.learner {

@@ -6,19 +6,19 @@ use turboflow_engine_xdp::{BridgePortCounters, OffloadCounters};
 
 use crate::LearnerCounts;
 
-/// What the program in the kernel and the learner counted.
+/// Counters of the program in the kernel and of the learner.
 pub(super) struct Counted {
     pub(super) kernel: OffloadCounters,
-    /// Of both ports, if they are those of a bridge.
+    /// Counters of both ports of a bridge; `None` without a bridge.
     pub(super) bridge: Option<[BridgePortCounters; 2]>,
     pub(super) learner: LearnerCounts,
-    /// Whether the learner's thread has ended too early.
+    /// Whether the learner's thread ended before it was stopped.
     pub(super) is_learner_gone: bool,
 }
 
 type Of = fn(&Counted) -> u64;
 
-/// Name, what it counts, and its value.
+/// Name, description and value of each counter.
 const COUNTS: [(&str, &str, Of); 22] = [
     ("offload_hits", "Packets with a verdict", |c| c.kernel.hits),
     ("offload_misses", "Packets without a verdict", |c| {
@@ -120,7 +120,7 @@ const COUNTS: [(&str, &str, Of); 22] = [
 
 type OfPort = fn(&BridgePortCounters) -> u64;
 
-/// What a bridge has in addition, over both ports.
+/// Further counters of a bridge, summed over both ports.
 const BRIDGE_COUNTS: [(&str, &str, OfPort); 10] = [
     ("bridge_received", "Frames received at both ports", |p| {
         p.received
@@ -172,7 +172,7 @@ const BRIDGE_COUNTS: [(&str, &str, OfPort); 10] = [
     ),
 ];
 
-/// Those that may also fall.
+/// Gauges: counters that may decrease.
 const GAUGES: [&str; 2] = ["offload_rows_open", "offload_decider_gone"];
 
 impl Counted {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The thread that learns: it reads taps, decides and writes rows, while packets go on.
+//! The thread that learns: it reads taps, decides, and writes rows. Packets do not wait for it.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +13,12 @@ use crate::{
     Decider, FlowKey, FlowTable, Learner, LearnerConfig, LearnerCounts, TableError, Tapped, Times,
 };
 
-/// Taps between two writes of rows, at most.
+/// Maximum number of taps between two writes of rows.
 const TAPS_AT_ONCE: usize = 4_096;
-/// The longest wait for a tap: rows are looked at in between.
+/// Maximum wait for a tap. Rows that are due are handled in between.
 const LONGEST_WAIT_NS: u64 = 20_000_000;
-/// The time between two rounds while taps come, so that rows are written together. It is also how
-/// late a verdict comes.
+/// Time between two rounds while taps come, so that rows are written together. A verdict comes late
+/// by at most this.
 const ROUND_NS: u64 = 1_000_000;
 
 /// What a learner needs.
@@ -61,13 +61,13 @@ impl LearnerThread {
         *self.shared.lock()
     }
 
-    /// Whether it ended by itself, so that no more flows are decided.
+    /// Whether the thread ended by itself, so that no more flows are decided.
     pub(super) fn has_failed(&self) -> bool {
         let thread = self.thread.as_ref();
         self.has_failed || thread.is_some_and(JoinHandle::is_finished)
     }
 
-    /// Ends it, after the taps that wait.
+    /// Ends the thread after it has read the taps that wait.
     pub(super) fn stop(&mut self) {
         let failed = self.has_failed();
         self.shared.stop.store(true, Ordering::Release);
@@ -105,7 +105,7 @@ fn learn(parts: Parts, shared: &Shared) -> Result<(), TableError> {
     };
     let mut now_ns = table.program(&[], times, &mut Vec::new())?;
     loop {
-        // Asked first: what waited then is still read.
+        // Read before the taps, so that all taps that wait at a stop are read.
         let ends = shared.stop.load(Ordering::Acquire);
         let mut any = false;
         loop {
@@ -115,7 +115,7 @@ fn learn(parts: Parts, shared: &Shared) -> Result<(), TableError> {
             any |= read > 0;
             now_ns = learner.step(&mut table, now_ns)?;
             *shared.lock() = learner.counts();
-            // What the last round left, such as rows to change that are to be added, does not wait.
+            // Orders left over from the last round are carried out first, before any wait for taps.
             if read < TAPS_AT_ONCE && learner.waiting() == 0 {
                 break;
             }

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When rows are looked at again: buckets of time, so that a row costs the same in any number.
+//! When rows are checked again: in buckets of time, so that the cost of a row does not depend on
+//! the number of rows.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::FlowKey;
 
-/// Keys by the time at which they are due, to a step.
+/// Keys by the time at which they are due, in steps of time.
 pub(super) struct Aging {
     step_ns: u64,
-    /// The number of the first bucket: its time by the step.
+    /// Number of the first bucket: its time divided by the step.
     first: u64,
     buckets: VecDeque<Vec<FlowKey>>,
-    /// How often a key that is due is passed over. Finding it in its bucket would be a search.
+    /// How many times each key is skipped when it is due. This saves a search for it in its bucket.
     forgotten: HashMap<FlowKey, u32>,
 }
 
-/// Keys due later than this many steps are due then, and are put off again.
+/// Maximum number of steps ahead. Keys that are due later are checked then, and put in again.
 const MAX_STEPS: u64 = 1 << 12;
 
 impl Aging {
@@ -28,12 +29,12 @@ impl Aging {
         }
     }
 
-    /// Takes out a key that was put in once: of several times, the one that is due first.
+    /// Takes a key out once. If it was put in several times, the one that is due first goes.
     pub(super) fn forget(&mut self, key: FlowKey) {
         *self.forgotten.entry(key).or_default() += 1;
     }
 
-    /// Whether a key that is due is one that was taken out.
+    /// Whether a key that is due was taken out before.
     fn is_forgotten(forgotten: &mut HashMap<FlowKey, u32>, key: FlowKey) -> bool {
         let Some(times) = forgotten.get_mut(&key) else {
             return false;
@@ -45,7 +46,7 @@ impl Aging {
         true
     }
 
-    /// Puts in a key that is due then.
+    /// Puts in a key that is due at `due_ns`.
     pub(super) fn push(&mut self, key: FlowKey, due_ns: u64) {
         let number = due_ns / self.step_ns + 1;
         if self.buckets.is_empty() {
@@ -62,7 +63,7 @@ impl Aging {
         self.buckets[place].push(key);
     }
 
-    /// Takes out keys that are due, at most so many.
+    /// Takes out at most `at_most` of the keys that are due.
     pub(super) fn take_due(&mut self, now_ns: u64, at_most: usize, mut take: impl FnMut(FlowKey)) {
         let now = now_ns / self.step_ns;
         let mut taken = 0;
@@ -84,7 +85,7 @@ impl Aging {
         }
     }
 
-    /// The clock was set back by so much: what is due is due earlier.
+    /// Moves all due times back with a clock that was set back by `by_ns`.
     pub(super) fn set_back(&mut self, by_ns: u64) {
         self.first = self.first.saturating_sub(by_ns / self.step_ns);
     }
@@ -119,7 +120,7 @@ mod tests {
         aging.push(key(6), 1_011);
         assert_eq!(due(&mut aging, 1_099, 9), [6]);
         assert_eq!(due(&mut aging, 1_110, 9), [3]);
-        // Farther than the buckets reach: looked at before it is due, which its row denies.
+        // Beyond the last bucket: the key comes before it is due, and its row then stays.
         assert_eq!(due(&mut aging, 2_000_000, 9), [5]);
         assert_eq!(due(&mut aging, u64::MAX, 9), []);
     }

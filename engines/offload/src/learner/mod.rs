@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads taps, asks the decider, and orders rows in batches. Time is an argument, so that a model
-//! card can be learned by the code that learns the kernel's table.
+//! Reads taps, asks the decider, and orders rows in batches. Time is an argument, so that one
+//! learner writes the kernel's table and that of a model card.
 
 mod aging;
 
@@ -11,11 +11,11 @@ use crate::{
     Outcome, TableError, Tapped, Times,
 };
 
-/// Rows that are looked at in one step, so that taps never wait for long.
+/// Maximum number of rows checked in one step, so that taps never wait for long.
 const AGED_AT_ONCE: usize = 16_384;
-/// Parts of a time by which rows are sorted: they leave at most so much later.
+/// Idle time and linger are divided by this into steps. Rows leave at most one step late.
 const PARTS: u64 = 64;
-/// A clock that goes back by more than this was set.
+/// A clock that goes back by more than this was set back.
 const SET_BACK_NS: u64 = 1_000_000_000;
 
 /// The times of a learner, in nanoseconds.
@@ -32,9 +32,9 @@ pub struct LearnerConfig {
 enum Reason {
     Decided,
     GaveUp,
-    /// Its connection was over.
+    /// The connection was over.
     Over,
-    /// Another connection began with its key.
+    /// Another connection began with the key of the row.
     Anew,
     Other,
 }
@@ -42,7 +42,7 @@ enum Reason {
 /// The row that a decision asks for, and why.
 fn order_of(decision: Decision) -> (OrderKind, Reason) {
     match decision {
-        // It was decided before, and is no more.
+        // The flow had a verdict, which is withdrawn.
         Decision::Undecided => (OrderKind::Remove, Reason::Other),
         Decision::Decided(verdict) => (OrderKind::Add(verdict), Reason::Decided),
         Decision::GaveUp(verdict) => (OrderKind::Add(verdict), Reason::GaveUp),
@@ -55,7 +55,7 @@ pub struct Learner<D> {
     decider: D,
     config: LearnerConfig,
     orders: Vec<Order>,
-    /// Why, by order.
+    /// The reason of each order in `orders`.
     reasons: Vec<Reason>,
     outcomes: Vec<Outcome>,
     ended: Vec<EndedRow>,
@@ -83,7 +83,7 @@ impl<D: Decider> Learner<D> {
         }
     }
 
-    /// What it counted so far.
+    /// The counters so far.
     #[must_use]
     pub const fn counts(&self) -> LearnerCounts {
         self.counts
@@ -116,12 +116,12 @@ impl<D: Decider> Learner<D> {
         }
     }
 
-    /// The packet that follows begins another connection with the key of one that has a row.
+    /// The next packet begins another connection with the key of a flow that has a row.
     pub fn begins_anew(&mut self, key: FlowKey) {
         self.order(key, OrderKind::Remove, Reason::Anew);
     }
 
-    /// The connection of a flow with a row ended then.
+    /// The connection of a flow that has a row ended at `time_ns`.
     pub fn connection_ended(&mut self, key: FlowKey, time_ns: u64) {
         self.decider.connection_ended(key, time_ns);
         self.over
@@ -133,8 +133,8 @@ impl<D: Decider> Learner<D> {
         self.reasons.push(reason);
     }
 
-    /// Orders what was decided, and looks at rows that are due. Returns the table's time. Call it
-    /// every millisecond or so.
+    /// Orders rows for new decisions, and checks rows that are due. Returns the table's time. To be
+    /// called about every millisecond.
     ///
     /// # Errors
     /// If the table does not answer.
@@ -217,12 +217,12 @@ impl<D: Decider> Learner<D> {
                         self.silent.push(order.key, due_ns);
                     }
                 }
-                // Not again in this step, whatever the table says.
+                // Due at `now_ns` at the earliest, so that the row is not checked twice in a step.
                 (OrderKind::Age, Outcome::Stays { seen_ns }) if reason == Reason::Over => {
                     let due_ns = seen_ns.saturating_add(self.config.linger_ns);
                     self.over.push(order.key, due_ns.max(now_ns));
                 }
-                // Another row with this key is put into the lists anew.
+                // A later row with this key is put into the lists again.
                 (OrderKind::Remove | OrderKind::Age, Outcome::Done)
                     if order.kind == OrderKind::Remove || reason == Reason::Over =>
                 {
@@ -244,7 +244,7 @@ impl<D: Decider> Learner<D> {
                     let due_ns = seen_ns.saturating_add(self.config.idle_ns);
                     self.silent.push(order.key, due_ns.max(now_ns));
                 }
-                // It may have another verdict now.
+                // The row may have another verdict now.
                 (OrderKind::Add(verdict), Outcome::Exists) => {
                     counts.orders_repeated += 1;
                     self.orders.push(Order {
@@ -257,13 +257,13 @@ impl<D: Decider> Learner<D> {
                 (_, Outcome::Full) => counts.refused_full += 1,
                 (_, Outcome::TooFast) => counts.refused_too_fast += 1,
                 (_, Outcome::Failed(_)) => counts.refused_failed += 1,
-                // A row that is gone has been counted when it ended.
+                // A row that is gone was counted when it ended.
                 (_, Outcome::Done | Outcome::Absent | Outcome::Stays { .. }) => {}
             }
         }
     }
 
-    /// No tap follows: the last orders are carried out. Rows stay.
+    /// Carries out the last orders, after the last tap. Rows stay.
     ///
     /// # Errors
     /// As [`step`](Self::step).

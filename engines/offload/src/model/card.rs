@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The card: its rows, what they count, and when orders take effect.
+//! The card: its rows, their counters, and when orders take effect.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,15 +13,15 @@ use crate::{
     Verdict,
 };
 
-/// Rows that are displaced for one, at most.
+/// Maximum number of rows that are displaced for a new one.
 const MAX_MOVES: usize = 500;
 
 /// A packet that the card sees.
 #[derive(Clone, Copy, Debug)]
 pub struct CardPacket {
-    /// Its flow.
+    /// Flow of the packet.
     pub key: FlowKey,
-    /// Whether it goes from the greater end of the key to the smaller one.
+    /// Whether the packet goes from the greater end of the key to the smaller one.
     pub is_reversed: bool,
     /// Length by its IP header, in bytes.
     pub ip_length_bytes: u32,
@@ -41,13 +41,13 @@ pub enum Handled {
 /// The life of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Packets meet it from then on.
+    /// Packets meet the row from then on.
     Counts { from_ns: u64 },
     /// Packets go to the host from then on.
     Leaves { from_ns: u64, cause: EndCause },
 }
 
-/// What one direction of a row counted since it was collected.
+/// Counters of one direction of a row since the last collection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     base: Base,
@@ -73,21 +73,21 @@ pub struct ModelCard {
     by_key: HashMap<FlowKey, u32>,
     /// Rows that counted since the last collection.
     touched: Vec<u32>,
-    /// Rows that leave, by the time when nothing counts there any more.
+    /// Rows that leave, with the time from which no packet counts in them any more.
     leaving: VecDeque<(u64, u32)>,
     /// Records of rows that are gone.
     final_records: MicroflowBatch,
-    /// Ends that are told later, by time.
+    /// Ends of rows, with the time at which the card reports them.
     events: VecDeque<(u64, EndedRow)>,
     now_ns: u64,
-    /// When it has carried out all orders.
+    /// When all orders are carried out.
     idle_from_ns: u64,
     scanned_ns: u64,
     idle_ns: u64,
 }
 
 impl ModelCard {
-    /// A card without rows. Those of flows that are silent for `idle_ns` leave.
+    /// A card without rows. Rows of flows that are silent for `idle_ns` leave.
     #[must_use]
     pub fn new(profile: CardProfile, idle_ns: u64) -> Self {
         let shape = Shape {
@@ -111,7 +111,7 @@ impl ModelCard {
         }
     }
 
-    /// Rows that it has, those that leave included.
+    /// Number of rows, including those that leave.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.by_key.len()
@@ -142,8 +142,8 @@ impl ModelCard {
         Handled::ByCard(row.verdict)
     }
 
-    /// Does what is due: rows that were turned to the host are read and deleted, and silent ones
-    /// turned.
+    /// Does what is due: reads and deletes rows whose flow was handed to the host, and hands silent
+    /// flows to the host.
     pub fn advance(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
         while let Some(&(due_ns, number)) = self.leaving.front()
@@ -166,7 +166,7 @@ impl ModelCard {
         }
     }
 
-    /// An order takes its time, after those before it. Returns when packets meet it.
+    /// Spends the time of an order, behind earlier orders. Returns when packets meet its effect.
     fn execute(&mut self, accesses: u32) -> u64 {
         let second = 1_000_000_000;
         let by_rate = second / self.profile.learning_rate.max(1);
@@ -188,7 +188,7 @@ impl ModelCard {
         let number = self.free.last().copied();
         let number = number.unwrap_or(self.rows.len() as u32);
         let insertion = self.table.insert(hash, number);
-        // Finding out that there is no room takes its time, too.
+        // An insertion that finds no room takes time, too.
         let from_ns = self.execute(insertion.accesses);
         if !insertion.is_placed {
             return Outcome::Full;
@@ -233,8 +233,8 @@ impl ModelCard {
         }
     }
 
-    /// The first step of a removal: packets go to the host. What it counted is read when nothing
-    /// can count there any more.
+    /// The first step of a removal: packets go to the host. The row's counters are read when no
+    /// packet can count there any more.
     fn turn_to_host(&mut self, number: u32, cause: EndCause) {
         let from_ns = self.execute(1);
         let Some(row) = &mut self.rows[number as usize] else {
@@ -292,7 +292,7 @@ impl Counted {
 }
 
 impl Row {
-    /// Moves what it counted into records, one for each direction.
+    /// Moves the row's counters into records, one for each direction.
     fn put_records(&mut self, batch: &mut MicroflowBatch) {
         for (counted, is_reversed) in self.counted.iter_mut().zip([false, true]) {
             let base = std::mem::take(&mut counted.base);

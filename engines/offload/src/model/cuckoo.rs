@@ -2,8 +2,8 @@
 //! Where a card keeps its rows: a cuckoo table, and what an insertion into one costs, by load. A
 //! row that finds its buckets full displaces another, and so on, until one finds room.
 //!
-//! It is simulated row by row, and the same for a seed on every machine. The evaluation draws its
-//! curve, and the planner has points of it.
+//! Insertions are simulated row by row; for a seed, the result is the same on every machine. The
+//! evaluation draws the curve of costs, and the planner has points of it.
 //!
 //! # Source
 //! Pagh and Rodler, "Cuckoo hashing", 2004, with several slots a bucket; the victim is chosen at
@@ -12,13 +12,13 @@
 /// The shape of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// The buckets that a row may be in.
+    /// Number of buckets that a row may be in.
     pub ways: u32,
-    /// Slots of a bucket, which one access reads together.
+    /// Number of slots of a bucket. One access reads all of them.
     pub slots_per_bucket: u32,
 }
 
-/// What an insertion took.
+/// The cost of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Insertion {
     /// Buckets read, and rows written over others.
@@ -40,7 +40,7 @@ pub struct Cuckoo {
     buckets: u64,
     slots: Vec<Slot>,
     filled: usize,
-    /// Rows that an insertion may move, before it is refused.
+    /// Maximum number of rows that an insertion may move before it is refused.
     max_moves: usize,
     seed: u64,
     random_state: u64,
@@ -73,7 +73,7 @@ impl Cuckoo {
         }
     }
 
-    /// Rows that it has room for.
+    /// Number of rows that there is room for.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.slots.len()
@@ -88,8 +88,8 @@ impl Cuckoo {
     /// Inserts a row that is not in the table.
     ///
     /// The buckets of the row are read in turn, an access each. If all are full, a row of one of
-    /// them is displaced, which is another access, and looks for a place in the same way: in all of
-    /// its buckets, because a card does not know which of them it comes from.
+    /// them is displaced, which is another access. The displaced row is placed in the same way: all
+    /// of its buckets are read, because a card does not know from which one the row comes.
     pub fn insert(&mut self, hash: u64, number: u32) -> Insertion {
         let (mut homeless, mut accesses) = ((hash, number), 0);
         self.path.clear();
@@ -190,7 +190,7 @@ pub struct CurvePoint {
 
 /// Steps of a curve between an empty and a full table.
 const STEPS: usize = 100;
-/// The share of a table's slots after which refusals end its curve: it does not get fuller.
+/// A curve ends when refusals reach this share of the slots, because the table hardly gets fuller.
 const REFUSED_IN_ALL: f64 = 0.005;
 
 /// Fills a table of `slots` slots, a hundredth at a time, until it refuses too much.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A model card: a network card with a table of flows that counts, as far as its vendors say how it
-//! behaves, and in a time that the caller gives. With a seed it does the same each time.
+//! A model card: a network card with a table of flows that counts. It behaves as vendors describe
+//! theirs, by a clock that the caller gives, and for a seed it behaves alike in every run.
 //!
-//! Tests break it on purpose: what user space makes of a slow, full or late card must be exact.
+//! Tests make it slow, full or late on purpose: the flow records must be exact nevertheless.
 
 mod card;
 mod cuckoo;

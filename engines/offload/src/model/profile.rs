@@ -4,28 +4,28 @@
 /// The behaviour of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardProfile {
-    /// Rows, for both families together.
+    /// Maximum number of rows, for both families together.
     pub rows: u32,
-    /// Rows that it learns in a second, at most.
+    /// Maximum number of rows learned in a second.
     pub learning_rate: u64,
-    /// Accesses to its memory in a second, of which a row takes more the fuller the table is.
+    /// Accesses to the card's memory in a second. The fuller the table, the more a new row takes.
     pub accesses_per_second: u64,
-    /// Buckets in which a row may be.
+    /// Number of buckets in which a row may be.
     pub ways: u32,
-    /// Rows of a bucket.
+    /// Number of rows of a bucket.
     pub slots: u32,
     /// Time from an order's execution until packets meet it, in nanoseconds.
     pub programming_delay_ns: u64,
-    /// Time until the end of a row is told, in nanoseconds.
+    /// Time from the end of a row until the card reports it, in nanoseconds.
     pub event_lag_ns: u64,
-    /// Time after which no packet counts in a row any more that was turned to the host, in
+    /// Time for which packets may still count in a row whose flow was handed to the host, in
     /// nanoseconds.
     pub drain_ns: u64,
-    /// Orders that wait are refused beyond this, in nanoseconds.
+    /// Longest wait of an order, in nanoseconds. Orders that would wait longer are refused.
     pub longest_wait_ns: u64,
-    /// How often it looks for silent rows, in nanoseconds.
+    /// Time between two scans for silent rows, in nanoseconds.
     pub scan_ns: u64,
-    /// Seeds its hashes.
+    /// Seed of the card's hashes.
     pub seed: u64,
 }
 
