@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random questions: the answers of `turboflow show` are those of DuckDB on the records of one file.
+"""Random questions: the answers of `turboflow show` are those of DuckDB on the same records.
 
     TURBOFLOW=PROGRAM python questions.py COUNT FLOWS.parquet BIFLOWS.parquet
 
+Half of the columns of a third file, which DuckDB writes beside the first, are texts, floats and empty values.
 DuckDB filters and adds up. What has no name there (the order of addresses, silent buckets, shares) is done here.
 """
 
@@ -95,6 +96,26 @@ for table, file in (("flows", FLOWS), ("biflows", BIFLOWS)):
         f" from (select {', '.join(whole)}, file_row_number as row"
         f" from read_parquet('{file}', file_row_number = true)))"
     )
+VARIED = os.path.join(os.path.dirname(FLOWS), "varied.parquet")
+APPLICATIONS = ["DNS", "TLS.NetFlix", "tls", "Übertragung", "QUIC"]
+base.execute(
+    f"create table varied as select * replace (row_number() over () as row), case row % 7 {{}} end as application,"
+    " case when row % 5 != 1 then bytes::double / (packets + row % 3)::double end as load,"
+    " case when row % 3 != 2 then (bytes::bigint * 7919) % 101 end as queue from flows".format(
+        " ".join(f"when {at} then '{name}'" for at, name in enumerate(APPLICATIONS)))
+)
+base.execute(f"copy (select src_addr, dst_addr, end_reason::utinyint as end_reason, packets::bigint as packets,"
+             f" bytes::bigint as bytes, application, load, queue from varied order by row) to '{VARIED}'"
+             " (format parquet, row_group_size 2048)")
+VARIED_KEYS = {"application": "text", "load": "float", "queue": "number", "end_reason": "number"}
+VARIED_MEASURES = {
+    "records": ("count(*)", "number"),
+    "packets": ("sum(packets)", "number"),
+    "max(bytes)": ("max(bytes)", "number"),
+    "bytes_per_packet": ("sum(bytes)::double / sum(packets)::double", "float"),
+    "sum(queue)": ("coalesce(sum(queue), 0)", "number"),
+    "max(queue)": ("max(queue)", "number"),
+}
 ADDRESSES = [row[0] for row in base.execute("select distinct src_addr from flows order by 1").fetchall()]
 
 
@@ -142,6 +163,8 @@ def plain(value: object, kind: str) -> object:
     """A value that compares as it does in an answer: absent ones first, version 4 before 6."""
     if value in (None, ""):
         return (0,)
+    if kind == "text":
+        return (1, value)
     if kind == "address":
         address = ipaddress.ip_address(value)
         return (address.version, int(address))
@@ -250,6 +273,59 @@ def of_time() -> int:
     return len(rows)
 
 
-asks = [random.choice([of_records, of_groups, of_groups, of_groups, of_time])() for _ in range(COUNT)]
+def varied_condition() -> tuple[str, str]:
+    """A condition about texts, floats and empty values."""
+    name, other = random.sample(APPLICATIONS, 2)
+    part = random.choice(["tl", "NET", "q", "über"])
+    column = random.choice(["load", "queue", "application"])
+    load = random.choice([60, 74.5, 200])
+    sign = random.choice(["<", "<=", ">", ">="])
+    house, sql = random.choice([
+        (f"application == '{name}'", f"application = '{name}'"),
+        (f"application != '{name}'", f"application != '{name}'"),
+        (f"application in ('{name}', '{other}')", f"application in ('{name}', '{other}')"),
+        (f"application has {part}", f"contains(lower(application), '{part.lower()}')"),
+        (f"{column} == none", f"{column} is null"),
+        (f"load {sign} {load}", f"load {sign} {load}"),
+        (f"queue {sign} 50", f"queue {sign} 50"),
+        ("packets > 0", "true"),
+    ])
+    return house, f"coalesce({sql}, false)"
+
+
+def of_varied_records() -> int:
+    """The first records by a column with empty values: they are the least."""
+    house, where = varied_condition()
+    by = random.choice(["application", "load", "queue"])
+    ascending, top = random.random() < 0.5, random.choice([1, 5, 500])
+    order = "asc nulls first" if ascending else "desc nulls last"
+    kinds = ["address", *VARIED_KEYS.values()]
+    names = ["src_addr", *VARIED_KEYS]
+    rows = asked(f"select {', '.join(names)} from varied where {where} order by {by} {order}, row limit {top}")
+    arguments = [VARIED, "--where", house, "--by", by, "--select", ",".join(names), "--top", str(top)]
+    compare(arguments + ["--ascending"] * ascending, [tuple(map(plain, row, kinds)) for row in rows], kinds)
+    return len(rows)
+
+
+def of_varied_groups() -> int:
+    """Groups by texts, floats and empty values."""
+    house, where = varied_condition()
+    keys = random.sample(list(VARIED_KEYS), random.choice([1, 1, 2]))
+    chosen = random.sample([name for name in VARIED_MEASURES if name not in keys], 2)
+    by, ascending, top = random.choice(chosen), random.random() < 0.5, random.choice([0, 3])
+    kinds = [VARIED_KEYS[key] for key in keys] + [VARIED_MEASURES[name][1] for name in chosen]
+    columns = keys + [VARIED_MEASURES[name][0] for name in chosen]
+    grouped = ", ".join(map(str, range(1, len(keys) + 1)))
+    rows = asked(f"select {', '.join(columns)} from varied where {where} group by {grouped}")
+    rows = [tuple(map(plain, row, kinds)) for row in rows]
+    arguments = [VARIED, "--where", house, "--group-by", ",".join(keys), "--by", by,
+                 "--select", ",".join(chosen), "--top", str(top)]
+    rows = ranked(rows, len(keys) + chosen.index(by), len(keys), ascending, top)
+    compare(arguments + ["--ascending"] * ascending, rows, kinds)
+    return len(rows)
+
+
+ASKED = [of_records, of_groups, of_groups, of_groups, of_time, of_varied_records, of_varied_groups]
+asks = [random.choice(ASKED)() for _ in range(COUNT)]
 assert sum(rows > 0 for rows in asks) >= COUNT // 2, "most questions have no answer"
 print(f"{len(asks)} questions, {sum(rows > 0 for rows in asks)} with rows, {sum(asks)} rows: all equal")
