@@ -9,7 +9,7 @@ use turboflow_record::Rejected;
 
 /// Probes whose counters are known. Records of others are merged, too.
 const MOST_PROBES: usize = 1_024;
-/// No probe counted more.
+/// No probe counted more in all, nor do its earlier starts: sums over all probes do not overflow.
 const MOST_COUNTED: u64 = 1 << 50;
 
 /// Tells probes apart. A probe that connects again is the same one.
@@ -98,9 +98,23 @@ impl Told {
         self.rejected_packets.iter().sum()
     }
 
+    /// All that is said, and did not arrive as records.
+    fn counted(&self) -> u64 {
+        let rejected = self.rejected_packets.iter().chain(&self.rejected_bytes);
+        saturating_sum(rejected.chain([
+            &self.source_dropped,
+            &self.packets_lost,
+            &self.microflows_unsent,
+        ]))
+    }
+
     fn dropped(&self) -> u64 {
         self.source_dropped.saturating_add(self.packets_lost)
     }
+}
+
+fn saturating_sum<'a>(counts: impl Iterator<Item = &'a u64>) -> u64 {
+    counts.fold(0, |sum, count| sum.saturating_add(*count))
 }
 
 impl Probe {
@@ -132,12 +146,20 @@ impl Probe {
         told
     }
 
-    /// It counts anew.
+    /// It counts anew. What it says of more starts than can be is left out.
     fn begin_anew(&mut self) {
-        let id = self.id;
+        let told = self.told();
+        let before = match told.counted() <= MOST_COUNTED {
+            true => told,
+            false => Told {
+                packets: told.packets,
+                bytes: told.bytes,
+                ..self.before
+            },
+        };
         *self = Self {
-            before: self.told(),
-            ..Self::new(id)
+            before,
+            ..Self::new(self.id)
         };
     }
 }
@@ -191,7 +213,7 @@ impl Probes {
             &counters.packets_dropped,
             &counters.microflows_dropped,
         ]);
-        if all.clone().any(|count| *count > MOST_COUNTED) {
+        if saturating_sum(all) > MOST_COUNTED {
             return false;
         }
         let Some(probe) = self.find(id) else {
@@ -244,5 +266,54 @@ impl Probes {
             port(probe.id.name(), delivered, told.bytes, told.dropped())
         });
         std::iter::once(others).chain(theirs).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_probe_claims_is_bounded_however_often_it_starts() {
+        let id = ProbeId::new(None, 1);
+        let mut probes = Probes::default();
+        let lie = EngineCounters {
+            source_dropped: u64::MAX,
+            ..EngineCounters::default()
+        };
+        assert!(!probes.tell(id, &lie, false, false));
+        for packets_received in (1..2_000).rev() {
+            let much = EngineCounters {
+                packets_received,
+                source_dropped: MOST_COUNTED / 2,
+                ..EngineCounters::default()
+            };
+            assert!(probes.tell(id, &much, false, false));
+        }
+        let dropped = probes.told().source_dropped;
+        assert!((MOST_COUNTED / 2..=2 * MOST_COUNTED).contains(&dropped));
+        // More probes than are told apart change nothing.
+        for engine_id in 0..2_000 {
+            probes.arrive(ProbeId::new(None, engine_id), 1, 1);
+        }
+        assert_eq!(probes.len(), MOST_PROBES);
+        assert_eq!(probes.told().source_dropped, dropped);
+    }
+
+    #[test]
+    fn counters_that_come_late_say_nothing_and_those_of_another_start_are_added() {
+        let id = ProbeId::new(None, 1);
+        let counters = |packets_received, source_dropped| EngineCounters {
+            packets_received,
+            source_dropped,
+            ..EngineCounters::default()
+        };
+        let mut probes = Probes::default();
+        assert!(probes.tell(id, &counters(100, 7), false, true));
+        assert!(probes.tell(id, &counters(90, 5), false, true));
+        assert_eq!(probes.told().source_dropped, 7);
+        // Over a connection nothing comes late.
+        assert!(probes.tell(id, &counters(10, 1), true, false));
+        assert_eq!(probes.told().source_dropped, 8);
     }
 }

@@ -8,10 +8,10 @@ use std::net::{TcpListener, UdpSocket};
 use turboflow_capture::CaptureFile;
 use turboflow_testing::PATIENCE;
 
+use crate::certificates::Certificates;
 use crate::collecting::{Collected, Collecting, send};
 use crate::records::sorted;
 use crate::support::{Folder, Ran, office, pcap_header, pcap_packet, turboflow};
-use crate::certificates::Certificates;
 
 /// The frames of the sample in so many captures, and all of them in one. Each goes to the next
 /// capture, so that nearly every flow has packets in all.

@@ -78,10 +78,12 @@ impl WordColumns {
         let [words, columns @ ..] = &columns[..] else {
             return;
         };
+        let mut record = Vec::with_capacity(columns.len());
         for row in 0..batch.rows() {
-            let values = columns.iter().map(|column| column[row]);
-            let row: Vec<u64> = values.take(words[row] as usize).collect();
-            let is_record = to.push_row(row.into_iter(), self.shape);
+            let columns = columns.iter().take(words[row] as usize);
+            record.clear();
+            record.extend(columns.map(|column| column[row]));
+            let is_record = to.push_row(record.iter().copied(), self.shape);
             debug_assert!(is_record, "it was made of a record of this shape");
         }
     }
