@@ -62,7 +62,7 @@ pub struct Encoder {
 enum Form {
     Goflow2(Goflow2Messages),
     Json(JsonMessages),
-    Arrow(ArrowMessages),
+    Arrow(Box<ArrowMessages>),
 }
 
 /// An unfinished message.
@@ -107,7 +107,9 @@ impl Encoder {
                 Form::Goflow2(messages)
             }
             MessageFormat::Json => Form::Json(JsonMessages::new(&schema, records.text)),
-            MessageFormat::Arrow => Form::Arrow(ArrowMessages::new(&schema, records.metadata)),
+            MessageFormat::Arrow => {
+                Form::Arrow(Box::new(ArrowMessages::new(&schema, records.metadata)))
+            }
         };
         let at = |name| schema.iter().position(|column| column.name == name);
         Ok(Self {
