@@ -24,7 +24,7 @@ const LARGE_CYCLES: [(&str, usize); 1] = [("workload", 9)];
 const OPTION_ROOMS: [&str; 4] = ["evaluation", "program", "sql", "turboflow"];
 
 /// Other rooms that name options, and in how many lines. This list must only shrink.
-const NAMED_OPTIONS: [(&str, usize); 3] = [("query", 8), ("record", 1), ("top", 2)];
+const NAMED_OPTIONS: [(&str, usize); 1] = [("query", 8)];
 
 /// Words that hide the subject of a sentence.
 const BANNED: [&str; 8] = [

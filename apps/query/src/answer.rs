@@ -93,11 +93,11 @@ pub struct Answer {
     /// The times of the first and last packet of all records read, where the filter counts times
     /// from now.
     pub times_read_ns: Option<(u64, u64)>,
-    /// Which columns a narrow table keeps.
+    /// Ranks of columns, by which a narrow table drops some.
     pub(crate) order: ColumnOrder,
 }
 
-/// Which columns matter more than others.
+/// Ranks of columns: in a table that is too narrow, those with a high rank are dropped first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ColumnOrder {
     /// Number of columns of the groups' key, which come first.

@@ -99,7 +99,7 @@ impl Answer {
         }
     }
 
-    /// The rank of every column: the greater it is, the sooner a narrow table does without.
+    /// The rank of every column: columns with a high rank are dropped first.
     fn ranks(&self) -> Vec<usize> {
         let order = self.order;
         let rank = |(index, column): (usize, &AnswerColumn)| {

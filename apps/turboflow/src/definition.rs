@@ -64,6 +64,9 @@ pub(crate) struct DefinitionArgs {
     biflow: bool,
 }
 
+/// What stands before a definition that is printed to be changed.
+const LISTED_BY: &str = "# `turboflow definition --list` lists all fields, ops and inputs.\n";
+
 pub(crate) fn run(args: &DefinitionArgs) -> anyhow::Result<Outcome> {
     if args.biflow && args.check.is_none() && args.schema.is_none() {
         bail!("--biflow is of no use without --check or --schema: add one, or leave it out");
@@ -75,9 +78,9 @@ pub(crate) fn run(args: &DefinitionArgs) -> anyhow::Result<Outcome> {
     } else if let Some(path) = &args.schema {
         schema(path.as_ref(), args.biflow)?
     } else if args.with_applications {
-        Definition::with_applications().to_toml()
+        LISTED_BY.to_owned() + &Definition::with_applications().to_toml()
     } else {
-        Definition::default().to_toml()
+        LISTED_BY.to_owned() + &Definition::default().to_toml()
     };
     print(&text)?;
     Ok(Outcome::Well)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages to flow records of one direction, with the state of all exporters.
+//! Decodes messages into flow records of one direction, with the state of all exporters.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -82,10 +82,10 @@ struct Reading<'a, T> {
     clock: MessageClock,
     version: Version,
     sampling: u32,
-    /// Records read, options included, and those of options.
+    /// Number of records read, options included, and number of records of options.
     records: u32,
     options: u32,
-    /// Of earlier messages, whose template came with this one.
+    /// Records of earlier messages, whose template came with this one.
     waited: u64,
 }
 
@@ -99,8 +99,8 @@ impl Decoder {
         }
     }
 
-    /// Decodes a message. Gives its export time, by which the collector's clock goes on; `None` for
-    /// a message that is none, or that came before.
+    /// Decodes a message. Returns its export time, which advances the collector's clock; `None` if
+    /// the bytes are no message, or the message came before.
     pub(crate) fn decode(
         &mut self,
         message: &Message<'_>,
@@ -324,7 +324,7 @@ fn clock_of(
 impl<T: TakeFlow> Reading<'_, T> {
     /// Reads the sets of a message. False if one does not fit.
     fn sets(&mut self, mut rest: &[u8]) -> bool {
-        // What is shorter than a set is padding.
+        // A rest shorter than a set header is padding.
         while rest.len() >= SET_HEADER_BYTES {
             let (Some(id), Some(length)) = (two(rest, 0), two(rest, 2)) else {
                 return false;
@@ -381,7 +381,7 @@ impl<T: TakeFlow> Reading<'_, T> {
             self.clock = set.clock;
             self.data_set(id, &set.octets);
         }
-        // They have numbers before those of this message, which count as missing.
+        // Their numbers are before those of this message, and count as missing.
         self.waited += u64::from(self.records - records);
         (self.clock, self.records, self.options) = (clock, records, options);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of one observation domain of one exporter: templates, sequence, start, sampling.
+//! State of one observation domain of one exporter: templates, sequence, start, sampling.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::sflow::Sources;
 use crate::template::{FIRST_ID, Template};
 use crate::times::{Boot, MessageClock};
 
-/// Octets of sets that wait for their template, of a domain. A router sends some hundred datagrams
-/// before it repeats its templates.
+/// Maximum number of octets of a domain's sets that wait for their template. A router sends some
+/// hundred datagrams before it repeats its templates.
 pub(crate) const MOST_WAITING_BYTES: usize = 1 << 16;
-/// Samplers of a domain.
+/// Maximum number of samplers of a domain.
 const MOST_SAMPLERS: usize = 64;
 
 /// A set of records whose template has not come.
@@ -30,12 +30,12 @@ pub(crate) struct Domain {
     templates: HashMap<u16, Arc<Template>>,
     /// Fields of all templates.
     fields: usize,
-    /// Those of NetFlow.
+    /// Sequence numbers of NetFlow.
     pub(crate) numbers: Numbers,
-    /// Those of IPFIX.
+    /// Sequence numbers of IPFIX.
     pub(crate) record_numbers: RecordNumbers,
     pub(crate) repeats: Repeats,
-    /// Those of sFlow.
+    /// Sequence numbers of sFlow.
     pub(crate) sources: Sources,
     pub(crate) boot: Boot,
     waiting: Vec<WaitingSet>,
@@ -44,7 +44,7 @@ pub(crate) struct Domain {
     boot_ms: Option<u64>,
     /// One packet of so many is sampled, by sampler; `None` is all of the domain.
     samplers: Vec<(Option<u64>, u32)>,
-    /// When it was heard last, in messages of the collector.
+    /// Number of the collector's message that came last from this domain.
     pub(crate) heard: u64,
 }
 

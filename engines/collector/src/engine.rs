@@ -19,10 +19,10 @@ use crate::order::{Bucket, Next, Order};
 use crate::rows::{self, Rows};
 use crate::stream::StreamError;
 
-/// How long a source that has nothing at the moment is left alone.
+/// Pause after a source had no message.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Reads of what the sockets hold when a run ends.
+/// Maximum number of reads of what sockets still hold when a run ends.
 const MOST_LAST_READS: usize = 256;
 
 /// What a collector can do. Exporters cut their flows by rules of their own, and one direction at a
@@ -42,22 +42,23 @@ pub fn abilities() -> Abilities {
     }
 }
 
-/// What it can do where only microflow records of other TurboFlows are taken: what engines can that
-/// fill them. The layout id of their messages says whether their definition is that of this run.
+/// Abilities when only microflow records are taken: those of the engines that send them. The layout
+/// id of a message says whether it is of this run's definition.
 #[must_use]
 pub fn abilities_of_microflows() -> Abilities {
     let all = Input::ALL.into_iter().collect::<InputSet>();
     Abilities {
-        // Of what inspection finds, records hold numbers whose texts stayed where it was found.
+        // Inspection results are numbers of texts in the sender's table, which is not sent. So they
+        // are left out.
         inputs: all.without(InputSet::INSPECTED),
         ..abilities()
     }
 }
 
-/// What a source says after it was asked for messages.
+/// Answer of a source that was asked for messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Polled {
-    /// Whether it had any, so that it may have more.
+    /// Whether it had messages, and may have more.
     pub had_any: bool,
     /// Whether nothing will come any more.
     pub is_over: bool,
@@ -65,8 +66,8 @@ pub struct Polled {
     pub now_ns: Option<u64>,
 }
 
-/// Takes a message, or says why its sender is worth no patience. Messages that are only damaged are
-/// taken, and counted.
+/// Takes a message, or returns why its connection must be closed. Messages that are only damaged
+/// are taken, and counted.
 pub type TakeMessage<'a> = dyn FnMut(&Message<'_>) -> Result<(), Refused> + 'a;
 
 /// Where messages come from: sockets or files. Never blocks.
@@ -84,7 +85,7 @@ pub trait MessageSource: Send {
         ended: &mut Vec<Sender>,
     ) -> Result<Polled, StreamError>;
 
-    /// What it counts itself, always the same counters in the same order.
+    /// The source's own counters, always in one order.
     fn own_counts(&self) -> Vec<OwnCount> {
         Vec::new()
     }
@@ -96,7 +97,7 @@ pub struct CollectorConfig {
     /// How long after its first packet a record is expected at the latest, in nanoseconds. `None`:
     /// as long as there is room, for files.
     pub lag_ns: Option<u64>,
-    /// Records that wait for older ones at most.
+    /// Maximum number of records that wait for older ones.
     pub most_records: usize,
     /// The cell of the run's clock, in nanoseconds.
     pub cell_ns: u64,
@@ -126,7 +127,7 @@ pub struct CollectorEngine {
     sums: Sums,
 }
 
-/// What was handed over.
+/// What was handed over so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     records: u64,
@@ -155,7 +156,7 @@ impl CollectorEngine {
         }
     }
 
-    /// What it counts beside the ledger.
+    /// The counters beside the ledger.
     #[must_use]
     pub fn counts(&self) -> Counts {
         match self.is_over {
@@ -164,7 +165,7 @@ impl CollectorEngine {
         }
     }
 
-    /// Exporters and observation domains that it knows.
+    /// Numbers of exporters and observation domains that are known.
     #[must_use]
     pub fn known(&self) -> (usize, usize) {
         self.decoder.sizes()
@@ -246,7 +247,7 @@ impl CollectorEngine {
         match order.next() {
             Next::Bucket(start_ns, end_ns) if end_ns <= watermark_ns || order.is_full() => {
                 if start_ns > order.complete_ns() {
-                    // Nothing came until then: the clock goes there first.
+                    // No record is older than this bucket: first advance the watermark to its start.
                     order.complete(start_ns);
                     return Collected::all_before(start_ns);
                 }
@@ -419,7 +420,7 @@ impl RemoteEngine for CollectorEngine {
         self.config.lag_ns.is_none()
     }
 
-    /// What has come until now is read, and no more.
+    /// Reads what has come until now, and no more.
     fn finish(&mut self) -> Result<(), EngineError> {
         for _ in 0..MOST_LAST_READS {
             if self.is_over || self.config.lag_ns.is_none() {

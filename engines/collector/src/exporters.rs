@@ -8,16 +8,16 @@ use crate::counts::Counts;
 use crate::domain::Domain;
 use crate::header::Version;
 
-/// Exporters that are known at a time. The one that was silent for longest is forgotten for
-/// another.
+/// Maximum number of known exporters. The one that was silent for longest is forgotten for a new
+/// one.
 pub const MOST_EXPORTERS: usize = 1_024;
-/// Observation domains of an exporter that are known at a time.
+/// Maximum number of known observation domains of an exporter.
 pub const MOST_DOMAINS: usize = 256;
-/// Fields of all templates of an exporter.
+/// Maximum number of fields of all templates of an exporter.
 pub const MOST_TEMPLATE_FIELDS: usize = 1 << 14;
-/// Octets of sets that wait for their templates, of all exporters.
+/// Maximum number of octets of all sets that wait for their templates.
 pub const MOST_WAITING_BYTES: usize = 16 << 20;
-/// Data sources of sFlow whose numbers are known, of all exporters.
+/// Maximum number of known data sources of sFlow, of all exporters.
 pub(crate) const MOST_SOURCES: usize = 1 << 16;
 
 /// Who sent a message.
@@ -56,7 +56,7 @@ pub(crate) struct Exporters {
     pub(crate) waiting_bytes: usize,
     /// Data sources of sFlow that are known.
     sources: usize,
-    /// Messages so far: the clock of silence.
+    /// Number of messages so far, by which silence is measured.
     now: u64,
 }
 

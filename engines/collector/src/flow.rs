@@ -26,7 +26,7 @@ pub(crate) struct Side {
 /// What a record says of how its packets were sampled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sampling {
-    /// One packet of so many; 0 if not said.
+    /// One packet of this many; 0 if not said.
     pub(crate) interval: u64,
     pub(crate) at_a_time: u64,
     pub(crate) space: Option<u64>,
@@ -71,7 +71,7 @@ const ICMP: u8 = 1;
 const ICMP_V6: u8 = 58;
 
 impl Flow {
-    /// Forgets the record before.
+    /// Clears the values of the previous record.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
         self.family = 0;
@@ -86,7 +86,7 @@ impl Flow {
         self.inputs.clear();
     }
 
-    /// Takes a value of a length that its slot takes.
+    /// Takes a value, whose length fits its slot.
     #[inline(always)]
     pub(crate) fn take(&mut self, slot: Slot, octets: &[u8]) {
         match slot {
@@ -241,7 +241,7 @@ fn length(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// The bits that an input has.
+/// Number of bits of an input.
 fn mask(input: Input) -> u64 {
     u64::MAX >> (64 - u32::from(input.bits()).clamp(1, 64))
 }

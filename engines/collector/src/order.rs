@@ -13,13 +13,14 @@ use turboflow_merge::Base;
 
 use crate::counts::Counts;
 
-/// Records, and what they add up to.
+/// Records and their sums.
 #[derive(Debug, Default)]
 pub(crate) struct Bucket {
     pub(crate) batch: MicroflowBatch,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
-    /// Whether some are of TurboFlows: several may have pieces of one flow in one cell.
+    /// Whether some records are from TurboFlows, several of which may have pieces of one flow in one
+    /// cell.
     has_pieces: bool,
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct Order {
 pub(crate) enum Next {
     /// The first bucket, of records from the first time on and before the second.
     Bucket(u64, u64),
-    /// Nothing.
+    /// No record.
     Empty,
 }
 
@@ -151,7 +152,7 @@ impl Order {
         }
     }
 
-    /// Everything before a time is complete; times never go back.
+    /// Marks everything before a time as complete. Times never go back.
     pub(crate) fn complete(&mut self, time_ns: u64) {
         debug_assert!(
             self.buckets

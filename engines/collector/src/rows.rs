@@ -34,9 +34,9 @@ const OF_RECORDS: [Input; 14] = [
     Input::SamplingInterval,
 ];
 
-/// More packets are no truth: 400 Gb/s of the smallest packets for three days.
+/// More packets are not believed: 400 Gb/s of the smallest packets for three days.
 const MOST_PACKETS: u64 = 1 << 47;
-/// More bytes are no truth, either.
+/// More bytes are not believed, either.
 const MOST_BYTES: u64 = 1 << 57;
 /// Sums of a run stay below this, so that none overflows.
 const MOST_IN_ALL: u64 = 1 << 62;
@@ -98,7 +98,7 @@ pub fn refused(layout: &Layout) -> Option<String> {
     Some(format!("{what} of `{of}`"))
 }
 
-/// What a state word holds.
+/// Content of a state word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     Packets,

@@ -5,21 +5,21 @@
 //! in sFlow, modulo 2^32. In IPFIX they count the records before a message (RFC 7011, section 3.1),
 //! but not those of every exporter: [`RecordNumbers`] finds out.
 
-/// A gap of more is no loss but another start: ten seconds of ten million records a second would be
-/// lost.
+/// A larger gap is another start, not a loss: it would be ten seconds of ten million records a
+/// second.
 const LARGEST_GAP: u32 = 1 << 26;
 /// How many datagrams are remembered, to tell one that came twice from an exporter that started
 /// again.
 const REMEMBERED: usize = 16;
 
-/// What a message's sequence number says.
+/// What the sequence number of a message tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// It follows the last one, or is the first.
     Next,
-    /// So many are missing before it.
+    /// This many are missing before it.
     Gap(u32),
-    /// It came behind later ones, and so many that had counted as missing are here.
+    /// It came after later ones, and this many that had counted as missing have come with it.
     Late(u32),
     /// The numbers begin anew.
     Restart,

@@ -61,15 +61,15 @@ pub(crate) enum Slot {
     DurationUs,
     /// When the exporter started, in milliseconds since 1970.
     Boot,
-    /// One packet of so many was sampled.
+    /// One packet out of this many was sampled.
     SamplingInterval,
     /// Packets that are sampled at a time, and the packets between.
     SampledAtATime,
     SamplingSpace,
-    /// Of so many packets so many are sampled.
+    /// Number of packets sampled out of a number of packets.
     SamplingSize,
     SamplingPopulation,
-    /// Which sampler it was.
+    /// The id of the sampler.
     Sampler,
     /// An input of definitions.
     Input(Input),

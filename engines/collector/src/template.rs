@@ -8,15 +8,15 @@ use crate::flow::Flow;
 use crate::header::Version;
 use crate::slot::Slot;
 
-/// Length of what comes with its length.
+/// Length that marks a value which comes with its own length.
 const VARIABLE: u16 = u16::MAX;
 const ENTERPRISE_BIT: u16 = 1 << 15;
 /// The first id of a template.
 pub(crate) const FIRST_ID: u16 = 256;
-/// Fields of a template at most.
+/// Maximum number of fields of a template.
 pub(crate) const MOST_FIELDS: usize = 512;
 
-/// A run of octets, and where its value goes.
+/// A number of octets, and where their value goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     slot: Slot,
@@ -130,7 +130,7 @@ impl Template {
         Ok(Learned { id, template })
     }
 
-    /// What it takes of the limit on fields.
+    /// Number of fields that count against the limit.
     pub(crate) fn fields(&self) -> usize {
         self.steps.len()
     }

@@ -21,23 +21,23 @@ const HANDED: u32 = 0x140;
 /// Windows of the meters.
 const METERS: [u32; 2] = [0x1000, 0x2000];
 
-/// Clocks in which something comes to the host that takes it at once, if a card has anything on its
-/// way.
+/// Number of clocks within which a host that is always ready gets something, if the card has
+/// anything to send.
 const PAUSE: u64 = 2_048;
 
 /// Bytes of an Ethernet header, behind which messages come from Corundum.
 const ETHERNET_BYTES: usize = 14;
-/// Bytes of the beat before a frame that the host gets whole, and its magic.
+/// Bytes of the beat before a frame that the host gets whole, and the magic number in it.
 const ASIDE_BYTES: usize = 64;
 const ASIDE_MAGIC: [u8; 2] = [0x74, 0x67];
 
-/// Whose box the card is in.
+/// The shell that the card is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shell {
     /// The user box of OpenNIC: frames wait while the card cannot take them.
     OpenNic,
-    /// The application block of Corundum: frames wait for nothing, and the card counts those that
-    /// it leaves out.
+    /// The application block of Corundum: the card cannot make frames wait, and counts those
+    /// that it leaves out.
     Corundum,
 }
 
@@ -48,7 +48,7 @@ pub enum HostPacket {
     Message(Vec<u8>),
     /// A frame that the card does not meter.
     Whole {
-        /// Why.
+        /// Why the card does not meter it.
         reason: Handed,
         /// The frame, with its time.
         frame: GivenFrame,
@@ -60,9 +60,9 @@ pub enum HostPacket {
 pub struct CardCounters {
     /// Frames that passed.
     pub packets_received: u64,
-    /// Of those, frames that the card had no room for.
+    /// Frames that passed and that the card had no room for.
     pub packets_dropped: u64,
-    /// Of the frames for the host, those that were lost before they were sent.
+    /// Frames for the host that were lost before they were sent.
     pub handed_dropped: u64,
     /// Metered packets that declare more than their frame has.
     pub packets_longer_than_frame: u64,
@@ -231,7 +231,7 @@ impl VerilatedCard {
 
     /// Ends the last cell, and waits until everything has come to the host.
     pub fn end(&mut self, end_ns: u64) {
-        // What is on its way belongs to the cell.
+        // Packets on their way belong to the cell, so they come out first.
         self.drain();
         self.write(END_NS, end_ns as u32);
         self.write(END_NS + 4, (end_ns >> 32) as u32);
@@ -333,7 +333,7 @@ impl VerilatedCard {
     }
 }
 
-/// What the card says in a packet.
+/// What the card sent in a packet.
 fn host_packet(packet: &[u8]) -> HostPacket {
     if packet[..2] != ASIDE_MAGIC {
         return HostPacket::Message(packet.to_vec());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lines behind the wall: packet engines whose microflow table is a line.
+//! Packet engines whose microflow table is a line.
 
 use turboflow_engine::{Abilities, EvictAll, Evicted, KeyAbility, PacketEngine, PacketEngines};
 use turboflow_merge::{KeyHasher, MicroflowRecord, Plan};
@@ -26,18 +26,18 @@ pub const ABILITIES: Abilities = Abilities {
     ..Abilities::none("rtl")
 };
 
-/// Clocks without a packet that are given at once while the line is emptied.
+/// Number of clocks without a packet given to the line at a time while it is emptied.
 const PAUSE: usize = 64;
 
 /// A microflow table that is a line.
 pub struct LineEngine<L> {
     line: L,
-    /// Clocks within which a record leaves the line once it may.
+    /// Maximum number of clocks until a record that may leave has left the line.
     drain: usize,
-    /// Start of the cell, and whether the line knows of it.
+    /// Start of the cell, and whether the line has been told.
     cell_start_ns: u64,
     has_begun: bool,
-    /// Packets in the line.
+    /// Number of packets in the line.
     inside: u64,
     evicted: Evicted,
     steps: Vec<Step>,
@@ -85,7 +85,7 @@ impl<L: Line> LineEngine<L> {
 }
 
 impl<L: Line, const K: usize, const N: usize> PacketEngine<K, N> for LineEngine<L> {
-    /// The line is told when the first packet of the cell comes: a cell without packets costs it
+    /// The line is told with the first packet of the cell, so that cells without packets cost
     /// nothing.
     fn enter_cell(&mut self, start_ns: u64, _hits_needed_percent: u64) {
         self.cell_start_ns = start_ns;
@@ -106,7 +106,7 @@ impl<L: Line, const K: usize, const N: usize> PacketEngine<K, N> for LineEngine<
             .map(|packet| Step::Packet(Arrival::of_record(&packet.key, &packet.base)));
         self.steps.extend(arrivals);
         self.inside += packets.len() as u64;
-        // What the batch displaced is handed over with it, and not on its way when the call ends.
+        // All records that the batch displaced are handed over before the call ends.
         let pause = self.line.latency();
         self.steps.extend(std::iter::repeat_n(Step::Idle, pause));
         self.give(EvictAll::Cell, evicted);
@@ -122,7 +122,7 @@ impl<L: Line, const K: usize, const N: usize> PacketEngine<K, N> for LineEngine<
         unreachable!("{packets} packets bypass a line that is never bypassed");
     }
 
-    /// Ends the cell and waits until everything is out.
+    /// Ends the cell and waits until all records have left the line.
     ///
     /// # Panics
     /// If the line keeps packets for itself.
@@ -191,7 +191,7 @@ impl PacketEngines for RtlEngines {
         LineEngine::new(VerilatedLine::new(config), &config)
     }
 
-    /// That of the simulated memories: a key and a record in whole words for each slot that is
+    /// Size of the simulated memories: a key and a record in whole words for each slot that is
     /// built, used or not.
     fn size_bytes<const K: usize, const N: usize>(&self, _shards: usize) -> usize {
         let build = Build::V4;

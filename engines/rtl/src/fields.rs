@@ -14,15 +14,15 @@ const BYTE_BITS: u32 = 36;
 /// How a field of two records merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Their sum.
+    /// The sum of both.
     Add,
-    /// That of the earlier record.
+    /// The value of the earlier record.
     First,
-    /// The larger one.
+    /// The larger value.
     Max,
-    /// The smaller one.
+    /// The smaller value.
     Min,
-    /// The OR of their bits.
+    /// The OR of both.
     Or,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Field {
     pub(crate) name: &'static str,
     pub(crate) bits: u32,
     pub(crate) class: Class,
-    /// Its value for a packet `p`, in SystemVerilog.
+    /// The field's value for a packet `p`, in SystemVerilog.
     pub(crate) of_packet: &'static str,
 }
 

@@ -7,9 +7,9 @@
 pub struct GivenFrame {
     /// Its bytes, from the Ethernet header on; at least one.
     pub bytes: Vec<u8>,
-    /// What goes with it: its time in nanoseconds since 1970.
+    /// The time that the stream has beside the frame, in nanoseconds since 1970.
     pub time_ns: u64,
-    /// Whether the stream marks it, or breaks its own rules.
+    /// What is wrong with the frame in the stream.
     pub damage: Damage,
 }
 
@@ -25,7 +25,7 @@ pub enum Damage {
     Gap,
 }
 
-/// A frame without its bytes. As `Given` in `csrc/frames.h`.
+/// A frame without its bytes; `Given` in `csrc/frames.h`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Given {
@@ -89,7 +89,7 @@ impl Handed {
     /// The reason of a number; `None` of 0, which is a packet for the meter.
     ///
     /// # Panics
-    /// If the number is none of a reason.
+    /// If no reason has this number.
     pub(crate) fn of_number(number: u8) -> Option<Self> {
         let at = number.checked_sub(1)?;
         Some(Self::ALL[usize::from(at)])

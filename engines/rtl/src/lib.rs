@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The FPGA engine: SAPTM's line of stages in SystemVerilog (`rtl/`), a model of it, and the same
-//! line simulated behind the wall.
+//! The FPGA engine: SAPTM's line of stages in SystemVerilog (`rtl/`), a model of the line, and
+//! the simulated line as an engine.
 //!
 //! A [`Line`] takes packets, one in every clock, and gives the records that they displace.
 //! [`Model`] is a line in the plainest code. With the feature `rtl`, `VerilatedLine` is the

@@ -41,9 +41,9 @@ pub(crate) fn words_of_key<const K: usize>(key: &Key) -> [u64; K] {
 pub struct Arrival {
     /// Its key.
     pub key: Key,
-    /// When it came, nanoseconds since 1970.
+    /// Time of arrival, in nanoseconds since 1970.
     pub time_ns: u64,
-    /// Its IP length.
+    /// IP length, in bytes.
     pub length_bytes: u32,
     /// 12 bits of TCP flags; 0 for other protocols.
     pub tcp_flags: u16,
@@ -92,7 +92,7 @@ impl Arrival {
 pub enum Step {
     /// A cell begins at that time, in nanoseconds since 1970. Everything resident leaves.
     Cell(u64),
-    /// Nothing, for a clock.
+    /// One clock without a packet.
     Idle,
     /// A packet.
     Packet(Arrival),
@@ -125,10 +125,11 @@ pub struct Left {
 pub trait Line: Send {
     /// Gives steps to the head of the line, in order, and appends the records that leave meanwhile.
     ///
-    /// Of one flow, records leave in the order of its packets. Those that a packet displaces leave
-    /// in the order of the packets.
+    /// Records of one flow leave in the order of its packets. Records that are displaced leave in
+    /// the order of the packets that displace them.
     fn give(&mut self, steps: &[Step], left: &mut Vec<Left>);
 
-    /// Clocks without a packet after which everything that the packets before displaced is out.
+    /// Number of clocks without a packet after which all records that earlier packets displaced have
+    /// left.
     fn latency(&self) -> usize;
 }

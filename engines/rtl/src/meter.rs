@@ -11,11 +11,11 @@ use crate::size::LineConfig;
 
 /// 32-bit words of a descriptor: a beat of 512 bits.
 const DESCRIPTOR_WORDS: usize = 16;
-/// Bytes that are collected at once.
+/// Maximum number of bytes collected at a time.
 const ROOM: usize = 1 << 16;
-/// Clocks that the meter is given at once when nothing more goes in.
+/// Number of clocks given to the meter at a time when no packet follows.
 const PAUSE: u64 = 4_096;
-/// Kinds of messages of the wire form, and where a message has its kind.
+/// Kinds of messages in the wire form, and the offset of the kind in a message.
 const KIND_AT: usize = 3;
 const KIND_END: u8 = 5;
 
@@ -123,7 +123,7 @@ meter_functions!(
 pub struct VerilatedMeter {
     functions: Functions,
     meter: NonNull<c_void>,
-    /// The receiver takes a beat in so many of 256 clocks.
+    /// Number of clocks, out of 256, in which the receiver takes a beat.
     ready_of_256: u32,
     buffer: Vec<u8>,
 }
@@ -179,12 +179,12 @@ impl VerilatedMeter {
     /// The value of a counter.
     pub fn counter(&mut self, counter: Counter) -> u64 {
         let address = COUNTERS + 8 * counter as u32;
-        // The low word first: it holds the high one.
+        // The low word comes first, because reading it latches the high one.
         let low = self.read(address);
         u64::from(low) | u64::from(self.read(address + 4)) << 32
     }
 
-    /// Records in the table.
+    /// Number of records in the table.
     pub fn resident(&mut self) -> u32 {
         self.read(RESIDENT)
     }
@@ -219,8 +219,8 @@ impl VerilatedMeter {
         }
     }
 
-    /// Runs so many clocks, or less. Returns how many descriptors were taken, and how many bytes
-    /// came.
+    /// Runs at most `clocks` clocks. Returns how many descriptors were taken and how many bytes came
+    /// out.
     fn run(
         &mut self,
         descriptors: &[[u32; DESCRIPTOR_WORDS]],

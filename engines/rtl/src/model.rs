@@ -9,17 +9,18 @@ use crate::line::{Arrival, Key, Left, Line, Step, Why};
 use crate::size::LineConfig;
 use crate::spread::Spread;
 
-/// Coarse times have 2 bits.
+/// Ages are counted in periods, modulo this: they have 2 bits.
 const AGES: u32 = 4;
-/// A slot is idle if its last use is as many periods ago.
+/// A slot is idle if its last use was this many periods ago, modulo [`AGES`].
 const IDLE_AGES: std::ops::RangeInclusive<u32> = 1..=2;
-/// Packets from the first that is written with a new period to the first that is compared with it.
+/// Packets between the first that writes a new period and the first that is compared with it: the
+/// delay of the pipeline.
 const TURNING_PACKETS: u64 = 8;
 
 /// A slot that is in use.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// The tag; the other bucket is compared apart.
+    /// The tag, without the other bucket, which is compared, too.
     tag: u32,
     other_bucket: u32,
     /// The period of its last use, modulo [`AGES`]; one more if it was used more than once.
@@ -34,11 +35,11 @@ struct Slot {
 pub struct Model {
     config: LineConfig,
     hash: Toeplitz,
-    /// What says the stage of a key, where the hash does not.
+    /// The table that says the stage of a key; `None` if the hash says it.
     spread: Option<Spread>,
     slots: Vec<Option<Slot>>,
     cell_start_ns: u64,
-    /// Packets metered, which periods are counted in.
+    /// Packets metered so far. A period is a number of packets.
     packets: u64,
 }
 
@@ -57,7 +58,7 @@ impl Model {
         }
     }
 
-    /// Records resident.
+    /// Number of records in the line.
     #[must_use]
     pub fn resident(&self) -> usize {
         self.slots.iter().flatten().count()
@@ -146,7 +147,7 @@ impl Model {
         Some((emptier, slot))
     }
 
-    /// The record that makes room: the first idle one, or any one, by bits of the tag.
+    /// The record that makes room: the first idle one. Without one, bits of the tag choose.
     fn victim(&self, place: &Place, age: u32) -> (usize, usize) {
         let slot_bits = self.config.build.slot_bits;
         let bit = |at: u32| (place.tag >> at & 1) as usize & (self.subtables() - 1);

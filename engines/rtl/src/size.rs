@@ -20,9 +20,9 @@ pub struct Size {
 const SEQUENCER_CLOCKS: usize = 2;
 /// Clocks of the hash: `HashLatency` in `rtl/tf_pkg.sv`.
 pub const HASH_CLOCKS: usize = 4;
-/// Clocks of the table that says the stage of a key: `SpreadLatency` there.
+/// Clocks of the table that says the stage of a key: `SpreadLatency` in `rtl/tf_pkg.sv`.
 pub const SPREAD_CLOCKS: usize = 4;
-/// Clocks that any token spends in a stage: `StageLatency` there.
+/// Clocks that a token spends in a stage: `StageLatency` in `rtl/tf_pkg.sv`.
 pub const STAGE_CLOCKS: usize = 13;
 
 /// Clocks from the head to the end of a line of so many stages, for any place. A line of one stage
@@ -37,11 +37,11 @@ pub const fn line_clocks(stages: usize) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} must be a power of two from 1 to {most}, not {given}")]
 pub struct InvalidSize {
-    /// Which number.
+    /// Name of the number.
     pub what: &'static str,
-    /// The largest.
+    /// Largest value that the line has.
     pub most: u32,
-    /// The one that was given.
+    /// Value that was given.
     pub given: u32,
 }
 
@@ -57,7 +57,7 @@ impl Build {
     /// The meter for IPv6.
     pub const METER_V6: Self = METER_V6;
 
-    /// All of it.
+    /// The whole line.
     #[must_use]
     pub const fn size(&self) -> Size {
         Size {
@@ -75,7 +75,7 @@ impl Build {
     /// Checks that the line has the size.
     ///
     /// # Errors
-    /// The first number that it does not have.
+    /// The first number that is larger than what was built.
     pub fn check(&self, size: Size) -> Result<(), InvalidSize> {
         let numbers = [
             ("the number of stages", size.stages, self.size().stages),
@@ -111,7 +111,7 @@ pub struct LineConfig {
 }
 
 impl LineConfig {
-    /// More than the packets that are on their way to a slot at one time, twice.
+    /// More than twice the packets that are on their way to a slot at one time.
     pub const LEAST_AGE_PERIOD: u32 = 16;
 
     /// A line of that build in that size, keyed by `hasher`.

@@ -4,10 +4,10 @@
 /// Cells have the numbers from 1 to this one, and then again from 1.
 const LAST_NUMBER: u8 = 7;
 
-/// What is known of the keys of an entry.
+/// State of one entry.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    /// Of the cell of its last packet; 0: none came.
+    /// Number of the cell of the entry's last packet; 0 before the first packet.
     number: u8,
     stage: u32,
 }
@@ -15,23 +15,23 @@ struct Entry {
 /// A table that the hash addresses, without keys: every key of an entry has its stage.
 ///
 /// An entry keeps its stage in the cell of its last packet and in the next one. In any other cell
-/// no record of its keys is left, and it gets the next stage in turn that does not have too many
-/// entries: in this cell more than the mean of all stages and one.
+/// no record of its keys is left, and the entry gets the next stage in turn that does not have too
+/// many entries. Too many are more than the mean of all stages in this cell, plus one.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     entries: Vec<Entry>,
     stages: u32,
-    /// Of this cell, and of the one before.
+    /// Number of the current cell, and of the previous one.
     number: u8,
     last_number: u8,
     /// The stage that an entry got last, and the one that the next entry gets.
     turn: u32,
     next: u32,
-    /// Entries of each stage in this cell; their mean and one, and what is left of the division.
+    /// Entries of each stage in this cell; their mean plus one, and the remainder of the mean.
     counts: Vec<u32>,
     most: u32,
     left: u32,
-    /// Whether a stage has too many entries, as of an entry ago.
+    /// Whether a stage had too many entries before the last entry was counted.
     is_full: Vec<bool>,
 }
 
@@ -70,7 +70,7 @@ impl Spread {
         self.known(entry).unwrap_or(self.next)
     }
 
-    /// A packet came to an entry.
+    /// Takes a packet of an entry.
     pub(crate) fn take(&mut self, entry: u32) {
         let at = entry as usize;
         if self.entries[at].number == self.number {
@@ -94,8 +94,8 @@ impl Spread {
         self.most += u32::from(self.left == 0);
     }
 
-    /// The first stage from the one behind the last turn on that is not full; the one behind it if
-    /// all are.
+    /// The first stage behind that of the last turn that is not full. If all are full, the stage
+    /// right behind it.
     fn following(&self) -> u32 {
         let behind = |by: u32| (self.turn + by) % self.stages;
         let mut free = (1..=self.stages)

@@ -10,7 +10,7 @@ const HELP: [&str; 19] = [
     "1 to 5, Tab    flows, hosts, protocols and ports, health, applications if inspected",
     "s S            sort by the next or previous: bits, packets, average, total, name",
     "r              smallest first",
-    "/              show only flows of which this is true, as in show --where:",
+    "/              show only flows of which this is true, as `turboflow show` does:",
     "                 tcp and port 443     host 192.0.2.1 or net 10.0.0.0/8",
     "                 bps > 1M             pps > 100 and not udp",
     "               fields: src_addr dst_addr src_port dst_port protocol packets",

@@ -54,7 +54,7 @@ impl Hops {
         is_whole.then_some(self.latency_ns)
     }
 
-    /// That of the last hop.
+    /// Egress interface of the last hop. Unknown if hops are missing.
     pub(super) fn egress_interface(&self) -> Option<u64> {
         self.egress_interface.filter(|_| !self.is_incomplete)
     }

@@ -38,7 +38,7 @@ pub const TELEMETRY_INPUTS: InputSet = InputSet::of(&[
 ]);
 
 const UDP_BYTES: usize = 8;
-/// The number of no port.
+/// A value that no UDP port has: without an option, no port is a mark.
 const NO_PORT: u32 = u32::MAX;
 
 /// Reads in-band telemetry. Exists only in a parser whose definition wants it.

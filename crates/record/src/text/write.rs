@@ -11,7 +11,7 @@ const HEAD: &str = "\
 # [key]        packets that agree in these fields are one flow; without this table, the 5-tuple
 # [[feature]]  one column: `op` folds the values that `of` has in the packets of the flow
 #
-# All fields, ops and inputs: turboflow definition --list, and docs/definition.md.
+# All fields, ops and inputs: docs/definition.md.
 ";
 
 impl Definition {
