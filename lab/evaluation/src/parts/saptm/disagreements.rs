@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the paper disagrees with itself.
 
-/// A statement of the paper, and what is wrong with it, in a sentence.
+/// A statement of the paper, and a sentence on what is wrong with it.
 pub(super) struct Disagreement {
-    /// What it is about, for a reader who looks for it.
+    /// The equation, table or subject, by which a reader finds the statement.
     pub(super) about: &'static str,
     pub(super) sentence: &'static str,
 }
 
-/// All that were found. The tests of the model compute what they can.
+/// All disagreements that were found. Tests of the model compute those that are numbers.
 pub(super) const DISAGREEMENTS: [Disagreement; 11] = [
     Disagreement {
         about: "Equation 1",

@@ -13,7 +13,7 @@ use crate::saptm::victims::Victim;
 
 /// Packets of the paper's trace (section 5.1).
 const TRACE_PACKETS: f64 = 26_391_238.0;
-/// Other methods, as part `accuracy` names them, and their names here.
+/// Other methods: their names in the part `accuracy`, and in the drawings.
 const METHODS: [(&str, &str); 4] = [
     ("FlowRadar, 1.3 cells a flow", "FlowRadar"),
     ("Count-Min", "Count-Min"),
@@ -38,8 +38,8 @@ fn draw(
     section.plot(file, title, plot.svg());
 }
 
-/// Figure 10: slots in use of each stage; the loads of buckets within a stage; and the variance
-/// over stages, by their number.
+/// Figure 10: slots in use of each stage; loads of buckets within a stage; and the variance over
+/// stages by the number of stages.
 pub(super) fn figure_10(facts: &Facts, section: &mut Section) {
     let names = [
         (AS_PRINTED, "SAPTM as printed", 1),
@@ -71,7 +71,7 @@ pub(super) fn figure_10(facts: &Facts, section: &mut Section) {
     let placements = facts.with("is", "placement");
     let by_number = names[1..].iter().map(|(placement, name, colour)| {
         let here = placements.with("placement", placement);
-        // What else was tried has a single number of stages, and a name of its own.
+        // Other placements were tried with one number of stages only, and are named in the plot.
         Series::ours(*name, *colour, here.points("stages", "stage_variance"))
     });
     draw(
@@ -123,7 +123,7 @@ pub(super) fn figure_11(facts: &Facts, section: &mut Section) {
     );
 }
 
-/// Nanoseconds of a processor that a packet takes, by method; those that the run has measured.
+/// Nanoseconds of a processor that a packet takes, for each method that the run measured.
 fn on_a_processor(raw: &Raw) -> Vec<(&'static str, BarSource, f64)> {
     let accuracy = raw.part("accuracy");
     let of = |design: &str| accuracy.with("design", design).first("ns_per_packet");
@@ -135,8 +135,8 @@ fn on_a_processor(raw: &Raw) -> Vec<(&'static str, BarSource, f64)> {
     found
 }
 
-/// Nanoseconds of the host that a packet takes if a line of 65,536 slots is in front of it: records
-/// a packet, times what the aggregator takes for one.
+/// Nanoseconds of the host that a packet takes behind a line of 65,536 slots: records per packet,
+/// times what the aggregator takes for a record.
 fn behind_the_line(raw: &Raw) -> Option<f64> {
     let merged = raw.part("figure12").with("design", "turboflow");
     let merged = merged.with("traffic", "zipf").at("flows", 100_000.0);
@@ -145,7 +145,8 @@ fn behind_the_line(raw: &Raw) -> Option<f64> {
     Some(ns * records.at("slots", 65_536.0).first("records_per_packet")?)
 }
 
-/// Figures 12 and 13, of what the run measured on its processor. Returns whether it did.
+/// Figures 12 and 13, from what the run measured on its processor. Returns whether the run has
+/// these measurements.
 pub(super) fn figures_12_and_13(raw: &Raw, section: &mut Section) -> bool {
     let methods = on_a_processor(raw);
     let behind = behind_the_line(raw);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Equations 1 to 4, corrected, and Tables 1 and 3, each beside ours.
+//! Equations 1 to 4, corrected, and Tables 1 and 3, each beside our numbers.
 
 use super::{PART, STAGES};
 use crate::facts::Raw;
 use crate::report::{Section, number};
 use crate::saptm::equations::TABLE_3;
 
-/// Clocks of the line in `engines/rtl`: its head and hash, and each of its stages.
+/// Clocks of the line in `engines/rtl`: of its head with the hash, and of each stage.
 pub(super) const HEAD_CLOCKS: f64 = 6.0;
 pub(super) const STAGE_CLOCKS: f64 = 13.0;
 
@@ -38,7 +38,7 @@ const EQUATIONS: [[&str; 4]; 4] = [
     ],
 ];
 
-/// Parameters of Table 1, their clocks in Table 3, and what ours has instead.
+/// Parameters of Table 1, their clocks in Table 3, and what our line has instead.
 const PARAMETERS: [[&str; 4]; 9] = [
     ["L_ha", "the hash", "not printed", "4"],
     [

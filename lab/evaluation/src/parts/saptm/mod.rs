@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SAPTM: its table as printed, its figures and equations, and what its placement is worth.
+//! SAPTM: its table as printed, its figures and equations, and the effect of its placement.
 
 mod disagreements;
 mod drawings;
@@ -26,19 +26,19 @@ pub(super) const PART: Part = Part {
 
 /// The numbers of stages of Table 2 and Figure 11.
 const STAGES: [usize; 5] = [4, 8, 16, 32, 64];
-/// Flows and packets of Figure 10.
+/// Numbers of flows and packets of Figure 10.
 const FLOWS: usize = 10_000;
 const PACKETS: usize = 48_579;
-/// The paper does not say how long a candidate may be silent: packets, chosen here.
+/// How long a candidate may be silent, in packets. The paper does not say; this was chosen here.
 const ACTIVENESS: u64 = 10_000;
 const SEED: u64 = 1;
 /// The paper's best clock, at 32 stages (section 5.2), and its header in bytes.
 const CLOCK_MHZ: f64 = 358.0;
 const HEADER_BYTES: f64 = 20.0;
-/// Cells behind each other, each with other flows, until entries of the table in front of the line
-/// keep stages from the cell before as often as they ever do.
+/// Number of cells in a row, each with new flows. After so many, the share of entries that keep
+/// their stage from the previous cell grows no more.
 const CELLS: u64 = 5;
-/// The line, by what says the stage, keys, and cells.
+/// The variants of the line: what says the stage, the keys, and the number of cells.
 const LINES: [(StageBy, Keys, u64); 5] = [
     (StageBy::Table, Keys::Random, 1),
     (StageBy::Table, Keys::Random, CELLS),
@@ -49,15 +49,15 @@ const LINES: [(StageBy, Keys, u64); 5] = [
 /// The stages of Figure 10.
 const STAGES_OF_FIGURE_10: usize = 8;
 
-/// Buckets anywhere, and both in one stage: the two that are compared for every number of stages.
+/// Both buckets anywhere, and both in one stage: placements compared for every number of stages.
 const ANYWHERE: (&str, Rule) = ("anywhere", Rule::of(Placement::Anywhere));
 const ONE_STAGE: (&str, Rule) = ("one stage", Rule::of(Placement::OneStage));
 const PLACEMENTS: [(&str, Rule); 2] = [ANYWHERE, ONE_STAGE];
-/// The line as it is built, in its model.
+/// Name of the line as it is built, run by its model.
 const LINE: &str = "line";
-/// The table as printed, in Figure 10.
+/// Name of the table as printed, in Figure 10.
 const AS_PRINTED: &str = "as printed";
-/// What else was tried to even stages out, for the number of stages of Figure 10.
+/// Other placements that were tried to even out stages, with the number of stages of Figure 10.
 const TRIED: [(&str, Rule); 5] = [
     ("neighbours", Rule::of(Placement::Neighbours)),
     ("front 4096", Rule::front(4_096)),
@@ -66,7 +66,7 @@ const TRIED: [(&str, Rule); 5] = [
     ("front 262144", Rule::front(262_144)),
 ];
 
-/// When a slot may be idle, in the periods since its last use, and how long a period is.
+/// Rules for an idle slot: the periods since its last use, and the length of a period.
 const ACTIVITIES: [(&str, Activity); 6] = [
     ("2 periods of 1", activity(&[2], 1)),
     ("2 periods of 2", activity(&[2], 2)),
@@ -171,7 +171,7 @@ fn as_printed(scale: &Scale, give: FactSink<'_>) {
     }
 }
 
-/// Records that leave, by the choice of the one that makes room, in the study and in the line.
+/// Numbers of records that leave, by the rule that chooses a victim, in the study and in the line.
 fn records(scale: &Scale, give: FactSink<'_>) {
     let packets = zipf(100_000, scale.pick(100_000, 1_000_000), SEED);
     for buckets in [64, 256, 1_024, 4_096] {
@@ -218,7 +218,7 @@ fn records(scale: &Scale, give: FactSink<'_>) {
     }
 }
 
-/// Figure 10 and the load at the first overflow, in the mean over seeds.
+/// Figure 10 and the load at the first overflow, as means over seeds.
 fn placed(name: &str, rule: Rule, stages: usize, seeds: u64) -> Fact {
     let shape = Shape::of_paper(stages);
     let loads = (0..seeds).map(|seed| placement::first_overflow(shape, rule, seed));
@@ -227,7 +227,7 @@ fn placed(name: &str, rule: Rule, stages: usize, seeds: u64) -> Fact {
     spread(placement_fact(name, stages), shape, seeds, of).value("load_at_first_overflow", load)
 }
 
-/// Figure 10 of the line; how full it gets only if that is asked for.
+/// Figure 10 of the line; the load at the first overflow only if `is_filled`.
 fn placed_by_line(stages: usize, seeds: u64, is_filled: bool) -> Fact {
     let shape = Shape::of_paper(stages);
     let by = (StageBy::Table, Keys::Random);
@@ -247,7 +247,7 @@ fn placement_fact(name: &str, stages: usize) -> Fact {
         .value("stages", stages as f64)
 }
 
-/// Mean and variance over stages, in the mean over seeds.
+/// Mean and variance over stages, as means over seeds.
 fn spread(fact: Fact, shape: Shape, seeds: u64, filled: impl Fn(u64) -> Vec<usize>) -> Fact {
     let spreads: Vec<Spread> = (0..seeds)
         .map(|seed| Spread::over_stages(shape, &filled(seed)))

@@ -15,10 +15,10 @@ use crate::saptm::equations::{key_gbps, minimum_frames_mpps, mkeys_per_s};
 use crate::saptm::line::{Keys, StageBy};
 use crate::saptm::victims::Victim;
 
-/// Its gain over the best and the worst sketch (Figure 13).
+/// The paper's gain over the best and the worst sketch (Figure 13).
 const GAINS: [(&str, f64); 2] = [("SketchVisor", 14.1), ("Deltoid", 70.5)];
 
-/// Rules of placement, what they are, and what they take beside what the line has.
+/// Rules of placement: name, description, and what each takes beyond what the line has.
 const TRIED: [(&str, &str, &str); 7] = [
     (
         "anywhere",
@@ -105,7 +105,7 @@ fn figure_10(facts: &Facts, section: &mut Section) {
     tried(facts, section);
 }
 
-/// What was tried to even stages out: what it gives, and what it takes.
+/// Placements that were tried to even out stages: effect and cost.
 fn tried(facts: &Facts, section: &mut Section) {
     let placed = facts.with("is", "placement");
     let placed = placed.at("stages", STAGES_OF_FIGURE_10 as f64);
@@ -256,7 +256,7 @@ fn victims(facts: &Facts, section: &mut Section) {
     section.table(&names, &rows);
 }
 
-/// What activity saves with 4,096 slots, in the study above and in the line itself.
+/// How many records activity saves with 4,096 slots, in the study and in the line itself.
 fn saved(facts: &Facts, section: &mut Section) {
     section.say(
         "The line itself on the same packets, 4,096 slots: its records are those of the model, \

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The paper's Table 2 and ours: the files of `lab/evaluation/saptm`.
+//! The paper's Table 2 and ours, read from the files of `lab/evaluation/saptm`.
 
 use serde::Deserialize;
 
-/// `paper.toml`.
+/// Content of `paper.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Paper {
@@ -23,12 +23,12 @@ pub(super) struct Printed {
     pub(super) ff_percent: f64,
 }
 
-/// `ours.toml`: what syntheses counted.
+/// Content of `ours.toml`: resources counted by syntheses.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ours {
     pub(super) resources: Vec<Counted>,
-    /// By the number of stages, ascending.
+    /// Rows in ascending order of the number of stages.
     pub(super) routed: Vec<Routed>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Routed {
     pub(super) run: String,
 }
 
-/// What a synthesis counted.
+/// Resources counted by a synthesis.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Counted {
