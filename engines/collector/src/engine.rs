@@ -247,7 +247,7 @@ impl CollectorEngine {
         match order.next() {
             Next::Bucket(start_ns, end_ns) if end_ns <= watermark_ns || order.is_full() => {
                 if start_ns > order.complete_ns() {
-                    // No record is older than this bucket: first advance the watermark to its start.
+                    // No record is older than this bucket: first advance the watermark to it.
                     order.complete(start_ns);
                     return Collected::all_before(start_ns);
                 }

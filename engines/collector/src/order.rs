@@ -19,8 +19,7 @@ pub(crate) struct Bucket {
     pub(crate) batch: MicroflowBatch,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
-    /// Whether some records are from TurboFlows, several of which may have pieces of one flow in one
-    /// cell.
+    /// Whether some records are from TurboFlows: several may have pieces of one flow in one cell.
     has_pieces: bool,
 }
 

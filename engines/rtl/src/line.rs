@@ -129,7 +129,7 @@ pub trait Line: Send {
     /// the order of the packets that displace them.
     fn give(&mut self, steps: &[Step], left: &mut Vec<Left>);
 
-    /// Number of clocks without a packet after which all records that earlier packets displaced have
-    /// left.
+    /// Number of clocks without a packet after which all records that earlier packets displaced
+    /// have left.
     fn latency(&self) -> usize;
 }

@@ -219,8 +219,8 @@ impl VerilatedMeter {
         }
     }
 
-    /// Runs at most `clocks` clocks. Returns how many descriptors were taken and how many bytes came
-    /// out.
+    /// Runs at most `clocks` clocks. Returns how many descriptors were taken, and how many bytes
+    /// came out.
     fn run(
         &mut self,
         descriptors: &[[u32; DESCRIPTOR_WORDS]],
