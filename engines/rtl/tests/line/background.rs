@@ -61,7 +61,7 @@ pub(crate) struct Paces {
     sweeping: Pace,
     /// How often that was.
     sweeps: u64,
-    /// Otherwise, without cells that had to wait for the sweeps of the one before.
+    /// Otherwise. Cells that had to wait for the sweeps of the one before are in neither.
     clean: Pace,
 }
 
