@@ -489,21 +489,53 @@ impl Amount {
 }
 
 impl AmountNumbers<'_> {
-    /// The part of a record's number in the interval: all of it, unless the fold is a sum.
-    pub(crate) fn part(&self, row: usize, times: &Times, interval: (u64, u64)) -> Option<u64> {
-        let (from_ns, to_ns) = interval;
-        let part = |numbers: &Numbers<'_>, direction| {
-            let number = numbers.get(row)?;
-            Some(times.of(direction)?.part(number, from_ns, to_ns))
+    /// Adds the parts of a record's number in the buckets from `first` on: `add` takes the place of
+    /// a bucket, and what its group takes. A sum is spread; any other fold takes the whole number in
+    /// every bucket.
+    #[inline]
+    pub(crate) fn spread(
+        &self,
+        row: usize,
+        times: &Times,
+        buckets: Buckets,
+        mut add: impl FnMut(usize, u64),
+    ) {
+        let Buckets {
+            first,
+            count,
+            width_ns,
+        } = buckets;
+        let mut parts = |numbers: &Numbers<'_>, direction| {
+            let (number, span) = (numbers.get(row)?, times.of(direction)?);
+            span.parts(number, width_ns, |bucket, part| {
+                add((bucket - first) as usize, part);
+            });
+            Some(())
         };
         match &self.parts {
-            _ if self.fold != Fold::Sum => self.whole.get(row),
-            Parts::One(direction) => part(&self.whole, *direction),
+            _ if self.fold != Fold::Sum => {
+                if let Some(number) = self.whole.get(row) {
+                    (0..count).for_each(|place| add(place, number));
+                }
+            }
+            Parts::One(direction) => {
+                parts(&self.whole, *direction);
+            }
+            // A responder that sent nothing has no number.
             Parts::Two(forward, reverse) => {
-                let sent = part(forward, Direction::Forward)?;
-                let answered = part(reverse, Direction::Reverse);
-                sent.checked_add(answered.unwrap_or(0))
+                if parts(forward, Direction::Forward).is_some() {
+                    parts(reverse, Direction::Reverse);
+                }
             }
         }
     }
+}
+
+/// The buckets that a record is spread over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Buckets {
+    /// Number of the first one.
+    pub(crate) first: u64,
+    pub(crate) count: usize,
+    pub(crate) width_ns: u64,
 }

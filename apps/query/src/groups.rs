@@ -11,7 +11,7 @@ use crate::field::Field;
 use crate::group_keys::{KeyLayout, Texts};
 use crate::group_rows::SumLayout;
 use crate::group_table::GroupTable;
-use crate::grouping::{AmountNumbers, GroupSort, Grouping, Measure};
+use crate::grouping::{AmountNumbers, Buckets, GroupSort, Grouping, Measure};
 use crate::literal::{duration_text, time_text};
 use crate::span::{TimeColumns, Times};
 
@@ -43,7 +43,15 @@ struct Time {
     width_ns: u64,
     /// Numbers of the first and last bucket so far.
     buckets: Option<(u64, u64)>,
+    /// Whether time is the only key. Then the groups are known by their buckets.
+    is_alone: bool,
+    /// Groups of the buckets from `base` on, or those of the last record.
+    groups: Vec<u32>,
+    base: u64,
 }
+
+/// A bucket that has no group yet.
+const NO_GROUP: u32 = u32::MAX;
 
 impl<'a> Groups<'a> {
     pub(crate) fn new(grouping: &'a Grouping, times: TimeColumns) -> Self {
@@ -52,6 +60,9 @@ impl<'a> Groups<'a> {
                 index,
                 width_ns: key.time_width_ns()?,
                 buckets: None,
+                is_alone: grouping.keys.len() == 1,
+                groups: Vec::new(),
+                base: 0,
             })
         });
         let (keys, sums) = (KeyLayout::of(&grouping.keys), SumLayout::of(grouping));
@@ -176,15 +187,27 @@ impl<'a> Groups<'a> {
         let (index, width_ns) = (time.index, time.width_ns);
         let (first, last) = (whole.first_ns / width_ns, whole.last_ns / width_ns);
         time.cover(first, last)?;
-        for bucket in first..=last {
-            let start_ns = bucket * width_ns;
-            let from_ns = start_ns.max(whole.first_ns);
-            let to_ns = start_ns.saturating_add(width_ns - 1).min(whole.last_ns);
-            self.keys.put_number(index, key, start_ns);
-            let records = u64::from(bucket == first);
-            let parts = amounts.iter();
-            let parts = parts.map(|amount| amount.part(row, times, (from_ns, to_ns)));
-            self.add_to(key, records, (Some(from_ns), Some(to_ns)), parts)?;
+        let groups = time.groups(first, last, |bucket| {
+            self.keys.put_number(index, key, bucket * width_ns);
+            self.table.group(key)
+        })?;
+        let buckets = Buckets {
+            first,
+            count: groups.len(),
+            width_ns,
+        };
+        SumLayout::count(self.table.sums_mut(groups[0] as usize), 1);
+        for (place, (amount, numbers)) in self.grouping.amounts.iter().zip(amounts).enumerate() {
+            let mut fits = true;
+            numbers.spread(row, times, buckets, |bucket, part| {
+                let sums = self.table.sums_mut(groups[bucket] as usize);
+                fits &= self.sums.fold(sums, (place, amount.fold), Some(part));
+            });
+            if !fits {
+                return Err(QueryError::Sum {
+                    column: amount.name.clone(),
+                });
+            }
         }
         Ok(())
     }
@@ -215,20 +238,16 @@ impl<'a> Groups<'a> {
     /// If time is the only key, adds the empty buckets between the first and the last, so that
     /// silence is visible.
     pub(crate) fn fill_silences(&mut self) -> Result<(), QueryError> {
-        let Some(Time {
-            index,
-            width_ns,
-            buckets: Some((first, last)),
-        }) = self.time
-        else {
+        let Some(time) = self.time.as_ref().filter(|time| time.is_alone) else {
             return Ok(());
         };
-        if self.grouping.keys.len() > 1 {
+        let Some((first, last)) = time.buckets else {
             return Ok(());
-        }
+        };
         let mut key = vec![0; self.keys.words()];
         for bucket in first..=last {
-            self.keys.put_number(index, &mut key, bucket * width_ns);
+            let start_ns = bucket * time.width_ns;
+            self.keys.put_number(time.index, &mut key, start_ns);
             self.table.group(&key)?;
         }
         Ok(())
@@ -339,5 +358,42 @@ impl Time {
         }
         self.buckets = Some((from, to));
         Ok(())
+    }
+
+    /// The groups of the buckets from `first` to `last`, which [`Self::cover`] has taken. `group`
+    /// finds that of a bucket.
+    #[inline]
+    fn groups(
+        &mut self,
+        first: u64,
+        last: u64,
+        mut group: impl FnMut(u64) -> Result<usize, QueryError>,
+    ) -> Result<&[u32], QueryError> {
+        if !self.is_alone {
+            self.groups.clear();
+            for bucket in first..=last {
+                self.groups.push(group(bucket)? as u32);
+            }
+            return Ok(&self.groups);
+        }
+        if self.groups.is_empty() {
+            self.base = first;
+        }
+        if first < self.base {
+            let new = (self.base - first) as usize;
+            self.groups.splice(0..0, std::iter::repeat_n(NO_GROUP, new));
+            self.base = first;
+        }
+        let places = (first - self.base) as usize..(last - self.base + 1) as usize;
+        if places.end > self.groups.len() {
+            self.groups.resize(places.end, NO_GROUP);
+        }
+        let groups = &mut self.groups[places];
+        for (bucket, known) in (first..=last).zip(groups.iter_mut()) {
+            if *known == NO_GROUP {
+                *known = group(bucket)? as u32;
+            }
+        }
+        Ok(groups)
     }
 }

@@ -36,6 +36,75 @@ impl Span {
         };
         before(u128::from(to_ns) + 1) - before(from_ns.into())
     }
+
+    /// The parts of an amount in buckets of `width_ns`, each with the number of its bucket, from
+    /// the first bucket of the span to the last: those of [`Self::part`].
+    #[inline]
+    pub(crate) fn parts(&self, amount: u64, width_ns: u64, mut each: impl FnMut(u64, u64)) {
+        let (first, last) = (self.first_ns / width_ns, self.last_ns / width_ns);
+        if first == last {
+            return each(first, amount);
+        }
+        let Some(mut steps) = Steps::new(*self, amount, width_ns) else {
+            for bucket in first..=last {
+                let start_ns = bucket * width_ns;
+                let end_ns = start_ns.saturating_add(width_ns - 1);
+                each(bucket, self.part(amount, start_ns, end_ns));
+            }
+            return;
+        };
+        let mut rest = amount - steps.before;
+        each(first, steps.before);
+        for bucket in first + 1..last {
+            let part = steps.next();
+            rest -= part;
+            each(bucket, part);
+        }
+        each(last, rest);
+    }
+}
+
+/// The parts of an amount in whole buckets, without a division for each: the running sum is
+/// `(amount * elapsed + length / 2) / length`, and every bucket adds as much to its numerator.
+struct Steps {
+    /// The part in the bucket where the span begins.
+    before: u64,
+    /// The numerator of the running sum, modulo `length`.
+    numerator: u64,
+    length: u64,
+    /// What a whole bucket adds: to the sum, and to the numerator.
+    whole: u64,
+    more: u64,
+}
+
+impl Steps {
+    /// `None` where the products take more than 64 bits.
+    #[inline]
+    fn new(span: Span, amount: u64, width_ns: u64) -> Option<Self> {
+        let length = (span.last_ns - span.first_ns).checked_add(1)?;
+        // Two remainders are added.
+        let length = Some(length).filter(|length| *length <= u64::MAX / 2)?;
+        let elapsed = width_ns - span.first_ns % width_ns;
+        let numerator = amount.checked_mul(elapsed)?.checked_add(length / 2)?;
+        let added = amount.checked_mul(width_ns)?;
+        Some(Self {
+            before: numerator / length,
+            numerator: numerator % length,
+            length,
+            whole: added / length,
+            more: added % length,
+        })
+    }
+
+    #[inline]
+    const fn next(&mut self) -> u64 {
+        self.numerator += self.more;
+        if self.numerator < self.length {
+            return self.whole;
+        }
+        self.numerator -= self.length;
+        self.whole + 1
+    }
 }
 
 /// `amount * elapsed / length`, rounded to the nearest; `elapsed` is at most `length`.
@@ -217,6 +286,33 @@ mod tests {
                 }
                 from_ns = to_ns + 1;
             }
+            prop_assert_eq!(sum, u128::from(amount));
+        }
+
+        /// Parts in buckets are those of intervals, one by one.
+        #[test]
+        fn parts_in_buckets_are_parts(
+            amount in prop_oneof![0..10_000u64, any::<u64>()],
+            first_ns in prop_oneof![0..10_000u64, any::<u64>()],
+            lasts_ns in prop_oneof![0..1_000u64, 0..10_000_000_000u64, any::<u64>()],
+            width_ns in prop_oneof![1..100u64, 1..10_000_000u64, 1u64..],
+        ) {
+            let last_ns = first_ns.saturating_add(lasts_ns);
+            let span = Span { first_ns, last_ns };
+            let width_ns = width_ns.max((last_ns - first_ns) / 50 + 1);
+            let mut next = first_ns / width_ns;
+            let mut sum = 0;
+            let mut differ = Vec::new();
+            span.parts(amount, width_ns, |bucket, part| {
+                let start_ns = bucket * width_ns;
+                let expected = span.part(amount, start_ns, start_ns.saturating_add(width_ns - 1));
+                if (bucket, part) != (next, expected) {
+                    differ.push((bucket, part, next, expected));
+                }
+                sum += u128::from(part);
+                next = bucket.saturating_add(1);
+            });
+            prop_assert_eq!(differ, vec![]);
             prop_assert_eq!(sum, u128::from(amount));
         }
     }
