@@ -489,9 +489,9 @@ impl Amount {
 }
 
 impl AmountNumbers<'_> {
-    /// Adds the parts of a record's number in the buckets from `first` on: `add` takes the place of
-    /// a bucket, and what its group takes. A sum is spread; any other fold takes the whole number in
-    /// every bucket.
+    /// Adds the parts of a record's number in the buckets from `first` on: `add` takes the place
+    /// of a bucket, and what its group takes. A sum is spread; any other fold takes the whole
+    /// number in every bucket.
     #[inline]
     pub(crate) fn spread(
         &self,

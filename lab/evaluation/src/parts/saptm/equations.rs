@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Equations 1 to 4, corrected, and Tables 1 and 3, each beside our numbers.
 
+use turboflow_engine_rtl::line_clocks;
+
 use super::{PART, STAGES};
 use crate::facts::Raw;
 use crate::report::{Section, number};
 use crate::saptm::equations::TABLE_3;
-
-/// Clocks of the line in `engines/rtl`: of its head with the hash, and of each stage.
-pub(super) const HEAD_CLOCKS: f64 = 6.0;
-pub(super) const STAGE_CLOCKS: f64 = 13.0;
 
 /// An equation: its number, what the paper prints, and what it must say.
 const EQUATIONS: [[&str; 4]; 4] = [
@@ -34,7 +32,7 @@ const EQUATIONS: [[&str; 4]; 4] = [
         "4",
         "L_hash + L_s1 + N L_sn / 2",
         "L_hash + L_s1 + (N - 1) L_sn / 2",
-        "6 + 13 N, for any place",
+        "10 + 13 N, for any place",
     ],
 ];
 
@@ -51,7 +49,7 @@ const PARAMETERS: [[&str; 4]; 9] = [
         "L_lft, L_uft, L_wft",
         "looking up, updating and writing the tracking table",
         "1, 1 (as L_ufft), 1",
-        "no table: both buckets are in one stage",
+        "4: a table without keys says the stage of both buckets, in a line of several stages",
     ],
     [
         "L_cp",
@@ -101,7 +99,7 @@ pub(super) fn say(raw: &Raw, section: &mut Section) {
             number(TABLE_3.later_stage(), 0),
             of("mean_clocks_without_hash", 1),
             "1".to_owned(),
-            number(HEAD_CLOCKS + STAGE_CLOCKS * stages as f64, 0),
+            line_clocks(stages).to_string(),
         ]
     });
     let names = [
@@ -117,4 +115,25 @@ pub(super) fn say(raw: &Raw, section: &mut Section) {
         "The paper is faster from end to end, and ours takes a key in every clock. The latency of \
          a line is microseconds at most, and a record stays in it for up to a second.",
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use turboflow_engine_rtl::{HASH_CLOCKS, SPREAD_CLOCKS, STAGE_CLOCKS};
+
+    use super::*;
+
+    /// What the tables say of the line is what it takes.
+    #[test]
+    fn ours_has_the_clocks_of_the_line() {
+        let equation = |number: &str| EQUATIONS.iter().find(|row| row[0] == number).unwrap()[3];
+        let per_stage = format!("{STAGE_CLOCKS}, for any place");
+        assert_eq!(equation("3"), per_stage);
+        let head = line_clocks(8) - 8 * STAGE_CLOCKS;
+        let whole = format!("{head} + {STAGE_CLOCKS} N, for any place");
+        assert_eq!(equation("4"), whole);
+        let ours = |name: &str| PARAMETERS.iter().find(|row| row[0] == name).unwrap()[3];
+        assert_eq!(ours("L_ha"), HASH_CLOCKS.to_string());
+        assert!(ours("L_lft, L_uft, L_wft").starts_with(&format!("{SPREAD_CLOCKS}: ")));
+    }
 }
