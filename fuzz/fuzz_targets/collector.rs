@@ -66,7 +66,9 @@ impl MessageSource for Input {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some((settings, mut rest)) = bytes.split_first() else { return };
+    let Some((settings, mut rest)) = bytes.split_first() else {
+        return;
+    };
     let definition = match settings & 1 {
         0 => Definition::default(),
         _ => Definition::parse(WIDE).expect("the definition is valid"),
@@ -101,8 +103,14 @@ fuzz_target!(|bytes: &[u8]| {
         let collected = engine.collect(&mut batch).expect("memory is readable");
         records += batch.len() as u64;
         if settings & 1 == 0 {
-            packets += batch.v4::<0>().map(|record| record.base.packets).sum::<u64>();
-            packets += batch.v6::<0>().map(|record| record.base.packets).sum::<u64>();
+            packets += batch
+                .v4::<0>()
+                .map(|record| record.base.packets)
+                .sum::<u64>();
+            packets += batch
+                .v6::<0>()
+                .map(|record| record.base.packets)
+                .sum::<u64>();
         }
         batch.clear();
         if let Some(now_ns) = collected.complete_ns {
@@ -112,7 +120,10 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let counters = engine.counters().expect("it counts");
     assert_eq!(engine.counts().flows + engine.counts().microflows, records);
-    assert_eq!(counters.evicted.total(), records + counters.microflows_dropped);
+    assert_eq!(
+        counters.evicted.total(),
+        records + counters.microflows_dropped
+    );
     assert!(settings & 1 != 0 || counters.packets_metered == packets);
     let (exporters, domains) = engine.known();
     assert!(exporters <= MOST_EXPORTERS && domains <= MOST_EXPORTERS * MOST_DOMAINS);

@@ -10,7 +10,9 @@ use turboflow_packet::PARSED_INPUTS;
 use turboflow_record::Definition;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
     let definition = match Definition::parse(text) {
         Ok(definition) => definition,
         Err(error) => {
@@ -20,7 +22,10 @@ fuzz_target!(|bytes: &[u8]| {
             return;
         }
     };
-    assert_eq!(Definition::parse(&definition.to_toml()).as_ref(), Ok(&definition));
+    assert_eq!(
+        Definition::parse(&definition.to_toml()).as_ref(),
+        Ok(&definition)
+    );
     for biflow in [false, true] {
         match Layout::compile(&definition, biflow) {
             Ok(layout) => assert!(layout.schema().len() > definition.key.len() + 1),

@@ -10,7 +10,9 @@ use turboflow_capture::filter::{Instruction, Program};
 use turboflow_packet::{Frame, LinkType};
 
 fuzz_target!(|input: &[u8]| {
-    let Some((&count, rest)) = input.split_first() else { return };
+    let Some((&count, rest)) = input.split_first() else {
+        return;
+    };
     let (instructions, bytes) = rest.split_at(rest.len().min(usize::from(count) * 8));
     let instructions = instructions.as_chunks::<8>().0.iter().map(|bytes| {
         let [low, high, jump_true, jump_false, k @ ..] = *bytes;
@@ -22,7 +24,9 @@ fuzz_target!(|input: &[u8]| {
             k: u32::from_le_bytes(k),
         }
     });
-    let Ok(program) = Program::new(instructions.collect()) else { return };
+    let Ok(program) = Program::new(instructions.collect()) else {
+        return;
+    };
     let frame = Frame {
         bytes,
         wire_length_bytes: bytes.len() as u32,
@@ -31,5 +35,9 @@ fuzz_target!(|input: &[u8]| {
         link_type: LinkType::Ethernet,
     };
     let takes = program.takes(&frame);
-    assert_eq!(takes, program.cut_to(64).takes(&frame), "a snap length does not change the decision");
+    assert_eq!(
+        takes,
+        program.cut_to(64).takes(&frame),
+        "a snap length does not change the decision"
+    );
 });

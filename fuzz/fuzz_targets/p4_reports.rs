@@ -51,7 +51,11 @@ impl Port for Fuzzed {
             answer.extend(self.program_id.to_be_bytes());
             answer.extend(64_u32.to_be_bytes());
             // Abilities and the size of words; nothing is listed; the length of cells.
-            let (abilities, word_bits) = if self.is_chip { (4_u16, 32_u16) } else { (3, 64) };
+            let (abilities, word_bits) = if self.is_chip {
+                (4_u16, 32_u16)
+            } else {
+                (3, 64)
+            };
             answer.extend(abilities.to_be_bytes());
             answer.extend(word_bits.to_be_bytes());
             answer.extend([0, 0, 0, 0, 0, 0, 0, self.cell_shift]);
@@ -71,7 +75,9 @@ impl Frames for Silent {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let Some((kind, mut rest)) = input.split_first() else { return };
+    let Some((kind, mut rest)) = input.split_first() else {
+        return;
+    };
     let (is_chip, cell_shift) = (kind & 1 != 0, kind >> 1);
     let mut frames = Vec::new();
     while let Some((length, behind)) = rest.split_first() {
@@ -82,8 +88,18 @@ fuzz_target!(|input: &[u8]| {
     let definition = Definition::default();
     let layout = Layout::compile(&definition, false).expect("the default definition compiles");
     let record = P4Record::new(&definition, &layout).expect("a pipeline has all of it");
-    let port = Box::new(Fuzzed { frames, tokens: Vec::new(), program_id: record.id(), is_chip, cell_shift });
-    if is_chip { live(port, record, &layout) } else { replay(port, record, &layout) }
+    let port = Box::new(Fuzzed {
+        frames,
+        tokens: Vec::new(),
+        program_id: record.id(),
+        is_chip,
+        cell_shift,
+    });
+    if is_chip {
+        live(port, record, &layout)
+    } else {
+        replay(port, record, &layout)
+    }
 });
 
 /// Collects until the port ends.

@@ -61,10 +61,7 @@ fuzz_target!(|data: &[u8]| {
         (Ok(memory), Ok(stream)) => {
             let memory = read_all(memory, 5);
             let delivered: usize = memory.0.iter().map(|frame| frame.3.len() + 16).sum();
-            assert!(
-                delivered <= bytes.len(),
-                "no more bytes out than in"
-            );
+            assert!(delivered <= bytes.len(), "no more bytes out than in");
             assert_eq!(memory, read_all(stream, 64));
         }
         (Err(memory), Err(stream)) => assert_eq!(memory.to_string(), stream.to_string()),

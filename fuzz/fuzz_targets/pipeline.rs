@@ -15,8 +15,8 @@ use turboflow_aggregate::Timeouts;
 use turboflow_capture::CaptureFile;
 use turboflow_engine_software::Sizing;
 use turboflow_packet::{ReassemblyConfig, Tunnel, TunnelSet};
-use turboflow_run::{DeliverRecords, Ledger, Meter, PipelineConfig};
 use turboflow_record::{Definition, Value};
+use turboflow_run::{DeliverRecords, Ledger, Meter, PipelineConfig};
 
 /// Bytes of the input that choose the configuration.
 const CHOICES: usize = 10;

@@ -8,7 +8,11 @@ use turboflow_query::{Filter, PlainStyle, Query, QueryError, Question, TimeForm,
 use turboflow_record::{Column, ColumnKind, FlowBatch, Value};
 
 fn schema() -> Vec<Column> {
-    let column = |name: &str, kind| Column { name: name.to_owned(), kind, nullable: true };
+    let column = |name: &str, kind| Column {
+        name: name.to_owned(),
+        kind,
+        nullable: true,
+    };
     vec![
         column("src_addr", ColumnKind::Address),
         column("dst_addr", ColumnKind::Address),
@@ -66,7 +70,11 @@ fuzz_target!(|text: &str| {
             time: TimeForm::Iso,
             names: true,
         };
-        answer.write_csv(&mut std::io::sink(), style).expect("a sink takes everything");
-        answer.write_json_lines(&mut std::io::sink(), style).expect("a sink takes everything");
+        answer
+            .write_csv(&mut std::io::sink(), style)
+            .expect("a sink takes everything");
+        answer
+            .write_json_lines(&mut std::io::sink(), style)
+            .expect("a sink takes everything");
     }
 });

@@ -31,12 +31,15 @@ feature = [
 "#;
 
 fuzz_target!(|input: &[u8]| {
-    let Some((&[kind, size, every, seed], values)) = input.split_first_chunk::<4>() else { return };
+    let Some((&[kind, size, every, seed], values)) = input.split_first_chunk::<4>() else {
+        return;
+    };
     let definition = match kind & 1 {
         0 => Definition::default(),
         _ => Definition::parse(RICH).expect("the definition is valid"),
     };
-    let protocol = [Protocol::Ipfix, Protocol::Netflow9, Protocol::Netflow5][usize::from(kind >> 1) % 3];
+    let protocol =
+        [Protocol::Ipfix, Protocol::Netflow9, Protocol::Netflow5][usize::from(kind >> 1) % 3];
     let biflow = kind & 8 != 0 && protocol == Protocol::Ipfix;
     let layout = Layout::compile(&definition, biflow).expect("it compiles");
     let options = WireOptions {
@@ -48,7 +51,9 @@ fuzz_target!(|input: &[u8]| {
         interface: (kind & 32 != 0).then_some(u32::from(size)),
     };
     let schema = layout.schema();
-    let Ok(mut encoder) = encoder(protocol, schema, &options, "fuzz") else { return };
+    let Ok(mut encoder) = encoder(protocol, schema, &options, "fuzz") else {
+        return;
+    };
     let refresh = Refresh {
         interval_ms: None,
         messages: (every > 0).then_some(u64::from(every)),
@@ -57,7 +62,11 @@ fuzz_target!(|input: &[u8]| {
     let mut session = Session::new(protocol, &options, refresh);
     let mut collector = Collector::new(protocol, options.message_bytes);
     let mut rows = 0;
-    let mut values = values.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
+    let mut values = values
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|bytes| u64::from_le_bytes(*bytes));
     let mut batch = FlowBatch::new(schema);
     let mut units = Vec::new();
     while let Some(first) = values.next() {
@@ -81,12 +90,18 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(flows + encoder.unexportable().total(), rows);
     for unit in &units {
         let mut messages = Vec::new();
-        session.unit(unit, 1_700_000_000_000, &mut |message| messages.push(message));
-        messages.into_iter().for_each(|message| send(&mut session, &mut collector, message));
+        session.unit(unit, 1_700_000_000_000, &mut |message| {
+            messages.push(message)
+        });
+        messages
+            .into_iter()
+            .for_each(|message| send(&mut session, &mut collector, message));
     }
     let mut messages = Vec::new();
     session.finish(1_700_000_000_000, &mut |message| messages.push(message));
-    messages.into_iter().for_each(|message| send(&mut session, &mut collector, message));
+    messages
+        .into_iter()
+        .for_each(|message| send(&mut session, &mut collector, message));
     assert_eq!(session.counters().flows, flows);
 });
 
@@ -107,9 +122,9 @@ fn push(batch: &mut FlowBatch, schema: &[Column], first: u64, next: &mut impl Fn
         let number = next();
         match column.kind {
             _ if column.nullable && number & 3 == 0 => Value::Absent,
-            ColumnKind::Address if v6 => {
-                Value::Address(IpAddr::V6(Ipv6Addr::from_bits(u128::from(number) << 64 | 1)))
-            }
+            ColumnKind::Address if v6 => Value::Address(IpAddr::V6(Ipv6Addr::from_bits(
+                u128::from(number) << 64 | 1,
+            ))),
             ColumnKind::Address => Value::Address(IpAddr::V4(Ipv4Addr::from_bits(number as u32))),
             ColumnKind::Unsigned { bits } => Value::Unsigned(number >> (64 - bits)),
             ColumnKind::TimestampNs => Value::Unsigned(number >> 1),
@@ -135,7 +150,9 @@ struct Collector {
 }
 
 fn number(bytes: &[u8], at: usize, length: usize) -> usize {
-    bytes[at..at + length].iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte))
+    bytes[at..at + length]
+        .iter()
+        .fold(0, |sum, byte| sum << 8 | usize::from(*byte))
 }
 
 impl Collector {
@@ -149,7 +166,11 @@ impl Collector {
     }
 
     fn take(&mut self, message: &[u8]) {
-        assert!(message.len() <= self.message_bytes, "{} bytes", message.len());
+        assert!(
+            message.len() <= self.message_bytes,
+            "{} bytes",
+            message.len()
+        );
         let (header, sequence_at, records) = match self.protocol {
             Protocol::Ipfix => {
                 assert_eq!(number(message, 0, 2), 10);
@@ -169,7 +190,11 @@ impl Collector {
             }
         };
         assert!(message.len() >= header);
-        assert_eq!(number(message, sequence_at, 4), self.sequence as usize, "sequence");
+        assert_eq!(
+            number(message, sequence_at, 4),
+            self.sequence as usize,
+            "sequence"
+        );
         self.sequence += records;
     }
 
@@ -209,14 +234,18 @@ impl Collector {
         while body.len() > 6 {
             let fields = (number(body, 2, 2) + number(body, 4, 2)) / 4;
             let lengths = (0..fields).map(|field| number(body, 6 + field * 4 + 2, 2));
-            self.templates.insert(number(body, 0, 2) as u16, lengths.collect());
+            self.templates
+                .insert(number(body, 0, 2) as u16, lengths.collect());
             body = &body[6 + fields * 4..];
         }
     }
 
     fn data_records(&self, id: u16, mut body: &[u8]) -> u32 {
         let template = &self.templates[&id];
-        let shortest = template.iter().map(|&length| if length == 65_535 { 1 } else { length }).sum();
+        let shortest = template
+            .iter()
+            .map(|&length| if length == 65_535 { 1 } else { length })
+            .sum();
         let mut records = 0;
         while body.len() >= shortest {
             for &length in template {

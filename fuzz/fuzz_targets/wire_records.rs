@@ -21,7 +21,9 @@ k = 4
 "#;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some((first, mut rest)) = bytes.split_first() else { return };
+    let Some((first, mut rest)) = bytes.split_first() else {
+        return;
+    };
     let definition = match first & 1 {
         0 => Definition::default(),
         _ => Definition::parse(WIDE).expect("the definition is valid"),
@@ -37,14 +39,23 @@ fuzz_target!(|bytes: &[u8]| {
         }
         let before = batch.len();
         let decoded = decoder.decode(&message, &mut batch);
-        assert_eq!(batch.len() - before, decoded.map_or(0, |decoded| decoded.records));
-        let Ok(Some(length)) = message_bytes(rest) else { break };
-        let Some(behind) = rest.get(length..) else { break };
+        assert_eq!(
+            batch.len() - before,
+            decoded.map_or(0, |decoded| decoded.records)
+        );
+        let Ok(Some(length)) = message_bytes(rest) else {
+            break;
+        };
+        let Some(behind) = rest.get(length..) else {
+            break;
+        };
         rest = behind;
     }
     let (mut again, mut repeated) = (Decoder::new(&layout), MicroflowBatch::default());
     Encoder::new(&layout, 1, 1_400).records(&batch, |message| {
-        again.decode(message, &mut repeated).expect("an encoded message is valid");
+        again
+            .decode(message, &mut repeated)
+            .expect("an encoded message is valid");
     });
     assert_eq!(format!("{batch:?}"), format!("{repeated:?}"));
 });
