@@ -60,7 +60,7 @@ impl<'a> Numbers<'a> {
         Self::collect((0..batch.rows()).map(total))
     }
 
-    fn collect(numbers: impl Iterator<Item = Option<u64>>) -> Self {
+    pub(crate) fn collect(numbers: impl Iterator<Item = Option<u64>>) -> Self {
         let (mut values, mut valid) = (Vec::new(), Vec::new());
         for number in numbers {
             values.push(number.unwrap_or(0));

@@ -230,10 +230,15 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// The span of all packets.
+    /// The span of all packets, which has those of both directions in it: a direction whose last
+    /// time is absent or before its first one is a moment.
     pub(crate) fn whole(&self) -> Option<Span> {
-        self.first_ns
-            .map(|first_ns| Span::new(first_ns, self.last_ns))
+        let whole = Span::new(self.first_ns?, self.last_ns);
+        let directions = [self.forward, self.reverse].into_iter().flatten();
+        Some(directions.fold(whole, |whole, its| Span {
+            last_ns: whole.last_ns.max(its.last_ns),
+            ..whole
+        }))
     }
 
     /// The span of one direction, if known.
@@ -258,7 +263,37 @@ mod tests {
 
     use super::*;
 
+    fn time() -> impl Strategy<Value = Option<u64>> {
+        prop_oneof![
+            Just(None),
+            (0..100u64).prop_map(Some),
+            any::<u64>().prop_map(Some)
+        ]
+    }
+
     proptest! {
+        /// Buckets are counted by the whole, and filled by directions.
+        #[test]
+        fn the_whole_holds_both_directions(
+            (first, last, reverse_first, reverse_last) in (time(), time(), time(), time()),
+        ) {
+            let numbers = |time: Option<u64>| Numbers::collect(std::iter::once(time));
+            let times = BatchTimes {
+                first: numbers(first),
+                last: numbers(last),
+                reverse_first: numbers(reverse_first),
+                reverse_last: numbers(reverse_last),
+            };
+            let times = times.times(0);
+            for direction in [Direction::Forward, Direction::Reverse, Direction::Both] {
+                let (whole, its) = (times.whole(), times.of(direction));
+                prop_assert_eq!(whole.is_some(), its.is_some());
+                if let (Some(whole), Some(its)) = (whole, its) {
+                    prop_assert!(whole.first_ns <= its.first_ns && its.last_ns <= whole.last_ns);
+                }
+            }
+        }
+
         /// Both ways of dividing round alike, and the parts of an amount add up to it.
         #[test]
         fn parts_add_up(
