@@ -86,8 +86,14 @@ pub(super) struct ProbeSession {
 
 impl ProbeSession {
     pub(super) fn new(records: &Microflows, overrun: Arc<AtomicU64>) -> Self {
+        let encoder = Encoder::new(&records.layout, records.engine_id, records.message_bytes);
+        // An output that a reload adds to a run gets none of what was before it.
+        let is_first = records.counters.get() == EngineCounters::default();
         Self {
-            encoder: Encoder::new(&records.layout, records.engine_id, records.message_bytes),
+            encoder: match is_first {
+                true => encoder,
+                false => encoder.begun_before(),
+            },
             told: Arc::clone(&records.counters),
             overrun,
             sequence: 0,

@@ -31,6 +31,7 @@ counts! {
     messages, "messages of exporters that were read";
     flows, "flow records that became microflow records, each direction of a biflow";
     microflows, "microflow records of other TurboFlows";
+    probes_unknown, "messages of counters of more probes than are told apart, whose losses are not known";
     microflows_refused, "messages of TurboFlows that were refused: of another definition, or ahead";
     messages_malformed, "messages that end early, or are no NetFlow v5, v9, IPFIX or sFlow";
     flows_refused, "messages of flow records where only microflow records are taken";

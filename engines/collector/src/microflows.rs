@@ -11,7 +11,7 @@ use turboflow_merge::Layout;
 
 use crate::decoder::{Decoder, Message, print};
 use crate::header::Version;
-use crate::probes::{ProbeId, Probes};
+use crate::probes::{ProbeId, Probes, Telling, Told};
 use crate::rows::Rows;
 use crate::sequence::Place;
 
@@ -102,10 +102,18 @@ impl Microflows {
             Some(Place::Restart) => self.probes.begin_anew(probe),
             Some(_) => {}
         }
-        if let Some(counters) = &decoded.counters
-            && !(self.probes).tell(probe, counters, decoded.is_end, message.is_datagram)
-        {
-            decoder.counts.messages_malformed += 1;
+        if let Some(counters) = decoded.counters {
+            let telling = Telling {
+                counters,
+                is_first: decoded.told_before == 0,
+                is_end: decoded.is_end,
+                is_datagram: message.is_datagram,
+            };
+            match self.probes.tell(probe, &telling) {
+                Told::Taken => {}
+                Told::Implausible => decoder.counts.messages_malformed += 1,
+                Told::Unknown => decoder.counts.probes_unknown += 1,
+            }
         }
         let taken = rows.microflows(&mut self.batch, &mut decoder.counts);
         self.probes.arrive(probe, taken.packets, taken.bytes);

@@ -39,9 +39,13 @@ impl ProbeId {
 struct Probe {
     id: ProbeId,
     /// Sums of its earlier starts.
-    before: Told,
+    before: Sums,
     /// Its counters, since it started.
     counters: EngineCounters,
+    /// Those that it told first, if it had told others before this collector listened: what it
+    /// counted until then is another collector's.
+    not_ours: Option<EngineCounters>,
+    has_told: bool,
     /// What arrived since then.
     packets: u64,
     bytes: u64,
@@ -49,9 +53,29 @@ struct Probe {
     is_ended: bool,
 }
 
+/// A message of counters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Telling {
+    pub(crate) counters: EngineCounters,
+    /// Whether the probe has told none before.
+    pub(crate) is_first: bool,
+    pub(crate) is_end: bool,
+    pub(crate) is_datagram: bool,
+}
+
+/// What became of a message of counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Taken,
+    /// No probe can have counted so much.
+    Implausible,
+    /// There is no place for a further probe.
+    Unknown,
+}
+
 /// What a probe says beside its records.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Sums {
     /// Packets in records that arrived.
     packets: u64,
     bytes: u64,
@@ -65,7 +89,7 @@ pub(crate) struct Told {
     pub(crate) microflows_unsent: u64,
 }
 
-impl Told {
+impl Sums {
     fn add(&mut self, other: &Self) {
         let Self {
             packets,
@@ -125,23 +149,32 @@ impl Probe {
         }
     }
 
-    fn told(&self) -> Told {
-        let counters = &self.counters;
-        let packets_lost = match self.is_ended {
+    fn told(&self) -> Sums {
+        let (counters, not_ours) = (&self.counters, self.not_ours.unwrap_or_default());
+        let packets_lost = match self.is_ended && self.not_ours.is_none() {
             // Whatever it metered and did not arrive: lost there, or on the way.
             true => counters.packets_metered.saturating_sub(self.packets),
-            // Its table has some, too.
-            false => counters.packets_dropped,
+            // Its table has some, too, or another collector.
+            false => counters
+                .packets_dropped
+                .saturating_sub(not_ours.packets_dropped),
+        };
+        let ours = |now: &[u64; Rejected::COUNT], then: &[u64; Rejected::COUNT]| {
+            std::array::from_fn(|at| now[at].saturating_sub(then[at]))
         };
         let mut told = self.before;
-        told.add(&Told {
+        told.add(&Sums {
             packets: self.packets,
             bytes: self.bytes,
-            rejected_packets: counters.rejected_packets,
-            rejected_bytes: counters.rejected_bytes,
-            source_dropped: counters.source_dropped,
+            rejected_packets: ours(&counters.rejected_packets, &not_ours.rejected_packets),
+            rejected_bytes: ours(&counters.rejected_bytes, &not_ours.rejected_bytes),
+            source_dropped: counters
+                .source_dropped
+                .saturating_sub(not_ours.source_dropped),
             packets_lost,
-            microflows_unsent: counters.microflows_dropped,
+            microflows_unsent: counters
+                .microflows_dropped
+                .saturating_sub(not_ours.microflows_dropped),
         });
         told
     }
@@ -151,7 +184,7 @@ impl Probe {
         let told = self.told();
         let before = match told.counted() <= MOST_COUNTED {
             true => told,
-            false => Told {
+            false => Sums {
                 packets: told.packets,
                 bytes: told.bytes,
                 ..self.before
@@ -177,7 +210,15 @@ impl Probes {
                 self.0.push(Probe::new(id));
                 self.0.last_mut()
             }
-            None => None,
+            // Each start of a probe has an id of its own: one goes on where another of its host
+            // ended.
+            None => {
+                let mut ended = self.0.iter_mut();
+                let probe = ended.find(|it| it.is_ended && it.id.host == id.host)?;
+                probe.begin_anew();
+                probe.id = id;
+                Some(probe)
+            }
         }
     }
 
@@ -196,15 +237,10 @@ impl Probes {
         }
     }
 
-    /// A probe told its counters. False if it cannot have counted so much. Over a connection
-    /// nothing comes late, so counters that went back are of another start.
-    pub(crate) fn tell(
-        &mut self,
-        id: ProbeId,
-        counters: &EngineCounters,
-        is_end: bool,
-        is_datagram: bool,
-    ) -> bool {
+    /// A probe told its counters. Over a connection nothing comes late, so counters that went back
+    /// are of another start.
+    pub(crate) fn tell(&mut self, id: ProbeId, telling: &Telling) -> Told {
+        let counters = &telling.counters;
         let rejected = counters.rejected_packets.iter();
         let all = rejected.chain(&counters.rejected_bytes).chain([
             &counters.packets_received,
@@ -214,25 +250,29 @@ impl Probes {
             &counters.microflows_dropped,
         ]);
         if saturating_sum(all) > MOST_COUNTED {
-            return false;
+            return Told::Implausible;
         }
         let Some(probe) = self.find(id) else {
-            return true;
+            return Told::Unknown;
         };
         if counters.packets_received < probe.counters.packets_received {
-            if is_datagram {
-                return true;
+            if telling.is_datagram {
+                return Told::Taken;
             }
             probe.begin_anew();
         }
+        if !probe.has_told && !telling.is_first {
+            probe.not_ours = Some(*counters);
+        }
+        probe.has_told = true;
         probe.counters = *counters;
-        probe.is_ended |= is_end;
-        true
+        probe.is_ended |= telling.is_end;
+        Told::Taken
     }
 
     /// Sums over all probes.
-    pub(crate) fn told(&self) -> Told {
-        let mut sum = Told::default();
+    pub(crate) fn told(&self) -> Sums {
+        let mut sum = Sums::default();
         self.0.iter().for_each(|probe| sum.add(&probe.told()));
         sum
     }
@@ -273,6 +313,15 @@ impl Probes {
 mod tests {
     use super::*;
 
+    fn first(counters: EngineCounters, is_end: bool, is_datagram: bool) -> Telling {
+        Telling {
+            counters,
+            is_first: true,
+            is_end,
+            is_datagram,
+        }
+    }
+
     #[test]
     fn what_a_probe_claims_is_bounded_however_often_it_starts() {
         let id = ProbeId::new(None, 1);
@@ -281,14 +330,17 @@ mod tests {
             source_dropped: u64::MAX,
             ..EngineCounters::default()
         };
-        assert!(!probes.tell(id, &lie, false, false));
+        assert_eq!(
+            probes.tell(id, &first(lie, false, false)),
+            Told::Implausible
+        );
         for packets_received in (1..2_000).rev() {
             let much = EngineCounters {
                 packets_received,
                 source_dropped: MOST_COUNTED / 2,
                 ..EngineCounters::default()
             };
-            assert!(probes.tell(id, &much, false, false));
+            assert_eq!(probes.tell(id, &first(much, false, false)), Told::Taken);
         }
         let dropped = probes.told().source_dropped;
         assert!((MOST_COUNTED / 2..=2 * MOST_COUNTED).contains(&dropped));
@@ -309,11 +361,32 @@ mod tests {
             ..EngineCounters::default()
         };
         let mut probes = Probes::default();
-        assert!(probes.tell(id, &counters(100, 7), false, true));
-        assert!(probes.tell(id, &counters(90, 5), false, true));
+        probes.tell(id, &first(counters(100, 7), false, true));
+        probes.tell(id, &first(counters(90, 5), false, true));
         assert_eq!(probes.told().source_dropped, 7);
         // Over a connection nothing comes late.
-        assert!(probes.tell(id, &counters(10, 1), true, false));
+        probes.tell(id, &first(counters(10, 1), true, false));
         assert_eq!(probes.told().source_dropped, 8);
+    }
+
+    #[test]
+    fn a_start_beyond_the_limit_goes_on_where_another_of_its_host_ended() {
+        let id = |engine_id| ProbeId::new(Some(([192, 0, 2, 1], 9).into()), engine_id);
+        let counters = EngineCounters {
+            packets_received: 9,
+            source_dropped: 1,
+            ..EngineCounters::default()
+        };
+        let mut probes = Probes::default();
+        for engine_id in 0..MOST_PROBES as u32 {
+            probes.tell(id(engine_id), &first(counters, engine_id == 5, false));
+        }
+        let more = |probes: &mut Probes, engine_id| {
+            probes.tell(id(engine_id), &first(counters, false, false))
+        };
+        assert_eq!(more(&mut probes, 10_000), Told::Taken);
+        assert_eq!(more(&mut probes, 10_001), Told::Unknown);
+        assert_eq!(probes.len(), MOST_PROBES);
+        assert_eq!(probes.told().source_dropped, MOST_PROBES as u64 + 1);
     }
 }

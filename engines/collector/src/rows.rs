@@ -40,8 +40,9 @@ const MOST_PACKETS: u64 = 1 << 47;
 const MOST_BYTES: u64 = 1 << 57;
 /// Sums of a run stay below this, so that none overflows.
 const MOST_IN_ALL: u64 = 1 << 62;
-/// A record may take at most one part of so many of what a sum has left. So one that lies takes
-/// room from itself long before it takes any from honest ones, which are smaller.
+/// A record may take at most one part of so many of what a sum has left. So a lie is refused long
+/// before honest records are, which are smaller; it takes some 30,000 lies, each of all that is
+/// still believed, until no record of a packet of 1,500 bytes is.
 const PARTS_OF_THE_REST: u64 = 1_024;
 
 /// Packets and bytes of all records so far.

@@ -421,6 +421,7 @@ impl RemoteSetup for CollectorSetup {
                 count.name,
                 "engine_collector_messages_lost"
                     | "engine_collector_messages_cut"
+                    | "engine_collector_probes_unknown"
                     | "engine_collector_microflows_refused"
                     | "engine_collector_connections_refused"
                     | "engine_collector_records_implausible"

@@ -59,7 +59,8 @@ fn records(output: &OutputConfig, settings: &Settings) -> Microflows {
     let Mtu(message_bytes) = output.mtu;
     Microflows {
         layout: settings.layout.clone(),
-        engine_id: output.observation_domain.unwrap_or_else(own_domain),
+        // Each start is another engine: its counters begin anew.
+        engine_id: own_domain(),
         message_bytes: message_bytes.into(),
         counters: settings.config.probe.clone().unwrap_or_default(),
     }

@@ -88,7 +88,6 @@ pub(crate) fn applies_to(key: Key, to: &Path, given: Option<Format>, is_live: bo
     match (key, Kind::of(to, given, is_live)) {
         (Key::To, _) => true,
         (key, Kind::Microflows { carrier }) => match key {
-            Key::ObservationDomain => true,
             Key::Rate => carrier.is_some(),
             Key::Mtu => carrier == Some(Carrier::Udp),
             Key::TlsCa | Key::TlsCert | Key::TlsKeyFile => carrier == Some(Carrier::Tls),

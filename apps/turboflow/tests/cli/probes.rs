@@ -72,7 +72,7 @@ fn probes_over_tcp_udp_and_tls_are_merged_into_the_flows_of_one_that_saw_all() {
     probe(
         &parts[1],
         &format!("microflows+udp://{udp}"),
-        &["--export-rate", "50k"],
+        &["--export-rate", "5k"],
     )
     .exits(0);
     probe(

@@ -11,6 +11,8 @@ const ENTRY_BYTES: usize = 12;
 /// The numbers of the counters of rejected frames, which have one entry per reason.
 const REJECTED_PACKETS: u16 = 64;
 const REJECTED_BYTES: u16 = 65;
+/// The number of the entry with the messages of counters before this one.
+const TOLD_BEFORE: u16 = 66;
 
 /// The counters without a reason. The first has number 1.
 fn plain(counters: &mut EngineCounters) -> [&mut u64; 15] {
@@ -34,8 +36,10 @@ fn plain(counters: &mut EngineCounters) -> [&mut u64; 15] {
     ]
 }
 
-/// Appends an entry for every counter that is not 0.
-pub(crate) fn put(counters: &EngineCounters, to: &mut Vec<u8>) {
+/// Appends an entry for every counter that is not 0, and for how many messages of counters there
+/// were before.
+pub(crate) fn put(counters: &EngineCounters, told_before: u64, to: &mut Vec<u8>) {
+    entry(TOLD_BEFORE, "", told_before, to);
     let mut counters = *counters;
     for (place, value) in plain(&mut counters).into_iter().enumerate() {
         entry(place as u16 + 1, "", *value, to);
@@ -72,12 +76,13 @@ const fn padding(bytes: usize) -> usize {
     bytes.next_multiple_of(4) - bytes
 }
 
-/// Parses the entries of a body.
+/// Parses the entries of a body: the counters, and how many messages of counters there were
+/// before.
 ///
 /// # Errors
 /// If an entry exceeds the body, or a counter or reason is unknown.
-pub(crate) fn read(mut body: &[u8]) -> Result<EngineCounters, WireError> {
-    let mut counters = EngineCounters::default();
+pub(crate) fn read(mut body: &[u8]) -> Result<(EngineCounters, u64), WireError> {
+    let (mut counters, mut told_before) = (EngineCounters::default(), 0);
     while !body.is_empty() {
         let (reason_bytes, available) = match body.len() {
             0..ENTRY_BYTES => (0, body.len()),
@@ -101,6 +106,7 @@ pub(crate) fn read(mut body: &[u8]) -> Result<EngineCounters, WireError> {
                 let reason = of_reason().ok_or(WireError::Reason)?;
                 counters.rejected_bytes[reason.index()] = value;
             }
+            TOLD_BEFORE => told_before = value,
             _ => {
                 let place = usize::from(counter).checked_sub(1).ok_or(unknown)?;
                 let unknown = WireError::Counter { number: counter };
@@ -110,5 +116,5 @@ pub(crate) fn read(mut body: &[u8]) -> Result<EngineCounters, WireError> {
         }
         body = rest;
     }
-    Ok(counters)
+    Ok((counters, told_before))
 }

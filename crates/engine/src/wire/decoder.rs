@@ -115,6 +115,8 @@ pub struct Decoded {
     pub watermark_ns: Option<u64>,
     /// The engine's counters, if the message contains them.
     pub counters: Option<EngineCounters>,
+    /// How many messages of counters the engine sent before this one.
+    pub told_before: u64,
     /// Whether this is the engine's last message.
     pub is_end: bool,
 }
@@ -168,6 +170,7 @@ impl Decoder {
             bytes: 0,
             watermark_ns: Some(header.watermark_ns).filter(|&ns| ns > 0),
             counters: None,
+            told_before: 0,
             is_end: header.kind == Kind::End,
         };
         let wide = self.shape.wide_key_words.is_some();
@@ -176,7 +179,7 @@ impl Decoder {
             (Kind::RecordsV6, false) => KeyForm::V6,
             (Kind::RecordsWide, true) => KeyForm::Wide,
             (Kind::Counters | Kind::End, _) => {
-                let counters = counters::read(body)?;
+                let (counters, told_before) = counters::read(body)?;
                 let sequence = self.sequence_of(header.engine_id)?;
                 // An older message that arrives late says nothing new.
                 if !sequence.accept(header.sequence, 0) {
@@ -185,6 +188,7 @@ impl Decoder {
                     return Ok(decoded);
                 }
                 decoded.counters = Some(counters);
+                decoded.told_before = told_before;
                 return Ok(decoded);
             }
             (kind, _) => return Err(WireError::Family { found: kind as u8 }),

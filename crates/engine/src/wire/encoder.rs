@@ -16,6 +16,8 @@ pub struct Encoder {
     message_bytes: usize,
     /// Number of records sent so far.
     sequence: u32,
+    /// Messages of counters so far.
+    told: u64,
     message: Vec<u8>,
 }
 
@@ -30,8 +32,16 @@ impl Encoder {
             engine_id,
             message_bytes: message_bytes.min(MAX_MESSAGE_BYTES),
             sequence: 0,
+            told: 0,
             message: Vec::new(),
         }
+    }
+
+    /// An encoder of an engine that has counted before: what it counts then is not told in full.
+    #[must_use]
+    pub fn begun_before(mut self) -> Self {
+        self.told = 1;
+        self
     }
 
     /// Encodes the records of a batch. Each kind of records keeps its order.
@@ -90,7 +100,8 @@ impl Encoder {
     ) {
         self.message.clear();
         self.message.resize(HEADER_BYTES, 0);
-        counters::put(counters, &mut self.message);
+        counters::put(counters, self.told, &mut self.message);
+        self.told += 1;
         let kind = if is_end { Kind::End } else { Kind::Counters };
         self.emit(kind, watermark_ns, &mut emit);
         self.message.clear();

@@ -85,7 +85,8 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! *Counter* is a number from the table in `counters.rs`. *Reason* is empty except for rejected
+//! *Counter* is a number from the table in `counters.rs`; 66 is no counter but how many messages of
+//! counters were before, so that whoever begins to listen knows what it missed. *Reason* is empty except for rejected
 //! frames, whose reason has the name of the ledger
 //! ([`Rejected::name`](turboflow_record::Rejected::name)).
 

@@ -147,6 +147,42 @@ fn what_probes_counted_and_lost_is_in_the_counters() {
     }
 }
 
+/// Another collector had the records of its first hour.
+#[test]
+fn what_a_probe_counted_before_is_not_lost() {
+    let layout = Layout::compile(&Definition::default(), false).expect("the default compiles");
+    let mut encoder = Encoder::new(&layout, 1, 1_400);
+    let mut sent = Vec::new();
+    let mut counters = EngineCounters::default();
+    for (received, is_end) in [(1_000_000, false), (1_000_000, false), (1_000_009, true)] {
+        counters.packets_received = received;
+        counters.packets_metered = received;
+        counters.source_dropped = received / 1_000;
+        counters.microflows_dropped = received / 100_000;
+        encoder.counters(&counters, 0, is_end, |message| {
+            sent.push((1, message.to_vec()))
+        });
+    }
+    sent.remove(0);
+    let source = Sends {
+        messages: sent.into(),
+        received_ns: Some(NOW_NS),
+    };
+    let mut engine = CollectorEngine::new(Box::new(source), &layout, LIVE);
+    while !engine.has_ended() {
+        engine
+            .collect(&mut MicroflowBatch::default())
+            .expect("memory is readable");
+    }
+    let now = engine.counters().expect("it counts");
+    assert_eq!((now.source_dropped, now.microflows_dropped), (0, 0));
+    let own = engine.own_counts().expect("it counts");
+    let lost = own
+        .iter()
+        .find(|own| own.name.ends_with("probe_packets_lost"));
+    assert_eq!(lost.unwrap().count, 0);
+}
+
 #[test]
 fn records_ahead_of_this_clock_are_refused_and_missing() {
     let now = [piece(1, 1, 3)];
