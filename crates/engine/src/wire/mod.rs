@@ -85,9 +85,9 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! *Counter* is a number from the table in `counters.rs`; 66 is no counter but how many messages of
-//! counters were before, so that whoever begins to listen knows what it missed. *Reason* is empty except for rejected
-//! frames, whose reason has the name of the ledger
+//! *Counter* is a number from the table in `counters.rs`. Number 66 is no counter: it is how many
+//! messages of counters were before, so that a receiver that begins to listen knows of them.
+//! *Reason* is empty except for rejected frames, whose reason has the name of the ledger
 //! ([`Rejected::name`](turboflow_record::Rejected::name)).
 
 mod columns;
