@@ -10,6 +10,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder};
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use futures::StreamExt;
 use rustix::termios::tcgetwinsize;
@@ -17,6 +18,7 @@ use turboflow_formats::table::{grouped, wrapped};
 use turboflow_query::{Answer, AnswerColumn, Cell, Input, PlainStyle, TableStyle, flow_files};
 
 use crate::args::{SqlArgs, SqlFormat};
+use crate::differences::WideDifferences;
 use crate::functions::functions;
 use crate::rows::{Look, looks, rows};
 use crate::statement;
@@ -25,6 +27,9 @@ use crate::{say, wrong};
 
 /// The table of the files that are named alone.
 const FLOWS: &str = "flows";
+
+/// How many values a table has at most: it is held until its columns have their widths.
+const TABLE_CELLS_MAX: usize = 4_000_000;
 
 /// What the answer is written to.
 type Output = BufWriter<io::StdoutLock<'static>>;
@@ -127,9 +132,14 @@ fn session(args: &SqlArgs) -> anyhow::Result<SessionContext> {
         .context("cannot begin")?;
     let config = SessionConfig::new()
         .with_target_partitions(threads(args))
-        .set_bool("datafusion.sql_parser.collect_spans", true);
+        .set_bool("datafusion.sql_parser.collect_spans", true)
+        // Every step would read the files again.
+        .set_bool("datafusion.execution.enable_recursive_ctes", false);
+    let ours: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(WideDifferences);
+    let rules = [ours].into_iter().chain(Analyzer::new().rules);
     let state = SessionStateBuilder::new_with_default_features()
         .with_config(config)
+        .with_analyzer_rules(rules.collect())
         .with_runtime_env(runtime)
         .build();
     let context = SessionContext::new_with_state(state);
@@ -147,7 +157,7 @@ pub(crate) fn threads(args: &SqlArgs) -> usize {
 
 /// Writes the rows as they come. A reader that has closed its end is not an error.
 async fn write(args: &SqlArgs, rows: SendableRecordBatchStream) -> anyhow::Result<()> {
-    let looks = looks(&rows.schema(), args.format == SqlFormat::Table);
+    let looks = looks(&rows.schema(), args.format);
     let mut output = BufWriter::new(io::stdout().lock());
     let written = match args.format {
         SqlFormat::Table => table_of(args, rows, &looks, &mut output).await,
@@ -211,6 +221,13 @@ async fn table_of(
         let batch = batch.map_err(|error| wrong::query(&error, &args.query))?;
         all += batch.num_rows();
         let first = batch.slice(0, batch.num_rows().min(most - shown.len()));
+        if (shown.len() + first.num_rows()).saturating_mul(looks.len()) > TABLE_CELLS_MAX {
+            bail!(
+                "the table would have more than {} values: --format csv or json writes all rows, \
+                 or --rows fewer",
+                grouped(TABLE_CELLS_MAX as u64)
+            );
+        }
         shown.extend(rows(looks, &first)?);
     }
     let count = shown.len();

@@ -8,6 +8,7 @@
 
 mod answer;
 mod args;
+mod differences;
 mod functions;
 mod rows;
 mod scan;
@@ -26,7 +27,8 @@ use tokio::sync::oneshot;
 
 use args::SqlArgs;
 
-/// Stack of the thread that plans: long conditions are deep trees.
+/// Stack of each thread: long conditions are deep trees where they are planned and where they are
+/// evaluated. Only what is used of it takes memory.
 const STACK_BYTES: usize = 64 << 20;
 
 /// How long a query has to end after a signal.
@@ -102,6 +104,7 @@ fn answered(args: SqlArgs) -> anyhow::Result<ExitCode> {
 fn run(args: &SqlArgs, stopped: oneshot::Receiver<()>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(answer::threads(args))
+        .thread_stack_size(STACK_BYTES)
         .enable_all()
         .build()
         .context("cannot start threads")?;

@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rows of an answer as `turboflow show` prints them.
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Float64Type, Int64Type, Schema, TimeUnit, UInt64Type,
+    DataType, Decimal128Type, Float64Type, Int64Type, Schema, TimeUnit, UInt64Type,
 };
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
 use turboflow_query::{AnswerColumn, Cell, Show, time_text};
 
+use crate::args::SqlFormat;
+
+/// How Arrow writes values: a null in a list as JSON has it, and no text of an error as a value.
+const FORMAT: FormatOptions<'static> = FormatOptions::new()
+    .with_null("null")
+    .with_display_error(false);
+
 /// How a column of an answer is written.
 pub(crate) struct Look {
     pub(crate) column: AnswerColumn,
     kind: Kind,
+    format: SqlFormat,
 }
 
 /// What the values of a column are.
@@ -21,10 +31,13 @@ pub(crate) struct Look {
 enum Kind {
     Unsigned,
     Signed,
+    /// A decimal without fraction: a difference, or a number of more than 64 bits.
+    Whole,
     Float,
     Time,
     /// A time as a text, where programs read it and its name does not say nanoseconds.
     TimeText,
+    Date,
     Duration,
     List,
     Text,
@@ -35,16 +48,17 @@ enum Kind {
 }
 
 /// How the columns of an answer look.
-pub(crate) fn looks(schema: &Schema, is_table: bool) -> Vec<Look> {
+pub(crate) fn looks(schema: &Schema, format: SqlFormat) -> Vec<Look> {
     let fields = schema.fields().iter();
     let look = |name: &str, of: &DataType| {
-        let kind = kind_of(of, name, is_table);
+        let kind = kind_of(of, name, format);
         Look {
             column: AnswerColumn {
                 name: name.to_owned(),
                 show: show_of(kind, name),
             },
             kind,
+            format,
         }
     };
     fields
@@ -52,21 +66,21 @@ pub(crate) fn looks(schema: &Schema, is_table: bool) -> Vec<Look> {
         .collect()
 }
 
-fn kind_of(of: &DataType, name: &str, is_table: bool) -> Kind {
+fn kind_of(of: &DataType, name: &str, format: SqlFormat) -> Kind {
     match of {
         _ if of.is_unsigned_integer() => Kind::Unsigned,
         _ if of.is_signed_integer() => Kind::Signed,
         _ if of.is_floating() => Kind::Float,
-        DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => {
-            match is_table || name.ends_with("_ns") {
-                true => Kind::Time,
-                false => Kind::TimeText,
-            }
-        }
+        DataType::Timestamp(..) => match format == SqlFormat::Table || name.ends_with("_ns") {
+            true => Kind::Time,
+            false => Kind::TimeText,
+        },
+        DataType::Date32 | DataType::Date64 => Kind::Date,
         DataType::Duration(_) => Kind::Duration,
         DataType::List(of) if of.data_type().is_integer() => Kind::List,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Text,
         DataType::Boolean => Kind::Plain,
+        DataType::Decimal128(_, 0) => Kind::Whole,
         _ if of.is_decimal() => Kind::Plain,
         _ => Kind::Display,
     }
@@ -74,13 +88,13 @@ fn kind_of(of: &DataType, name: &str, is_table: bool) -> Kind {
 
 fn show_of(kind: Kind, name: &str) -> Show {
     match kind {
-        Kind::Unsigned | Kind::Signed => show_of_name(name),
+        Kind::Unsigned | Kind::Signed | Kind::Whole => show_of_name(name),
         Kind::Float => Show::Float,
         Kind::Time => Show::Time,
         Kind::Duration => Show::Duration,
         Kind::List => Show::List,
         Kind::Plain => Show::Number,
-        Kind::TimeText | Kind::Text | Kind::Display => Show::Text,
+        Kind::TimeText | Kind::Date | Kind::Text | Kind::Display => Show::Text,
     }
 }
 
@@ -107,65 +121,121 @@ pub(crate) fn rows(looks: &[Look], batch: &RecordBatch) -> Result<Vec<Vec<Cell>>
     let mut rows: Vec<Vec<Cell>> = Vec::new();
     rows.resize_with(batch.num_rows(), || Vec::with_capacity(looks.len()));
     for (look, array) in looks.iter().zip(batch.columns()) {
-        for (row, cell) in rows.iter_mut().zip(cells(look.kind, array)?) {
+        for (row, cell) in rows.iter_mut().zip(cells(look, array)?) {
             row.push(cell);
         }
     }
     Ok(rows)
 }
 
-fn cells(kind: Kind, array: &ArrayRef) -> Result<Vec<Cell>> {
-    let in_ns = DataType::Timestamp(TimeUnit::Nanosecond, None);
-    let display = FormatOptions::default();
-    let text = ArrayFormatter::try_new(array, &display)?;
-    let every = |cell: &dyn Fn(usize) -> Result<Cell>| {
-        let rows = 0..array.len();
-        let cells = rows.map(|row| match array.is_null(row) {
-            true => Ok(Cell::Absent),
-            false => cell(row),
-        });
-        cells.collect::<Result<Vec<_>>>()
-    };
-    let signed =
-        |to: &DataType| -> Result<ArrayRef> { Ok(cast(&cast(array, to)?, &DataType::Int64)?) };
-    match kind {
+fn cells(look: &Look, array: &ArrayRef) -> Result<Vec<Cell>> {
+    match look.kind {
         Kind::Unsigned => {
             let numbers = cast(array, &DataType::UInt64)?;
             let numbers = numbers.as_primitive::<UInt64Type>();
-            every(&|row| Ok(Cell::Unsigned(numbers.value(row))))
+            every(array, &|row| Ok(Cell::Unsigned(numbers.value(row))))
+        }
+        Kind::Signed => {
+            let numbers = cast(array, &DataType::Int64)?;
+            let numbers = numbers.as_primitive::<Int64Type>();
+            every(array, &|row| Ok(whole(numbers.value(row).into())))
+        }
+        Kind::Whole => {
+            let numbers = array.as_primitive::<Decimal128Type>();
+            every(array, &|row| Ok(whole(numbers.value(row))))
         }
         Kind::Float => {
             let numbers = cast(array, &DataType::Float64)?;
             let numbers = numbers.as_primitive::<Float64Type>();
-            every(&|row| Ok(Cell::Float(numbers.value(row))))
+            every(array, &|row| Ok(Cell::Float(numbers.value(row))))
         }
-        Kind::Signed | Kind::Time | Kind::TimeText | Kind::Duration => {
-            let numbers = match kind {
-                Kind::Signed => cast(array, &DataType::Int64)?,
-                Kind::Duration => signed(&DataType::Duration(TimeUnit::Nanosecond))?,
-                _ => signed(&in_ns)?,
-            };
-            let numbers = numbers.as_primitive::<Int64Type>();
-            every(&|row| {
-                Ok(match u64::try_from(numbers.value(row)) {
-                    Ok(ns) if kind == Kind::TimeText => Cell::Text(time_text(ns).into()),
-                    Ok(number) => Cell::Unsigned(number),
-                    // Before 1970, and differences below zero.
-                    Err(_) => Cell::Plain(numbers.value(row).to_string().into()),
-                })
+        Kind::Time | Kind::TimeText => times(look, array),
+        Kind::Duration => {
+            let ns = in_ns(array, &DataType::Duration(TimeUnit::Nanosecond))?;
+            let ns = ns.as_primitive::<Int64Type>();
+            let text = ArrayFormatter::try_new(array, &FORMAT)?;
+            every(array, &|row| match ns.is_null(row) {
+                // Longer than 292 years.
+                true => Ok(Cell::Text(text.value(row).try_to_string()?.into())),
+                false => Ok(whole(ns.value(row).into())),
             })
         }
-        Kind::List => every(&|row| list(array, row)),
-        Kind::Plain => every(&|row| Ok(Cell::Plain(text.value(row).to_string().into()))),
-        Kind::Text | Kind::Display => {
-            every(&|row| Ok(Cell::Text(text.value(row).to_string().into())))
-        }
+        Kind::Date => texts(&cast(array, &DataType::Date32)?, Cell::Text),
+        Kind::List => lists(look, array),
+        Kind::Plain => texts(array, Cell::Plain),
+        Kind::Text | Kind::Display => texts(array, Cell::Text),
     }
 }
 
-fn list(array: &ArrayRef, row: usize) -> Result<Cell> {
-    let elements = array.as_list::<i32>().value(row);
-    let elements = cast(&elements, &DataType::UInt64)?;
-    let elements = elements.as_primitive::<UInt64Type>();
-    Ok(Cell::List(elements.iter().flatten().collect()))
+/// The cells of an array, whose values are read by `cell`.
+fn every(array: &ArrayRef, cell: &dyn Fn(usize) -> Result<Cell>) -> Result<Vec<Cell>> {
+    let cells = (0..array.len()).map(|row| match array.is_null(row) {
+        true => Ok(Cell::Absent),
+        false => cell(row),
+    });
+    cells.collect()
+}
+
+/// Values as Arrow writes them.
+fn texts(array: &ArrayRef, cell: fn(Box<str>) -> Cell) -> Result<Vec<Cell>> {
+    let text = ArrayFormatter::try_new(array, &FORMAT)?;
+    every(array, &|row| {
+        Ok(cell(text.value(row).try_to_string()?.into()))
+    })
+}
+
+/// A number, which may be below zero.
+fn whole(number: i128) -> Cell {
+    match u64::try_from(number) {
+        Ok(number) => Cell::Unsigned(number),
+        Err(_) => Cell::Plain(number.to_string().into()),
+    }
+}
+
+/// Nanoseconds; a null where they do not fit 64 bits.
+fn in_ns(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    Ok(cast(&cast(array, to)?, &DataType::Int64)?)
+}
+
+/// Times. Those that do not fit nanoseconds are texts everywhere.
+fn times(look: &Look, array: &ArrayRef) -> Result<Vec<Cell>> {
+    let ns = in_ns(array, &DataType::Timestamp(TimeUnit::Nanosecond, None))?;
+    let ns = ns.as_primitive::<Int64Type>();
+    let in_utc = match array.data_type() {
+        DataType::Timestamp(unit, _) => {
+            let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
+            cast(array, &utc)?
+        }
+        _ => Arc::clone(array),
+    };
+    let text = ArrayFormatter::try_new(&in_utc, &FORMAT)?;
+    let are_numbers = look.kind == Kind::Time && look.format != SqlFormat::Table;
+    every(array, &|row| {
+        let ns = (!ns.is_null(row)).then(|| ns.value(row));
+        Ok(match (ns, ns.and_then(|ns| u64::try_from(ns).ok())) {
+            (_, Some(ns)) if look.kind == Kind::TimeText => Cell::Text(time_text(ns).into()),
+            (_, Some(ns)) => Cell::Unsigned(ns),
+            // Before 1970.
+            (Some(ns), None) if are_numbers => Cell::Plain(ns.to_string().into()),
+            _ => Cell::Text(text.value(row).try_to_string()?.into()),
+        })
+    })
+}
+
+/// Lists of integers, of any sign, which may have nulls.
+fn lists(look: &Look, array: &ArrayRef) -> Result<Vec<Cell>> {
+    let separator = match look.format {
+        SqlFormat::Table => " ",
+        SqlFormat::Csv => ";",
+        SqlFormat::Json => ",",
+    };
+    let lists = array.as_list::<i32>();
+    let elements = ArrayFormatter::try_new(lists.values(), &FORMAT)?;
+    let ends = lists.value_offsets();
+    every(array, &|row| {
+        let places = ends[row] as usize..ends[row + 1] as usize;
+        let texts = places.map(|place| elements.value(place).try_to_string());
+        let texts = texts.collect::<Result<Vec<_>, _>>()?;
+        Ok(Cell::Plain(format!("[{}]", texts.join(separator)).into()))
+    })
 }

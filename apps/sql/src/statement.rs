@@ -4,6 +4,8 @@
 use anyhow::{Context, bail};
 use datafusion::logical_expr::sqlparser::ast::Statement as Sql;
 use datafusion::logical_expr::sqlparser::dialect::GenericDialect;
+use datafusion::logical_expr::sqlparser::keywords::Keyword;
+use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 
 use crate::wrong;
@@ -14,6 +16,10 @@ const QUERY_BYTES_MAX: usize = 1 << 20;
 /// How deep parentheses may lie in each other.
 const DEPTH_MAX: usize = 50;
 
+/// How many operators a query may have: each is one level more of a tree, and the time of planning
+/// grows with the square of its height.
+const OPERATORS_MAX: usize = 4_000;
+
 const ONE_QUERY: &str = "ask one query at a time: select ..., with ..., or describe TABLE";
 
 /// The one query of that text.
@@ -22,6 +28,13 @@ pub(crate) fn parse(text: &str) -> anyhow::Result<Statement> {
         bail!(
             "the query has {} bytes: {QUERY_BYTES_MAX} are the most",
             text.len()
+        );
+    }
+    let operators = operators(text);
+    if operators > OPERATORS_MAX {
+        bail!(
+            "the query has {operators} operators (and, or, =, + and others): {OPERATORS_MAX} are \
+             the most; write many values as `in (1, 2, ...)`, or join a table of them"
         );
     }
     let parser = DFParserBuilder::new(text)
@@ -46,6 +59,35 @@ pub(crate) fn parse(text: &str) -> anyhow::Result<Statement> {
         );
     }
     Ok(statement)
+}
+
+/// How many operators a text has, of any kind that may be written again and again without
+/// parentheses. None where it has no words: the parser says why.
+fn operators(text: &str) -> usize {
+    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize();
+    let is_operator = |token: &&Token| match token {
+        Token::Whitespace(_) => false,
+        Token::Word(word) => matches!(
+            word.keyword,
+            Keyword::AND
+                | Keyword::OR
+                | Keyword::XOR
+                | Keyword::IS
+                | Keyword::IN
+                | Keyword::LIKE
+                | Keyword::ILIKE
+                | Keyword::AT
+                | Keyword::COLLATE
+                | Keyword::JOIN
+                | Keyword::UNION
+                | Keyword::EXCEPT
+                | Keyword::INTERSECT
+        ),
+        other => other
+            .to_string()
+            .starts_with(|c: char| "+-*/%|=<>!:^&~#@?[".contains(c)),
+    };
+    tokens.map_or(0, |tokens| tokens.iter().filter(is_operator).count())
 }
 
 fn is_query(statement: &Statement) -> bool {

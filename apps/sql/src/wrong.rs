@@ -79,12 +79,17 @@ fn plain(message: &str) -> String {
         "Arrow error: ",
         "Schema error: ",
         "Internal error: ",
+        "This feature is not implemented: ",
     ];
     let mut message = message;
     while let Some(rest) = kinds.iter().find_map(|kind| message.strip_prefix(kind)) {
         message = rest;
     }
     let message = message.lines().next().unwrap_or_default();
+    if message == "Recursive CTEs are not enabled" {
+        return "`with recursive` is not taken, because a query reads its files once: write `with`"
+            .to_owned();
+    }
     if let Some(table) = missing_table(message) {
         return format!("there is no table {table}; --table NAME=FILES adds one");
     }
