@@ -124,9 +124,9 @@ fn queries_without_an_end_are_refused() {
     );
     let sums = "+packets".repeat(12_000);
     refused(&format!("select 1 from n where 1<bytes{sums}"), "operators");
-    // As deep as a query may be, where the file is read.
-    let sums = "+packets".repeat(1_500);
-    let long = format!("select count(*) c from n where 1505=bytes{sums}");
+    // Deep where the file is read.
+    let sums = "+packets".repeat(500);
+    let long = format!("select count(*) c from n where 505=bytes{sums}");
     assert_eq!(answered("csv", &long), "c\n1\n");
     let values: Vec<String> = (0..20_000).map(|value| value.to_string()).collect();
     let many = format!("select bytes from n where bytes in ({})", values.join(","));
