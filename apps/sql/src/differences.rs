@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Differences of unsigned integers, which may be below zero.
 //!
-//! DataFusion subtracts unsigned integers in their own type and wraps: 5 - 6 would be 2^64 - 1. Here
-//! both sides are made wider before: 64 bits to decimals without fraction, fewer bits to `bigint`.
+//! DataFusion subtracts unsigned integers in their own type and wraps: 5 - 6 would be 2^64 - 1.
+//! Here both sides are made wider before: 64 bits to decimals, fewer to `bigint`.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
