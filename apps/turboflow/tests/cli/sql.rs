@@ -359,6 +359,8 @@ fn a_cut_file_is_told_and_ctrl_c_ends() {
     until("it waits for records", || {
         is_blocked(child.id(), Blocked::Reading(0))
     });
+    // Waiting would close it, and its end would end the query.
+    let _open = child.stdin.take();
     signal(&child, "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
