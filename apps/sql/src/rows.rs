@@ -169,7 +169,10 @@ fn cells(look: &Look, array: &ArrayRef) -> Result<Vec<Cell>> {
 
 /// The cells of an array, whose values are read by `cell`.
 fn every(array: &ArrayRef, cell: &dyn Fn(usize) -> Result<Cell>) -> Result<Vec<Cell>> {
-    let cells = (0..array.len()).map(|row| match array.is_null(row) {
+    // Also those of an array that has nothing else.
+    let nulls = array.logical_nulls();
+    let is_null = |row| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+    let cells = (0..array.len()).map(|row| match is_null(row) {
         true => Ok(Cell::Absent),
         false => cell(row),
     });
