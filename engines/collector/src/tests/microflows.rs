@@ -107,6 +107,22 @@ fn probe_that_counts(engine_id: u32, pieces: &[MicroflowRecord<WORDS_V4, 0>]) ->
     sent
 }
 
+/// The engine once it has taken these messages.
+fn collected(sent: Vec<Sent>) -> CollectorEngine {
+    let layout = Layout::compile(&Definition::default(), false).expect("the default compiles");
+    let source = Sends {
+        messages: sent.into(),
+        received_ns: Some(NOW_NS),
+    };
+    let mut engine = CollectorEngine::new(Box::new(source), &layout, LIVE);
+    while !engine.has_ended() {
+        engine
+            .collect(&mut MicroflowBatch::default())
+            .expect("memory is readable");
+    }
+    engine
+}
+
 #[test]
 fn what_probes_counted_and_lost_is_in_the_counters() {
     let pieces = [piece(1, 2, 3), piece(2, 3, 3), piece(3, 4, 3)];
@@ -115,17 +131,7 @@ fn what_probes_counted_and_lost_is_in_the_counters() {
         if lost_records > 0 {
             sent.remove(1);
         }
-        let layout = Layout::compile(&Definition::default(), false).expect("the default compiles");
-        let source = Sends {
-            messages: sent.into(),
-            received_ns: Some(NOW_NS),
-        };
-        let mut engine = CollectorEngine::new(Box::new(source), &layout, LIVE);
-        while !engine.has_ended() {
-            engine
-                .collect(&mut MicroflowBatch::default())
-                .expect("memory is readable");
-        }
+        let mut engine = collected(sent);
         let counters = engine.counters().expect("it counts");
         assert_eq!(counters.microflows_dropped, lost_records);
         assert_eq!(counters.packets_received, 18 - lost_packets + 5);
@@ -164,16 +170,7 @@ fn what_a_probe_counted_before_is_not_lost() {
         });
     }
     sent.remove(0);
-    let source = Sends {
-        messages: sent.into(),
-        received_ns: Some(NOW_NS),
-    };
-    let mut engine = CollectorEngine::new(Box::new(source), &layout, LIVE);
-    while !engine.has_ended() {
-        engine
-            .collect(&mut MicroflowBatch::default())
-            .expect("memory is readable");
-    }
+    let mut engine = collected(sent);
     let now = engine.counters().expect("it counts");
     assert_eq!((now.source_dropped, now.microflows_dropped), (0, 0));
     let own = engine.own_counts().expect("it counts");
