@@ -75,8 +75,8 @@ pub enum QueryError {
     },
     /// The records span more time buckets than the limit.
     #[error(
-        "from {from} to {to} are more than {limit} buckets of {width}: choose a wider one in \
-         --group-by, or a part of the time: --where 'first_ns >= 2024-03-01T12:00Z'"
+        "from {from} to {to} are more than {limit} buckets of {width}: choose wider ones, or a part \
+         of the time by a filter such as first_ns >= 2024-03-01T12:00Z"
     )]
     Buckets {
         /// Start of the first bucket, as text.
@@ -90,27 +90,51 @@ pub enum QueryError {
     },
     /// The sum of a column exceeds 64 bits.
     #[error(
-        "{column} of these records adds up to 2^64 or more: ask for fewer of them with --where, \
-         or look with --by {column} --top 10 whether its largest values can be right"
+        "{column} of these records adds up to 2^64 or more: ask for fewer of them by a filter, or \
+         look at the records with the largest values, whether they can be right"
     )]
     Sum {
         /// The column.
         column: String,
     },
     /// The records to sort exceed the memory limit.
-    #[error("more than {limit} records match: ask for the first ones with --top, or filter")]
+    #[error("more than {limit} records match: ask for the first ones, or filter")]
     Records {
         /// The limit.
         limit: usize,
     },
 }
 
+/// A part of a question that is written as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Which records are meant.
+    Filter,
+    /// The fields by which records are grouped.
+    Groups,
+    /// The field by which rows are sorted.
+    Order,
+    /// The columns of the answer.
+    Columns,
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Filter => "filter",
+            Self::Groups => "groups",
+            Self::Order => "order",
+            Self::Columns => "columns",
+        }
+    }
+}
+
 /// An invalid part of a question, and its position.
 #[derive(Debug)]
 pub struct Misread {
-    /// The option whose value is invalid, with its hyphens.
-    pub(crate) option: &'static str,
-    /// The whole value.
+    /// The part that is invalid.
+    pub(crate) part: Part,
+    /// Its whole text.
     pub(crate) text: String,
     /// Start and end of the invalid part, in bytes.
     pub(crate) span: (usize, usize),
@@ -118,8 +142,17 @@ pub struct Misread {
     pub(crate) reason: String,
 }
 
-impl fmt::Display for Misread {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Misread {
+    /// The invalid part.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        self.part
+    }
+
+    /// Three lines: the name that the user knows the part by and what is wrong, the text of the
+    /// part, and marks under what is wrong.
+    #[must_use]
+    pub fn named(&self, part: &str) -> String {
         // Tabs and line ends would move the text away from the mark under it.
         let plain = |text: &str| text.replace(|c: char| c.is_control(), " ");
         let (start, end) = self.span;
@@ -131,22 +164,27 @@ impl fmt::Display for Misread {
             .chars()
             .count()
             .max(1);
-        writeln!(formatter, "{}: {}", self.option, self.reason)?;
-        writeln!(formatter, "  {}", plain(&self.text))?;
-        write!(formatter, "  {}{}", " ".repeat(before), "^".repeat(marked))
+        format!(
+            "{part}: {}\n  {}\n  {}{}",
+            self.reason,
+            plain(&self.text),
+            " ".repeat(before),
+            "^".repeat(marked)
+        )
+    }
+}
+
+impl fmt::Display for Misread {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.named(self.part.name()))
     }
 }
 
 impl QueryError {
     #[cold]
-    pub(crate) fn misread(
-        option: &'static str,
-        text: &str,
-        span: (usize, usize),
-        reason: String,
-    ) -> Self {
+    pub(crate) fn misread(part: Part, text: &str, span: (usize, usize), reason: String) -> Self {
         Self::Question(Box::new(Misread {
-            option,
+            part,
             text: text.to_owned(),
             span,
             reason,

@@ -3,14 +3,12 @@
 
 use turboflow_record::{Column, ColumnKind};
 
-use crate::QueryError;
 use crate::answer::AnswerColumn;
 use crate::compare;
+use crate::error::{Part, QueryError};
 use crate::field::{self, Field, Show};
 use crate::group_keys::KeyForm;
 use crate::record_shape::RecordShape;
-
-pub(crate) const OPTION: &str = "--group-by";
 
 /// One field of the groups' key.
 #[derive(Clone, Debug)]
@@ -47,7 +45,7 @@ const V6_PREFIX: u8 = 64;
 pub(crate) fn parse(text: &str, records: RecordShape<'_>) -> Result<Vec<GroupKey>, QueryError> {
     let mut keys = Vec::<GroupKey>::new();
     for (part, span) in field::listed(text) {
-        let wrong = |why| QueryError::misread(OPTION, text, span, why);
+        let wrong = |why| QueryError::misread(Part::Groups, text, span, why);
         let key = key(part, records).map_err(wrong)?;
         if keys.iter().any(|known| known.name == key.name) {
             return Err(wrong(format!("{part} stands there twice")));

@@ -11,7 +11,7 @@ use crate::numbers::Numbers;
 use crate::query::misread;
 use crate::record_shape::RecordShape;
 use crate::span::{Direction, TimeColumns, Times};
-use crate::{QueryError, Question};
+use crate::{Part, QueryError, Question};
 
 /// How records are grouped, and the measures of each group.
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ pub(crate) fn parse(
     let time = keys.iter().position(|key| key.bucket_ns().is_some());
     let each = match (question.top_each, time) {
         (Some(rows), Some(time)) => Some((time, rows)),
-        (Some(_), None) => return Err(misread(group::OPTION, group_by, NO_BUCKETS.to_owned())),
+        (Some(_), None) => return Err(misread(Part::Groups, group_by, NO_BUCKETS.to_owned())),
         (None, _) => None,
     };
     let time = time.filter(|_| each.is_none()).map(GroupSort::Key);
@@ -226,7 +226,7 @@ impl<'a> Measures<'a> {
         }
         let measure = self
             .find(name)
-            .map_err(|reason| misread("--by", name, reason))?;
+            .map_err(|reason| misread(Part::Order, name, reason))?;
         let is_share = |(_, measure): &(_, Measure)| *measure == Measure::Share;
         let share = self.columns.iter().position(is_share);
         if let (Some(share), Some((_, last))) = (share, self.columns.last())
@@ -242,7 +242,7 @@ impl<'a> Measures<'a> {
     fn select(&mut self, text: &str) -> Result<(), QueryError> {
         let mut columns = Vec::new();
         for (name, span) in field::listed(text) {
-            let wrong = |reason| QueryError::misread("--select", text, span, reason);
+            let wrong = |reason| QueryError::misread(Part::Columns, text, span, reason);
             if self.key(name).is_some() {
                 continue;
             }

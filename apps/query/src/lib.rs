@@ -33,7 +33,7 @@ mod span;
 mod token;
 
 pub use answer::{Answer, AnswerColumn, Cell, Counts, Shares, Show, Totals};
-pub use error::QueryError;
+pub use error::{Misread, Part, QueryError};
 pub use files::{FoundFiles, IsMeant, files_of, flow_files};
 pub use filter::Filter;
 pub use input::Input;

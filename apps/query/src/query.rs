@@ -6,11 +6,10 @@ use turboflow_record::Column;
 use crate::answer::{AnswerColumn, ColumnOrder};
 use crate::field::{self, Field, Show};
 use crate::fold::Fold;
-use crate::group;
 use crate::grouping::{self, GroupSort, Grouping};
 use crate::record_shape::RecordShape;
 use crate::span::TimeColumns;
-use crate::{Filter, QueryError};
+use crate::{Filter, Part, QueryError};
 
 /// A question in the words of a user. The program has an option for each field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -120,7 +119,7 @@ impl Query {
                 None => records(question, known)?,
                 Some(_) => {
                     let reason = grouping::NO_BUCKETS.to_owned();
-                    return Err(misread(group::OPTION, "", reason));
+                    return Err(misread(Part::Groups, "", reason));
                 }
             },
         };
@@ -227,7 +226,7 @@ fn records(question: &Question, known: RecordShape<'_>) -> Result<Shape, QueryEr
     let by = match question.by.as_deref() {
         Some(name) => {
             let found = Field::find(name, schema);
-            Some(found.ok_or_else(|| misread("--by", name, unknown(name)))?)
+            Some(found.ok_or_else(|| misread(Part::Order, name, unknown(name)))?)
         }
         // Without a limit on rows and a sort key, records keep their order.
         None => question.top.and_then(|_| Field::all_of("bytes", schema)),
@@ -236,7 +235,7 @@ fn records(question: &Question, known: RecordShape<'_>) -> Result<Shape, QueryEr
     match &question.select {
         Some(text) => {
             for (name, span) in field::listed(text) {
-                let wrong = |reason| QueryError::misread("--select", text, span, reason);
+                let wrong = |reason| QueryError::misread(Part::Columns, text, span, reason);
                 let field = Field::find(name, schema).ok_or_else(|| wrong(unknown(name)))?;
                 let name = Field::full_name(name, schema);
                 if select.iter().any(|(known, _)| *known == name) {
@@ -286,6 +285,6 @@ fn usual_columns(question: &Question, schema: &[Column]) -> Vec<String> {
     names
 }
 
-pub(crate) fn misread(option: &'static str, text: &str, reason: String) -> QueryError {
-    QueryError::misread(option, text, (0, text.len()), reason)
+pub(crate) fn misread(part: Part, text: &str, reason: String) -> QueryError {
+    QueryError::misread(part, text, (0, text.len()), reason)
 }

@@ -326,7 +326,7 @@ fn errors_point_into_the_invalid_option() {
     ] {
         let message = refuse(group(text));
         assert!(
-            message.contains(expected) && message.contains("--group-by"),
+            message.contains(expected) && message.contains("groups: "),
             "{message}"
         );
     }
@@ -337,7 +337,7 @@ fn errors_point_into_the_invalid_option() {
     for name in ["vlan", "src_port", "end_reason", "sizes", "mean_length"] {
         let message = refuse(by(name));
         assert!(
-            message.contains(&format!("--by: {name} is no amount"))
+            message.contains(&format!("order: {name} is no amount"))
                 && message.contains("known are dst_port, records, packets, bytes, share"),
             "{message}"
         );
@@ -485,7 +485,7 @@ proptest! {
             Ok(filter) => {
                 let _ = filter.apply(&batch(), &schema());
             }
-            Err(error) => prop_assert!(error.to_string().contains("--where")),
+            Err(error) => prop_assert!(error.to_string().contains("filter: ")),
         }
         let group_by = Some(text.clone());
         let _ = Query::parse(&Question { group_by, by: Some(text.clone()), ..question() }, &schema());

@@ -235,11 +235,8 @@ impl Screen {
         let filter = FlowFilter::parse(text).map_err(|error| {
             let words = error.to_string();
             let first = words.lines().next().unwrap_or_default();
-            // An error may begin with the option of a command, which this screen does not have.
-            let option = first
-                .strip_prefix("--")
-                .and_then(|rest| rest.split_once(": "));
-            option.map_or(first, |(_, reason)| reason).to_owned()
+            // The prompt says already that this is the filter.
+            first.strip_prefix("filter: ").unwrap_or(first).to_owned()
         })?;
         self.filter = Some((text.to_owned(), filter));
         self.scroll = 0;

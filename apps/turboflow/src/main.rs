@@ -25,6 +25,7 @@ mod pipe;
 mod plan;
 #[cfg(target_os = "linux")]
 mod privileges;
+mod question_error;
 mod record;
 mod replay;
 mod service;

@@ -25,7 +25,7 @@ use crate::record::{
 use crate::show::{clock_ns, found, moment, say_damages, say_left_out};
 use crate::signals::{self, STOP};
 use crate::units::counted;
-use crate::{anonymize, exit};
+use crate::{anonymize, exit, question_error};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -114,7 +114,8 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<Outcome> {
     let filter = args.filter.as_deref();
     let filter = filter
         .map(|text| Filter::parse_at(text, input.shape(), Some(args.now.unwrap_or_else(clock_ns))))
-        .transpose()?;
+        .transpose()
+        .map_err(question_error::in_options)?;
     for note in filter.iter().flat_map(Filter::notes) {
         say!(Info AnswerNote; "{note}");
     }

@@ -18,6 +18,7 @@ use turboflow_record::{Column, ColumnKind};
 use crate::anonymize;
 use crate::exit::{Outcome, print, terminal_width};
 use crate::log::say;
+use crate::question_error;
 use crate::record::time_form;
 use crate::units::{count, grouped};
 
@@ -199,7 +200,8 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
         }
         None => clock_ns(),
     };
-    let query = Query::parse(&args.question(input.schema(), now_ns), input.shape())?;
+    let query = Query::parse(&args.question(input.schema(), now_ns), input.shape())
+        .map_err(question_error::in_options)?;
     for note in query.notes() {
         say!(Info AnswerNote; "{note}");
     }
@@ -209,7 +211,8 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     let pseudonym = pseudonym
         .as_ref()
         .map(|its| its as &dyn Fn(IpAddr) -> IpAddr);
-    let answer = turboflow_query::answer(&query, &mut input, pseudonym)?;
+    let answer = turboflow_query::answer(&query, &mut input, pseudonym)
+        .map_err(question_error::in_options)?;
     if key.is_some() {
         let more = answer.columns.iter().find_map(|column| {
             let kind = match column.show {

@@ -361,7 +361,7 @@ fn describe_error(error: rustls::Error) -> io::Error {
             | AlertDescription::HandshakeFailure),
         ) => format!(
             "the collector refused the connection ({alert:?}): it may want another client \
-             certificate (see --tls-cert)"
+             certificate"
         ),
         Error::AlertReceived(alert) => format!("the collector refused the connection: {alert:?}"),
         Error::InvalidMessage(_) | Error::InappropriateMessage { .. } => {

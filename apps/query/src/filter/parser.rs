@@ -7,8 +7,8 @@ use turboflow_record::{Column, ColumnKind, Network};
 
 use super::primitive::Said;
 use super::{Expression, Filter, one_or};
-use crate::QueryError;
 use crate::compare::{self, Operator, Test};
+use crate::error::{Part, QueryError};
 use crate::field::{Field, Show};
 use crate::literal;
 use crate::record_shape::RecordShape;
@@ -409,7 +409,7 @@ impl<'a> Parser<'a> {
     /// As [`Parser::wrong`], whatever the token is.
     #[cold]
     pub(super) fn misread(&self, token: Token<'_>, reason: String) -> QueryError {
-        QueryError::misread("--where", self.text, token.span, reason)
+        QueryError::misread(Part::Filter, self.text, token.span, reason)
     }
 }
 

@@ -45,8 +45,8 @@ pub enum InterfaceError {
     },
     /// The kernel has too little memory for the ring.
     #[error(
-        "interface {name}: the kernel gives no ring of {size_bytes} bytes ({source}); lower \
-         --ring-size"
+        "interface {name}: the kernel gives no ring of {size_bytes} bytes ({source}); ask for \
+         a smaller one"
     )]
     Ring {
         /// The interface.

@@ -70,8 +70,8 @@ impl Encoder {
             .any(|column| column.name.starts_with("reverse_"))
         {
             return Err(
-                "it has no fields for the other direction of a biflow; use IPFIX, or leave \
-                 --biflow out"
+                "it has no fields for the other direction of a biflow; use IPFIX, or \
+                 leave biflows out"
                     .to_owned(),
             );
         }

@@ -113,7 +113,7 @@ impl Encoder {
             {
                 return Err(
                     "it has no elements for the other direction of a biflow; use IPFIX, or \
-                            leave --biflow out"
+                            leave biflows out"
                         .to_owned(),
                 );
             }

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Errors of questions, in the options of `turboflow show` and `turboflow replay`.
+
+use anyhow::anyhow;
+use turboflow_query::{Part, QueryError};
+
+/// The error with the options by which the question was asked, and which of them help.
+pub(crate) fn in_options(error: QueryError) -> anyhow::Error {
+    match error {
+        QueryError::Question(misread) => anyhow!("{}", misread.named(option(misread.part()))),
+        QueryError::Buckets { .. } => anyhow!("{error} (--group-by, --where)"),
+        QueryError::Sum { ref column } => anyhow!("{error} (--where, --by {column} --top 10)"),
+        QueryError::Records { .. } => anyhow!("{error} (--top, --where)"),
+        error => error.into(),
+    }
+}
+
+fn option(part: Part) -> &'static str {
+    match part {
+        Part::Filter => "--where",
+        Part::Groups => "--group-by",
+        Part::Order => "--by",
+        Part::Columns => "--select",
+    }
+}
