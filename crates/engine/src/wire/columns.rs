@@ -78,12 +78,9 @@ impl WordColumns {
         let [words, columns @ ..] = &columns[..] else {
             return;
         };
-        let mut record = Vec::with_capacity(columns.len());
         for row in 0..batch.rows() {
-            let columns = columns.iter().take(words[row] as usize);
-            record.clear();
-            record.extend(columns.map(|column| column[row]));
-            let is_record = to.push_row(record.iter().copied(), self.shape);
+            let record = columns.iter().take(words[row] as usize);
+            let is_record = to.push_row(record.map(|column| column[row]), self.shape);
             debug_assert!(is_record, "it was made of a record of this shape");
         }
     }
