@@ -66,7 +66,7 @@ const PROGRAM: &str = "turboflow";
 /// The table. Rooms below `lab/` serve tests and measurements. The product may depend on the
 /// traffic generator alone, and the meter on none of them.
 const ROOMS: [Room; 30] = [
-    room(RECORD, &[]).with_external(&["thiserror", "toml"]),
+    room(RECORD, &[]).with_external(&["ipnet", "thiserror", "toml"]),
     room(MERGE, &[RECORD]).with_external(&[]),
     room(ENGINE, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
     room(PACKET, &[RECORD]).with_external(&[]),

@@ -2,71 +2,62 @@
 //! Networks: addresses with a common prefix.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
 
 /// A network: the addresses with a common prefix of `length` bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    length: u8,
-}
+pub struct Network(IpNet);
 
 impl Network {
     /// Parses `ADDRESS/LENGTH`, or an address as a network of one address. The address may have
     /// bits behind the prefix.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
+        // Addresses are those of the standard library: `IpNet` takes 010.0.0.1 for 10.0.0.1, which
+        // is 8.0.0.1 elsewhere.
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length.parse::<u8>().ok()?)),
             None => (text, None),
         };
         let address: IpAddr = address.parse().ok()?;
-        let bits = if address.is_ipv4() { 32 } else { 128 };
-        let length = length.unwrap_or(bits);
-        (length <= bits).then_some(Self { address, length })
+        match length {
+            Some(length) => IpNet::new(address, length).ok().map(Self),
+            None => Some(Self(address.into())),
+        }
     }
 
     /// Whether the address is in the network.
     #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {
-        self.address.is_ipv4() == address.is_ipv4()
-            && masked(address, self.length) == masked(self.address, self.length)
+        self.0.contains(&address)
     }
 
     /// The address as written.
     #[must_use]
-    pub const fn address(self) -> IpAddr {
-        self.address
+    pub fn address(self) -> IpAddr {
+        self.0.addr()
     }
 
     /// Its first address: that of the network.
     #[must_use]
     pub fn first(self) -> IpAddr {
-        masked(self.address, self.length)
+        self.0.network()
     }
 
     /// Its last address.
     #[must_use]
     pub fn last(self) -> IpAddr {
-        match self.first() {
-            IpAddr::V4(first) => {
-                let behind = u32::MAX.checked_shr(self.length.into()).unwrap_or(0);
-                Ipv4Addr::from_bits(first.to_bits() | behind).into()
-            }
-            IpAddr::V6(first) => {
-                let behind = u128::MAX.checked_shr(self.length.into()).unwrap_or(0);
-                Ipv6Addr::from_bits(first.to_bits() | behind).into()
-            }
-        }
+        self.0.broadcast()
     }
 }
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let first = self.first();
-        match self.length == if first.is_ipv4() { 32 } else { 128 } {
-            true => write!(f, "{first}"),
-            false => write!(f, "{first}/{}", self.length),
+        match self.0.prefix_len() == self.0.max_prefix_len() {
+            true => write!(f, "{}", self.0.addr()),
+            false => write!(f, "{}", self.0.trunc()),
         }
     }
 }
@@ -74,20 +65,7 @@ impl fmt::Display for Network {
 /// The address with all but its first `length` bits cleared.
 #[must_use]
 pub fn masked(address: IpAddr, length: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX
-                .checked_shl(32 - u32::from(length.min(32)))
-                .unwrap_or(0);
-            Ipv4Addr::from_bits(address.to_bits() & mask).into()
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX
-                .checked_shl(128 - u32::from(length.min(128)))
-                .unwrap_or(0);
-            Ipv6Addr::from_bits(address.to_bits() & mask).into()
-        }
-    }
+    IpNet::new(address, length).map_or(address, |network| network.network())
 }
 
 #[cfg(test)]
@@ -107,7 +85,14 @@ mod tests {
         assert!(!holds("0.0.0.0/0", "::1"));
         assert!(holds("2001:db8::/32", "2001:db8:ffff::"));
         assert!(holds("::1", "::1"));
-        for text in ["10.0.0.0/33", "10.0.0/8", "x", "::/129", "1.2.3.4/"] {
+        for text in [
+            "10.0.0.0/33",
+            "10.0.0/8",
+            "010.0.0.0/8",
+            "x",
+            "::/129",
+            "1.2.3.4/",
+        ] {
             assert_eq!(Network::parse(text), None, "{text}");
         }
     }
