@@ -138,8 +138,8 @@ const ROOMS: [Room; 30] = [
     room(
         EVALUATION,
         &[
-            OFFLOAD, RTL, RECORD, MERGE, PACKET, CAPTURE, SOFTWARE, AGGREGATE, RUN, PLAN, WORKLOAD,
-            ACCURACY, BENCH,
+            OFFLOAD, RTL, RECORD, MERGE, PACKET, CAPTURE, SOFTWARE, AGGREGATE, FORMATS, RUN, PLAN,
+            WORKLOAD, ACCURACY, BENCH,
         ],
     ),
     room(LAB, &[BENCH, EVALUATION]),
