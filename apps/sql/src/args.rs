@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use turboflow_record::quantity::size_bytes;
 
 /// Behind `-h`, which is one screen.
 const SHORT: &str = "--help has examples, the types of columns, functions, and exit codes.";
@@ -119,24 +120,9 @@ const LEAST_MEMORY_BYTES: usize = 1 << 20;
 
 /// Parses `--memory`.
 fn memory(text: &str) -> Result<usize, String> {
-    let end = text.find(|c: char| !c.is_ascii_digit());
-    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
-    let factor = match unit {
-        "" | "B" => 1,
-        "kB" => 1_000,
-        "KiB" => 1 << 10,
-        "MB" => 1_000_000,
-        "MiB" => 1 << 20,
-        "GB" => 1_000_000_000,
-        "GiB" => 1 << 30,
-        _ => return Err("write a size such as 512MiB (kB, KiB, MB, MiB, GB, GiB)".to_owned()),
-    };
-    let number: usize = number
-        .parse()
-        .map_err(|_| "write a number and a unit, such as 512MiB")?;
-    match number.checked_mul(factor) {
-        Some(bytes) if bytes >= LEAST_MEMORY_BYTES => Ok(bytes),
-        Some(_) => Err("at least 1MiB".to_owned()),
-        None => Err("too large a size".to_owned()),
+    match usize::try_from(size_bytes(text)?) {
+        Ok(bytes) if bytes >= LEAST_MEMORY_BYTES => Ok(bytes),
+        Ok(_) => Err("at least 1MiB".to_owned()),
+        Err(_) => Err("too large a size".to_owned()),
     }
 }

@@ -18,6 +18,7 @@ mod key;
 mod network;
 mod packet;
 mod protocol_names;
+pub mod quantity;
 mod rejected;
 mod sha1;
 mod text;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Durations, counts and sizes as people write them: `30s`, `1.5M`, `1_000`, `64MiB`.
+//! Durations, counts and sizes as people write them: `30s`, `1.5M`, `64MiB`.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use turboflow_record::TimeUnit;
+pub use turboflow_record::quantity::{count, size_bytes, size_text};
 
 /// Nanoseconds of each unit. A name comes before any other name that it ends with.
 const UNITS_NS: [(&str, u64); 8] = [
@@ -97,73 +98,6 @@ pub fn template_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses a size such as `64MiB` or `100kB`. A number without a unit is in bytes.
-///
-/// # Errors
-/// What to write instead.
-pub fn size_bytes(text: &str) -> Result<u64, String> {
-    let start = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(start);
-    let factor = match unit {
-        "" | "B" => 1,
-        "kB" => 1_000,
-        "KiB" => 1 << 10,
-        "MB" => 1_000_000,
-        "MiB" => 1 << 20,
-        "GB" => 1_000_000_000,
-        "GiB" => 1 << 30,
-        "TB" => 1_000_000_000_000,
-        "TiB" => 1 << 40,
-        _ => {
-            return Err(
-                "write a size such as 64MiB (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)".to_owned(),
-            );
-        }
-    };
-    times(number, factor).map_err(|wrong| match wrong {
-        NumberError::NoNumber => "write a number and a unit, such as 64MiB".to_owned(),
-        NumberError::NotWhole => "no whole number of bytes; write for example 1536KiB".to_owned(),
-        NumberError::TooLarge => "too large a size".to_owned(),
-    })
-}
-
-/// Why a number is invalid.
-enum NumberError {
-    NoNumber,
-    NotWhole,
-    TooLarge,
-}
-
-/// Multiplies a decimal number, which may have a fraction, by a factor, without rounding.
-fn times(digits: &str, factor: u64) -> Result<u64, NumberError> {
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    if !is_number(whole) || !is_number(fraction) {
-        return Err(NumberError::NoNumber);
-    }
-    // Trailing zeros carry no information. No number here fits more than 19 digits.
-    let fraction = fraction.trim_end_matches('0');
-    if fraction.len() > 19 {
-        return Err(NumberError::NotWhole);
-    }
-    let parts = 10u128.pow(fraction.len() as u32);
-    let part = match fraction {
-        "" => 0,
-        digits => digits.parse().map_err(|_| NumberError::NoNumber)?,
-    };
-    let of_fraction = u128::from(factor) * part;
-    if !of_fraction.is_multiple_of(parts) {
-        return Err(NumberError::NotWhole);
-    }
-    let whole: u128 = whole.parse().map_err(|_| NumberError::TooLarge)?;
-    let product = whole.checked_mul(u128::from(factor));
-    let sum = product.and_then(|product| product.checked_add(of_fraction / parts));
-    sum.and_then(|sum| u64::try_from(sum).ok())
-        .ok_or(NumberError::TooLarge)
-}
-
 fn duration_ns(text: &str) -> Result<u64, String> {
     let start = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -196,26 +130,6 @@ fn duration_ns(text: &str) -> Result<u64, String> {
     } else {
         Ok(ns)
     }
-}
-
-/// Parses a count such as `1000`, `1_000_000`, `300k`, `1.5M` or `1G` (powers of ten).
-///
-/// # Errors
-/// What to write instead.
-pub fn count(text: &str) -> Result<u64, String> {
-    let plain = text.replace('_', "");
-    let (digits, factor) = match plain.as_bytes().last() {
-        Some(b'k' | b'K') => (&plain[..plain.len() - 1], 1_000),
-        Some(b'M') => (&plain[..plain.len() - 1], 1_000_000),
-        Some(b'G') => (&plain[..plain.len() - 1], 1_000_000_000),
-        _ => (plain.as_str(), 1),
-    };
-    times(digits, factor).map_err(|wrong| match wrong {
-        NumberError::NoNumber | NumberError::NotWhole => {
-            "write a whole number such as 1000, 300k, 1.5M or 1G".to_owned()
-        }
-        NumberError::TooLarge => "too large a number".to_owned(),
-    })
 }
 
 /// Parses a [`count`] of at least 1.
@@ -295,19 +209,6 @@ pub fn time_text(ns: u64) -> String {
     format!("{}{name}", ns / unit)
 }
 
-/// Formats a size in the largest unit that gives a whole number: `64MiB`; in bytes, `1500`.
-#[must_use]
-pub fn size_text(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    let mut fitting = UNITS
-        .iter()
-        .filter(|(_, unit)| bytes > 0 && bytes.is_multiple_of(*unit));
-    match fitting.next() {
-        Some((name, unit)) => format!("{}{name}", bytes / unit),
-        None => bytes.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -344,44 +245,14 @@ mod tests {
             let mend = duration(text).unwrap_err();
             assert!(!mend.contains("none"), "{text}: {mend}");
         }
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1_500)));
+        assert!(duration("0s").is_err() && duration("none").is_err());
         assert!(timeout("0.0000000001ns").is_err());
         assert!(timeout("30").unwrap_err().contains("unit"));
     }
 
     #[test]
-    fn reads_sizes() {
-        for (text, bytes) in [
-            ("64MiB", 64 << 20),
-            ("100kB", 100_000),
-            ("65536", 65_536),
-            ("2GiB", 2 << 30),
-            ("1.5MiB", 3 << 19),
-            ("40.96kB", 40_960),
-            ("1TiB", 1 << 40),
-            ("0.50TB", 500_000_000_000),
-        ] {
-            assert_eq!(size_bytes(text), Ok(bytes), "{text}");
-        }
-        for text in [
-            "",
-            "MiB",
-            "1.5",
-            "1.0001kB",
-            ".5MiB",
-            "5.MiB",
-            "1.2.3MiB",
-            "64M",
-            "-1KiB",
-            "99999999999GiB",
-        ] {
-            assert!(size_bytes(text).is_err(), "{text}");
-        }
-        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1_500)));
-        assert!(duration("0s").is_err() && duration("none").is_err());
-    }
-
-    #[test]
-    fn writes_times_and_sizes_as_they_are_read() {
+    fn writes_times_as_they_are_read() {
         for (text, ns) in [("0s", 0), ("30s", 30_000_000_000), ("2m", 120_000_000_000)] {
             assert_eq!(
                 (time_text(ns).as_str(), timeout_or_zero(text)),
@@ -390,43 +261,10 @@ mod tests {
         }
         assert_eq!(time_text(1_500_000_000), "1500ms");
         assert_eq!(time_text(7_000), "7us");
-        for (text, bytes) in [
-            ("64MiB", 64 << 20),
-            ("65KiB", 65 << 10),
-            ("1500", 1_500),
-            ("0", 0),
-        ] {
-            assert_eq!(
-                (size_text(bytes).as_str(), size_bytes(text)),
-                (text, Ok(bytes))
-            );
-        }
     }
 
     #[test]
-    fn reads_counts() {
-        for (text, number) in [
-            ("7", 7),
-            ("1_000", 1_000),
-            ("300k", 300_000),
-            ("10M", 10_000_000),
-            ("1.5M", 1_500_000),
-            ("0.001k", 1),
-        ] {
-            assert_eq!(count(text), Ok(number));
-        }
-        for text in [
-            "",
-            "k",
-            "1.5",
-            "0.0001k",
-            "1.5.0M",
-            "-1",
-            "99999999999999999999",
-            "99999999999G",
-        ] {
-            assert!(count(text).is_err(), "{text}");
-        }
+    fn a_seed_has_64_bits() {
         assert_eq!(seed("18446744073709551615"), Ok(u64::MAX));
         for text in ["", "-1", "18446744073709551616", "1.5", "x"] {
             let mend = seed(text).unwrap_err();
