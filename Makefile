@@ -61,9 +61,13 @@ build: set-up asked-kafka ## The turboflow program, optimised: target/release/tu
 	cargo build --release --package turboflow $(FEATURES) $(DPI_FEATURES) $(ASKED_FEATURES) $(if $(DPDK_FEATURES),--package turboflow-swx $(DPDK_FEATURES))
 	@$(SAY_LEFT_OUT)
 
-deb: KAFKA = 1
-deb: build ## A Debian package: target/turboflow_VERSION_ARCH.deb
-	packaging/deb.sh $(TURBOFLOW) $(TARGET)
+deb rpm: KAFKA = 1
+deb: build ## A Debian package: target/turboflow_VERSION_ARCH.deb; `make rpm` makes one of Fedora and its kin
+	packaging/package.sh deb $(TURBOFLOW) $(TARGET)
+
+.PHONY: rpm
+rpm: build
+	packaging/package.sh rpm $(TURBOFLOW) $(TARGET)
 
 query: set-up ## The program behind `turboflow sql`: target/release/turboflow-query; Rust 1.94, many minutes the first time
 	cargo build --release --package turboflow-sql

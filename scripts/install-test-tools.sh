@@ -12,7 +12,7 @@ set -euo pipefail
 
 tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool libfaketime nfdump pmacct softflowd openssl strace systemd
     clang libelf-dev zlib1g-dev libdpdk-dev libndpi-dev libndpi-bin pkg-config verilator g++ python3-venv
-    make libssl-dev maven)
+    make libssl-dev maven dpkg-dev xz-utils)
 bench=(nfdump softflowd argus-server argus-client redis-server hyperfine)
 samples=(tshark tcpdump iproute2 ethtool nginx-light openssl curl dnsmasq-base bind9-dnsutils openssh-server
     openssh-client iperf3 iputils-ping traceroute chrony)
@@ -93,6 +93,13 @@ install_clickhouse() {
     install_python clickhouse --no-deps
 }
 
+# What makes the Debian package.
+install_cargo_deb() {
+    command -v cargo >/dev/null || { echo "install-test-tools: no Rust here, so no cargo-deb either" >&2; return; }
+    "$tools/../../scripts/package-tools.sh" deb >/dev/null ||
+        echo "install-test-tools: cargo-deb could not be built: its tests say so" >&2
+}
+
 # Downloads wait for the network as long as the others compile.
 install_others() {
     local loading=() process
@@ -104,6 +111,7 @@ install_others() {
     loading+=($!)
     install_goflow2
     install_netgauze
+    install_cargo_deb
     for process in "${loading[@]}"; do wait "$process"; done
 }
 

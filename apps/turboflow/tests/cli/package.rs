@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Debian package has the right files, and they work.
+//! Packages have the right files, and they work.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -9,17 +10,28 @@ use turboflow_testing::{Need, is_missing};
 
 use crate::support::{Folder, finish, project};
 
+/// Makes a package of a program in a folder, and returns its path.
+fn package(program: &str, folder: &Folder) -> String {
+    let folder = folder.path().display().to_string();
+    let mut make = Command::new(project("packaging/package.sh"));
+    // The best compression takes most of the time.
+    make.args(["deb", program, &folder, "--fast", "-Zgz"]);
+    finish(&mut make).exits(0).stdout.trim_end().to_owned()
+}
+
+fn lacks_tools(others: &[Need<'_>]) -> bool {
+    let cargo_deb = project("target/tools/bin/cargo-deb");
+    let tools = ["dpkg-deb", "dpkg-shlibdeps", "xz", &*cargo_deb].map(Need::Tool);
+    is_missing(&[&tools, others].concat())
+}
+
 #[test]
 fn the_debian_package_has_program_unit_and_a_valid_configuration() {
-    if is_missing(&[Need::Tool("dpkg-deb")]) {
+    if lacks_tools(&[]) {
         return;
     }
     let folder = Folder::new();
-    let path = folder.path().display().to_string();
-    let program = env!("CARGO_BIN_EXE_turboflow");
-    let deb = project("packaging/deb.sh");
-    let made = finish(Command::new(deb).args([program, &path, "-Znone"])).exits(0);
-    let package = made.stdout.trim_end();
+    let package = &*package(env!("CARGO_BIN_EXE_turboflow"), &folder);
     assert!(package.contains("turboflow_0."), "{package}");
     let deb = |args: &[&str]| finish(Command::new("dpkg-deb").args(args)).exits(0).stdout;
     deb(&["-R", package, &folder.file("root")]);
@@ -53,6 +65,8 @@ fn the_debian_package_has_program_unit_and_a_valid_configuration() {
         "usr/share/zsh/vendor-completions/_turboflow",
         "usr/share/fish/vendor_completions.d/turboflow.fish",
         "usr/share/doc/turboflow/operating.md",
+        "usr/share/doc/turboflow/copyright",
+        "usr/lib/systemd/system/turboflow.service",
     ] {
         assert!(Path::new(&inside(name)).exists(), "{name}");
     }
@@ -63,14 +77,11 @@ fn the_debian_package_has_program_unit_and_a_valid_configuration() {
 fn the_package_of_queries_has_their_program() {
     let query = Path::new(env!("CARGO_BIN_EXE_turboflow")).with_file_name("turboflow-query");
     let query = query.display().to_string();
-    if is_missing(&[Need::Tool("dpkg-deb"), Need::Tool(&query)]) {
+    if lacks_tools(&[Need::Tool(&query)]) {
         return;
     }
     let folder = Folder::new();
-    let path = folder.path().display().to_string();
-    let deb = project("packaging/deb-query.sh");
-    let made = finish(Command::new(deb).args([&*query, &path, "-Znone"])).exits(0);
-    let package = made.stdout.trim_end();
+    let package = &*package(&query, &folder);
     assert!(package.contains("turboflow-query_0."), "{package}");
     let root = folder.file("root");
     finish(Command::new("dpkg-deb").args(["-x", package, &root])).exits(0);
@@ -80,6 +91,35 @@ fn the_package_of_queries_has_their_program() {
         version.stdout,
         format!("turboflow-query {}\n", env!("CARGO_PKG_VERSION"))
     );
+}
+
+/// The tool that makes RPM packages takes minutes to compile: what it would pack is compared.
+#[test]
+fn the_rpm_packages_have_the_files_of_the_debian_packages() {
+    for manifest in ["apps/turboflow/Cargo.toml", "apps/sql/Cargo.toml"] {
+        let text = fs::read_to_string(project(manifest)).unwrap();
+        let manifest: toml::Table = text.parse().unwrap();
+        let metadata = &manifest["package"]["metadata"];
+        let assets = |of: &str| metadata[of]["assets"].as_array().unwrap().clone();
+        let plain = |asset: &toml::Value| {
+            let source = asset.as_str().unwrap().trim_start_matches("../");
+            // Each kind has its own licence and change log.
+            let is_own = ["copyright", "LICENSE", "changelog.gz", "CHANGELOG.md"];
+            let is_own = is_own.iter().any(|own| source.ends_with(own));
+            (!is_own).then(|| source.to_owned())
+        };
+        let deb: BTreeSet<_> = assets("deb")
+            .iter()
+            .filter_map(|it| plain(&it[0]))
+            .collect();
+        let rpm = assets("generate-rpm");
+        let rpm: BTreeSet<_> = rpm.iter().filter_map(|it| plain(&it["source"])).collect();
+        assert_eq!(deb, rpm);
+        for source in deb.iter().filter(|it| !it.starts_with("target/")) {
+            let path = project(source.trim_end_matches("*.md"));
+            assert!(Path::new(&path).exists(), "{source}");
+        }
+    }
 }
 
 #[test]
