@@ -63,10 +63,11 @@ pub(super) struct Sender {
     /// Whether this thread has seen the request to end.
     is_ending: bool,
     looked_up_at: Duration,
-    /// Whether a datagram was refused since templates were last sent, when one was last refused,
-    /// and when templates were last sent for that reason.
+    /// Whether a datagram was refused since templates were last sent.
     is_refused: bool,
+    /// When a datagram was last refused.
     refused_at: Duration,
+    /// When templates were last sent because of a refusal.
     renewed_at: Duration,
     /// Whether the last datagram with a known outcome was refused.
     was_refused: bool,

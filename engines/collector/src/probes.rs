@@ -179,7 +179,8 @@ impl Probe {
         told
     }
 
-    /// It counts anew. What it says of more starts than can be is left out.
+    /// Its counters begin at 0 again. What it told is added to that of earlier starts, unless the
+    /// sum is more than any probe can count.
     fn begin_anew(&mut self) {
         let told = self.told();
         let before = match told.counted() <= MOST_COUNTED {

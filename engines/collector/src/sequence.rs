@@ -104,7 +104,8 @@ impl Numbers {
         Place::Restart
     }
 
-    /// So many of the missing ones were only unread. Gives how many of them.
+    /// Takes back up to `count` missing records that came before, and are read only now. Returns
+    /// how many.
     pub(crate) fn found(&mut self, count: u64) -> u64 {
         let found = self.missing.min(count);
         self.missing -= found;
@@ -154,7 +155,7 @@ pub(crate) struct RecordNumbers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordPlace {
     pub(crate) place: Place,
-    /// What is missing more, or less, than was said before, because numbers are read in the other
+    /// How many more records are missing than was said before, because numbers are read the other
     /// way from now on.
     pub(crate) correction: i64,
     /// Whether it became certain that numbers count through the end of messages.
@@ -189,7 +190,8 @@ impl RecordNumbers {
         }
     }
 
-    /// So many of the missing ones were only unread. Gives how many of them.
+    /// Takes back up to `count` missing records that came before, and are read only now. Returns
+    /// how many.
     pub(crate) fn found(&mut self, count: u64) -> u64 {
         let (before, through) = (self.before.found(count), self.through.found(count));
         if self.is_through() { through } else { before }
