@@ -88,6 +88,10 @@ install_lakehouse() {
     install_python lakehouse
 }
 
+install_classify() {
+    install_python classify
+}
+
 # The packages that chdb asks for besides are for data frames, which no test has.
 install_clickhouse() {
     install_python clickhouse --no-deps
@@ -108,6 +112,8 @@ install_others() {
     install_lakehouse &
     loading+=($!)
     install_clickhouse &
+    loading+=($!)
+    install_classify &
     loading+=($!)
     install_goflow2
     install_netgauze

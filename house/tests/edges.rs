@@ -54,6 +54,7 @@ const SQL: &str = "turboflow-sql";
 const TOP: &str = "turboflow-top";
 const BRIDGE: &str = "turboflow-bridge";
 const PLAN: &str = "turboflow-plan";
+const CLASSIFY: &str = "turboflow-classify";
 const WORKLOAD: &str = "turboflow-workload";
 const ACCURACY: &str = "turboflow-accuracy";
 const BENCH: &str = "turboflow-bench";
@@ -65,7 +66,7 @@ const PROGRAM: &str = "turboflow";
 
 /// The table. Rooms below `lab/` serve tests and measurements. The product may depend on the
 /// traffic generator alone, and the meter on none of them.
-const ROOMS: [Room; 30] = [
+const ROOMS: [Room; 31] = [
     room(RECORD, &[]).with_external(&["ipnet", "thiserror", "toml"]),
     room(MERGE, &[RECORD]).with_external(&[]),
     room(ENGINE, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
@@ -113,6 +114,7 @@ const ROOMS: [Room; 30] = [
     room(SQL, &[RECORD, FORMATS, QUERY]),
     room(TOP, &[RECORD, FORMATS, QUERY, RUN]),
     room(PLAN, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
+    room(CLASSIFY, &[RECORD]).with_external(&["thiserror"]),
     room(BRIDGE, &[RECORD, INSPECT, NETLINK]).with_external(&[
         "rustix",
         "serde",
@@ -125,14 +127,14 @@ const ROOMS: [Room; 30] = [
         BENCH,
         &[
             OFFLOAD, RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, AGGREGATE, FORMATS,
-            RUN, WORKLOAD,
+            RUN, WORKLOAD, CLASSIFY,
         ],
     ),
     room(
         PROGRAM,
         &[
             RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, OFFLOAD, AGGREGATE, FORMATS,
-            TRANSPORT, KAFKA, QUERY, RUN, TOP, PLAN, WORKLOAD, INSPECT, BRIDGE,
+            TRANSPORT, KAFKA, QUERY, RUN, TOP, PLAN, WORKLOAD, INSPECT, BRIDGE, CLASSIFY,
         ],
     ),
     room(

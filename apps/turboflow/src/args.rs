@@ -10,6 +10,7 @@ use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::application_list::ApplicationsArgs;
 use crate::bridge::{self, BridgeArgs};
+use crate::classify::ClassifyArgs;
 use crate::collect::{self, CollectArgs};
 use crate::definition::DefinitionArgs;
 use crate::engines;
@@ -134,6 +135,8 @@ pub(crate) enum Command {
     Show(Box<ShowArgs>),
     /// Ask questions in SQL of files of flow records: joins, windows, percentiles
     Sql(Box<SqlArgs>),
+    /// Name the applications of flow records by a trained model
+    Classify(Box<ClassifyArgs>),
     /// Send stored flow records to collectors, or write them into other files
     Replay(Box<ReplayArgs>),
     /// Watch interfaces or a capture: flows and hosts by rate, protocols, the meter's health

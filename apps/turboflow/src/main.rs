@@ -8,6 +8,7 @@ mod application_list;
 mod applications;
 mod args;
 mod bridge;
+mod classify;
 mod collect;
 mod config_error;
 mod definition;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Run(args) => service::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Sql(_) => sql::run().map(|never| match never {}),
+        Command::Classify(args) => classify::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Generate(args) => generate::run(&args),

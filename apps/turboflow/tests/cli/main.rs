@@ -8,6 +8,7 @@ mod bad_input;
 mod bridge;
 mod cases;
 mod certificates;
+mod classify;
 #[cfg(target_os = "linux")]
 mod collect_service;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The lines of a model's file. `docs/classify.md` describes them.
+//!
+//! Numbers are read to their last bit, as Rust does: a threshold that is off by one would send a
+//! record elsewhere.
+
+use crate::ModelError;
+
+/// The first line.
+pub(crate) const HEAD: &str = "turboflow-model 1";
+
+/// A line with its number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line<'a> {
+    pub(crate) number: usize,
+    /// The first word.
+    pub(crate) word: &'a str,
+    /// What is behind it.
+    pub(crate) rest: &'a str,
+}
+
+/// The lines behind the first, without empty ones and comments.
+///
+/// # Errors
+/// Where the first line is not that of a model.
+pub(crate) fn lines(text: &str) -> Result<Vec<Line<'_>>, ModelError> {
+    let mut lines = text.lines().enumerate();
+    let head = lines.next().map_or("", |(_, line)| line.trim_end());
+    if head != HEAD {
+        let reason = match head.strip_prefix("turboflow-model ") {
+            Some(version) => format!("this program reads version 1, not {version}"),
+            None => format!(
+                "it is not {HEAD:?}, so this is no model: contrib/classifier/train.py writes models"
+            ),
+        };
+        return Err(ModelError::line(1, reason));
+    }
+    let lines = lines.map(|(index, line)| {
+        let line = line.trim();
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        Line {
+            number: index + 1,
+            word,
+            rest: rest.trim(),
+        }
+    });
+    let is_said = |line: &Line<'_>| !line.word.is_empty() && !line.word.starts_with('#');
+    Ok(lines.filter(is_said).collect())
+}
+
+impl Line<'_> {
+    /// An error of this line.
+    pub(crate) fn error(&self, reason: impl Into<String>) -> ModelError {
+        ModelError::line(self.number, reason)
+    }
+
+    /// The numbers of the line, of which there are `count`.
+    ///
+    /// # Errors
+    /// Where a word is no finite number, or there are more or fewer.
+    pub(crate) fn numbers(&self, count: usize, of: &str) -> Result<Vec<f64>, ModelError> {
+        let numbers = self.rest.split_whitespace().map(|word| {
+            let number = word.parse().ok().filter(|number: &f64| number.is_finite());
+            number.ok_or_else(|| self.error(format!("{word:?} is no number")))
+        });
+        let numbers = numbers.collect::<Result<Vec<f64>, _>>()?;
+        match numbers.len() == count {
+            true => Ok(numbers),
+            false => Err(self.error(format!(
+                "{} numbers stand behind {:?}: write {count}, {of}",
+                numbers.len(),
+                self.word
+            ))),
+        }
+    }
+}

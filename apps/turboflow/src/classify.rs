@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow classify`: flow records with the application that a trained model names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use turboflow_classify::{Classified, Classifier, Model};
+use turboflow_formats::{
+    ExportError, FlowWriter, Format, ParquetTypes, TextOptions, TimeForm, WriteOptions, to_writer,
+};
+use turboflow_query::Input;
+use turboflow_record::{Column, FlowBatch, Schema};
+
+use crate::exit::Outcome;
+use crate::keys::Key;
+use crate::log::say;
+use crate::record::{
+    as_files, check_paths, check_use, file, format, format_of, is_stdout, name_of, origin,
+    parquet_types, stdout, time_form,
+};
+use crate::show::{found, say_damages, say_left_out};
+use crate::signals::{self, STOP};
+use crate::units::counted;
+
+const EXAMPLES: &str = "\
+Examples:
+  What do these flows carry?
+    turboflow classify flows.parquet --model applications.model -w named.parquet
+    turboflow show named.parquet --group-by application
+  Only what the model is sure of
+    turboflow show named.parquet --where 'confidence > 0.9' --group-by application
+  Beside what inspection found: a second column of applications
+    turboflow classify inspected.parquet --model applications.model --as guess -w both.parquet
+    turboflow show both.parquet --group-by application,guess
+
+contrib/classifier/train.py makes models of records that inspection has labelled; docs/classify.md
+has the format of their file, and how good they are.
+
+Exit codes: 0 all well; 1 records were lost on the way; 2 it could not run.";
+
+/// Name the applications of flow records by a trained model: a tree, a forest or a linear model
+///
+/// Reads what `turboflow show` reads. The records are as they were, with two columns more:
+/// `application`, a name, and `confidence`, from 0 to 1.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct ClassifyArgs {
+    /// Files of flow records with the same columns, folders or patterns; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// The model
+    #[arg(long, value_name = "FILE")]
+    model: PathBuf,
+
+    /// Where the records are written, `-` is standard output
+    #[arg(short, long = "write", value_name = "FILE", default_value = "-")]
+    write: PathBuf,
+
+    /// The column of applications. With another name than `application`, confidences are in
+    /// NAME_confidence
+    #[arg(long = "as", value_name = "NAME", default_value = APPLICATION)]
+    name: String,
+
+    /// Format of files without such an extension: csv, jsonl, parquet or arrow. Of standard output:
+    /// csv
+    #[arg(long, value_name = "FORMAT", value_parser = format(), hide_possible_values = true)]
+    format: Option<Format>,
+
+    /// How CSV and JSON have times: ns (first_ns), s (first_s) or iso (first_iso)
+    #[arg(long, value_name = "FORM", default_value = "ns", value_parser = time_form())]
+    #[arg(hide_possible_values = true)]
+    time: TimeForm,
+
+    /// Protocols and end reasons by name in CSV and JSON
+    #[arg(long)]
+    names: bool,
+
+    /// Types of Parquet columns: exact, or lake or lake-binary for table formats such as Iceberg
+    #[arg(long, value_name = "TYPES", default_value = "exact", value_parser = parquet_types())]
+    #[arg(hide_possible_values = true)]
+    parquet_types: ParquetTypes,
+
+    /// Have files on the disk before they get their names
+    #[arg(long)]
+    sync: bool,
+
+    /// As root, write through outputs that are symbolic links
+    #[arg(long)]
+    follow_links: bool,
+}
+
+/// The default name of the column.
+const APPLICATION: &str = "application";
+
+pub(crate) fn run(args: &ClassifyArgs) -> anyhow::Result<Outcome> {
+    let files = found(&args.files)?;
+    check_paths(&[&args.write], &files)?;
+    args.check_use()?;
+    let model = model(&args.model)?;
+    let mut input = Input::open(&files)?;
+    say_left_out(&input);
+    let schema = args.schema(input.schema())?;
+    let bound = Classifier::new(&model, input.schema());
+    let mut classifier = bound.with_context(|| args.model.display().to_string())?;
+    let mut writer = args.writer(&schema, &input)?;
+    signals::listen("ending", false, None)?;
+    let mut written = Ok(());
+    while written.is_ok() && !STOP.asked() {
+        let Some(batch) = input.next_batch()? else {
+            break;
+        };
+        written = writer.write(&with_classes(&mut classifier, &batch));
+    }
+    let finished = match written {
+        Ok(()) => writer.finish(),
+        Err(error) => Err(error),
+    };
+    let mut outcome = say_damages(&input);
+    let to = name_of(&args.write);
+    match finished {
+        Ok(summary) => say!(Info Finished, output = &*to, records = summary.records;
+            "{to}: {}", counted(summary.records, "flow record")),
+        // Its reader has seen enough.
+        Err(ExportError::BrokenPipe) => {}
+        Err(error) => {
+            outcome = Outcome::Lossy;
+            say!(Error OutputFailed, output = &*to; "{error}");
+        }
+    }
+    if STOP.asked() {
+        outcome = Outcome::Lossy;
+        say!(Error Stopped; "stopped by a signal: the input was not read to its end");
+    }
+    Ok(outcome)
+}
+
+/// Reads a model.
+fn model(path: &Path) -> anyhow::Result<Model> {
+    let place = path.display();
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read the model {place}"))?;
+    Model::parse(&text).map_err(|error| anyhow!("{place}, {error}"))
+}
+
+/// The records with the two columns.
+fn with_classes(classifier: &mut Classifier<'_>, batch: &FlowBatch) -> FlowBatch {
+    let mut found = Classified::default();
+    classifier.classify(batch, &mut found);
+    batch.with_columns(classifier.values(found))
+}
+
+impl ClassifyArgs {
+    /// Refuses options that do not go with the output.
+    fn check_use(&self) -> anyhow::Result<()> {
+        let given = [
+            (Key::Format, self.format.is_some()),
+            (Key::TextTime, self.time != TimeForm::default()),
+            (Key::Names, self.names),
+            (Key::ParquetTypes, self.parquet_types.is_lake()),
+        ];
+        for (key, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
+            check_use(key, self.format, std::slice::from_ref(&self.write), false)?;
+        }
+        if self.format()? == Format::Ipfix {
+            bail!(
+                "IPFIX has no information element for what a model says: write .parquet, .arrow, \
+                 .csv or .jsonl"
+            );
+        }
+        Ok(())
+    }
+
+    fn format(&self) -> anyhow::Result<Format> {
+        let default = is_stdout(&self.write).then_some(Format::Csv);
+        format_of(&self.write, self.format.or(default))
+    }
+
+    /// The columns of records, and the two.
+    fn schema(&self, schema: &[Column]) -> anyhow::Result<Schema> {
+        let confidence = match &*self.name {
+            APPLICATION => "confidence".to_owned(),
+            name => format!("{name}_confidence"),
+        };
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        if !self.name.starts_with(|c: char| c.is_ascii_lowercase())
+            || !self.name.chars().all(is_name)
+        {
+            bail!(
+                "--as {:?}: write a name of a column, such as guess",
+                self.name
+            );
+        }
+        let own = Classifier::columns(&self.name, &confidence);
+        let is_taken = |column: &&Column| own.iter().any(|its| its.name == column.name);
+        if let Some(taken) = schema.iter().find(is_taken) {
+            bail!(
+                "the records have a column `{}` already: name another one, as in --as guess",
+                taken.name
+            );
+        }
+        Ok(schema.iter().cloned().chain(own).collect())
+    }
+
+    fn writer(&self, schema: &Schema, input: &Input) -> anyhow::Result<Box<dyn FlowWriter>> {
+        let is_reverse = |column: &Column| column.name.starts_with("reverse_");
+        let is_biflow = schema.iter().any(is_reverse);
+        let definition = input.shape().definition;
+        let options = WriteOptions {
+            parquet_types: self.parquet_types,
+            metadata: definition.map_or_else(Vec::new, |its| origin(its, is_biflow)),
+            files: as_files(self.sync, self.follow_links),
+            text: TextOptions {
+                time: self.time,
+                names: self.names,
+            },
+            ..WriteOptions::default()
+        };
+        let (path, format) = (&*self.write, self.format()?);
+        if is_stdout(path) {
+            let stdout = stdout(format, false)?;
+            return Ok(to_writer(
+                Box::new(stdout),
+                &name_of(path),
+                format,
+                schema,
+                &options,
+            )?);
+        }
+        file(path, format, schema, &options, None)
+    }
+}
