@@ -55,19 +55,23 @@ impl<'a> Classifier<'a> {
     /// Adds the classes of a batch's records to `to`.
     pub fn classify(&mut self, batch: &FlowBatch, to: &mut Classified) {
         let classes = self.model.classes().len();
+        let parts = match &self.model.form {
+            Form::Forest(forest) => forest.trees() as f64,
+            Form::Linear(_) => 1.0,
+        };
         for start in (0..batch.rows()).step_by(BLOCK) {
             let rows = start..batch.rows().min(start + BLOCK);
             let count = rows.len();
             self.evaluate(batch, rows);
             for shares in self.shares[..count * classes].chunks_exact(classes) {
-                let (class, share) = largest(shares);
+                let (class, share) = largest(shares, parts);
                 to.classes.push(class as u32);
                 to.confidence.push(share);
             }
         }
     }
 
-    /// Writes the shares of a block's classes.
+    /// Writes the shares of a block's classes, of forests their sums.
     fn evaluate(&mut self, batch: &FlowBatch, rows: std::ops::Range<usize>) {
         let (width, absent) = (self.features.len(), self.model.absent);
         let used = rows.len() * width;
@@ -122,14 +126,13 @@ impl<'a> Classifier<'a> {
     }
 }
 
-/// The first of the largest shares, as numpy's `argmax` has it, and the share.
+/// The first of the largest means, as numpy's `argmax` has it, and the mean: sums that differ may
+/// have the same one.
 #[inline]
-fn largest(shares: &[f64]) -> (usize, f64) {
-    let mut found = (0, shares[0]);
-    for (class, share) in shares.iter().enumerate().skip(1) {
-        if *share > found.1 {
-            found = (class, *share);
-        }
-    }
-    found
+fn largest(sums: &[f64], parts: f64) -> (usize, f64) {
+    let largest = sums.iter().copied().fold(f64::MIN, f64::max);
+    let mean = largest / parts;
+    let near = largest * (1.0 - 4.0 * f64::EPSILON);
+    let is_it = |sum: &f64| *sum >= near && *sum / parts == mean;
+    (sums.iter().position(is_it).unwrap_or(0), mean)
 }

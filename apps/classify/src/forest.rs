@@ -3,26 +3,33 @@
 //!
 //! The two children of a node lie side by side, and a leaf is its own child, so a step is a
 //! comparison and an addition. Several records walk through a tree at a time: a step waits for
-//! memory, and those of different records do not wait for each other.
+//! memory, and those of different records do not wait for each other. A leaf holds the classes that
+//! it has a share of, which are few.
 
 use crate::ModelError;
 use crate::lines::Line;
 
 /// Records that walk through a tree at a time.
 const LANES: usize = 8;
+/// Steps between two looks whether all have arrived.
+const STEPS: usize = 4;
 
 /// One tree or several, whose leaves hold the shares of classes.
 #[derive(Clone, Debug)]
 pub(crate) struct Forest {
-    /// The nodes of all trees.
-    nodes: Vec<Node>,
-    /// The leaf of a node, by its place in `shares` divided by the number of classes.
-    leaf_of: Vec<u32>,
-    /// The shares of all leaves.
-    shares: Vec<f64>,
-    /// The roots of the trees.
-    roots: Vec<u32>,
+    trees: Vec<Tree>,
+    /// The end of each leaf's shares in `shares`.
+    ends: Vec<u32>,
+    /// The shares of all leaves that are not 0, by class.
+    shares: Vec<(u32, f64)>,
     classes: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Tree {
+    nodes: Vec<Node>,
+    /// The number of the leaf that a node is.
+    leaf_of: Vec<u32>,
 }
 
 /// A node, or a leaf that leads to itself.
@@ -30,9 +37,34 @@ pub(crate) struct Forest {
 struct Node {
     /// A record goes left where its feature is at most this.
     threshold: f32,
-    feature: u32,
-    /// The left child; the right one is behind it.
-    left: u32,
+    /// The feature, and in the low bits the left child; the right one is behind it.
+    feature_and_left: u32,
+}
+
+/// Bits of the place of a node in its tree. The rest is left for the feature.
+const PLACE_BITS: u32 = 20;
+/// Most nodes of a tree.
+const NODES_MAX: usize = 1 << PLACE_BITS;
+/// Most shares of a forest.
+const SHARES_MAX: usize = 1 << 28;
+
+impl Node {
+    const fn new(threshold: f32, feature: u32, left: usize) -> Self {
+        Self {
+            threshold,
+            feature_and_left: feature << PLACE_BITS | left as u32,
+        }
+    }
+
+    #[inline(always)]
+    const fn feature(self) -> usize {
+        (self.feature_and_left >> PLACE_BITS) as usize
+    }
+
+    #[inline(always)]
+    const fn left(self) -> u32 {
+        self.feature_and_left & (NODES_MAX as u32 - 1)
+    }
 }
 
 /// A line of a tree: a node, or a leaf.
@@ -46,9 +78,6 @@ enum Entry {
     Leaf(u32),
 }
 
-/// Most numbers of a forest's leaves, and most nodes: their places have 32 bits.
-const PLACES_MAX: usize = 1 << 28;
-
 impl Forest {
     /// Reads the trees in these lines.
     pub(crate) fn read(
@@ -57,10 +86,9 @@ impl Forest {
         classes: usize,
     ) -> Result<Self, ModelError> {
         let mut forest = Self {
-            nodes: Vec::new(),
-            leaf_of: Vec::new(),
+            trees: Vec::new(),
+            ends: Vec::new(),
             shares: Vec::new(),
-            roots: Vec::new(),
             classes,
         };
         for tree in lines.chunk_by(|_, next| next.word != "tree") {
@@ -73,10 +101,10 @@ impl Forest {
                 entries.push(forest.entry(line, features)?);
             }
             check_children(tree, &entries)?;
-            forest.add(&entries);
-            if forest.nodes.len().max(forest.shares.len()) > PLACES_MAX {
+            if entries.len() > NODES_MAX || forest.shares.len() > SHARES_MAX {
                 return Err(head.error("the trees up to here are too large for this program"));
             }
+            forest.trees.push(Tree::of(&entries));
         }
         Ok(forest)
     }
@@ -88,9 +116,10 @@ impl Forest {
                 if let Some(share) = shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
                     return Err(line.error(format!("{share} is no share: write 0 to 1")));
                 }
-                let leaf = self.shares.len() / self.classes;
+                let shares = (0..).zip(shares).filter(|(_, share)| *share > 0.0);
                 self.shares.extend(shares);
-                Ok(Entry::Leaf(leaf as u32))
+                self.ends.push(self.shares.len() as u32);
+                Ok(Entry::Leaf(self.ends.len() as u32 - 1))
             }
             "node" => {
                 let numbers = line.numbers(4, "feature, threshold, left and right")?;
@@ -117,17 +146,57 @@ impl Forest {
         }
     }
 
-    /// Adds a tree that was checked, level by level.
-    fn add(&mut self, entries: &[Entry]) {
-        let root = self.nodes.len();
-        self.roots.push(root as u32);
-        self.room(1);
-        let mut waiting = std::collections::VecDeque::from([(0, root)]);
+    /// How many trees there are, which the sums of shares are divided by.
+    pub(crate) const fn trees(&self) -> usize {
+        self.trees.len()
+    }
+
+    /// Writes the sums of the shares that records reach, class by class for each record. `numbers`
+    /// has `width` features a record.
+    pub(crate) fn evaluate(&self, numbers: &[f32], width: usize, sums: &mut [f64]) {
+        sums.fill(0.0);
+        for tree in &self.trees {
+            let lanes = numbers.chunks_exact(width * LANES);
+            let rest = lanes.remainder();
+            let mut sums = sums.chunks_exact_mut(self.classes);
+            for block in lanes {
+                let leaves = tree.leaves::<LANES>(block, width);
+                for (leaf, sums) in leaves.into_iter().zip(&mut sums) {
+                    self.add_shares(leaf, sums);
+                }
+            }
+            for (record, sums) in rest.chunks_exact(width).zip(&mut sums) {
+                let [leaf] = tree.leaves::<1>(record, width);
+                self.add_shares(leaf, sums);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add_shares(&self, leaf: u32, sums: &mut [f64]) {
+        let leaf = leaf as usize;
+        let start = match leaf {
+            0 => 0,
+            _ => self.ends[leaf - 1],
+        };
+        // In the order of trees, so that the sum is that of scikit-learn to its last bit.
+        for (class, share) in &self.shares[start as usize..self.ends[leaf] as usize] {
+            sums[*class as usize] += share;
+        }
+    }
+}
+
+impl Tree {
+    /// Lays out a tree that was checked, level by level.
+    fn of(entries: &[Entry]) -> Self {
+        let mut tree = Self::default();
+        tree.room(1);
+        let mut waiting = std::collections::VecDeque::from([(0, 0)]);
         while let Some((from, to)) = waiting.pop_front() {
             match entries[from] {
                 Entry::Leaf(leaf) => {
-                    self.leaf_of[to] = leaf;
-                    self.nodes[to].left = to as u32;
+                    tree.leaf_of[to] = leaf;
+                    tree.nodes[to] = Node::new(f32::INFINITY, 0, to);
                 }
                 Entry::Node {
                     feature,
@@ -135,80 +204,41 @@ impl Forest {
                     left,
                     right,
                 } => {
-                    let children = self.nodes.len();
-                    self.room(2);
-                    self.nodes[to] = Node {
-                        threshold,
-                        feature,
-                        left: children as u32,
-                    };
+                    let children = tree.nodes.len();
+                    tree.room(2);
+                    tree.nodes[to] = Node::new(threshold, feature, children);
                     waiting.extend([(left, children), (right, children + 1)]);
                 }
             }
         }
+        tree
     }
 
     fn room(&mut self, nodes: usize) {
-        let leaf = Node {
-            threshold: f32::INFINITY,
-            feature: 0,
-            left: 0,
-        };
+        let leaf = Node::new(f32::INFINITY, 0, 0);
         self.nodes.resize(self.nodes.len() + nodes, leaf);
         self.leaf_of.resize(self.nodes.len(), 0);
     }
 
-    /// Adds the shares of the leaves that records reach to `sums`, and divides them by the number
-    /// of trees. `numbers` has `width` features a record; what is behind the last record of both
-    /// is not looked at.
-    pub(crate) fn evaluate(&self, numbers: &[f32], width: usize, sums: &mut [f64]) {
-        sums.fill(0.0);
-        for &root in &self.roots {
-            let lanes = numbers.chunks_exact(width * LANES);
-            let rest = lanes.remainder();
-            let mut sums = sums.chunks_exact_mut(self.classes);
-            for block in lanes {
-                for leaf in self.leaves::<LANES>(root, block, width) {
-                    self.add_shares(leaf, sums.next());
-                }
-            }
-            for record in rest.chunks_exact(width) {
-                for leaf in self.leaves::<1>(root, record, width) {
-                    self.add_shares(leaf, sums.next());
-                }
-            }
-        }
-        let trees = self.roots.len() as f64;
-        if self.roots.len() > 1 {
-            sums.iter_mut().for_each(|sum| *sum /= trees);
-        }
-    }
-
     /// The leaves that `N` records reach.
     #[inline(always)]
-    fn leaves<const N: usize>(&self, root: u32, numbers: &[f32], width: usize) -> [u32; N] {
-        let mut at = [root; N];
+    fn leaves<const N: usize>(&self, numbers: &[f32], width: usize) -> [u32; N] {
+        let mut at = [0_u32; N];
         loop {
             let mut moved = 0;
-            for (lane, at) in at.iter_mut().enumerate() {
-                let node = self.nodes[*at as usize];
-                let number = numbers[lane * width + node.feature as usize];
-                let next = node.left + u32::from(number > node.threshold);
-                moved |= next ^ *at;
-                *at = next;
+            for _ in 0..STEPS {
+                moved = 0;
+                for (lane, at) in at.iter_mut().enumerate() {
+                    let node = self.nodes[*at as usize];
+                    let number = numbers[lane * width + node.feature()];
+                    let next = node.left() + u32::from(number > node.threshold);
+                    moved |= next ^ *at;
+                    *at = next;
+                }
             }
             if moved == 0 {
                 return at.map(|node| self.leaf_of[node as usize]);
             }
-        }
-    }
-
-    #[inline(always)]
-    fn add_shares(&self, leaf: u32, sums: Option<&mut [f64]>) {
-        let start = leaf as usize * self.classes;
-        let shares = &self.shares[start..start + self.classes];
-        for (sum, share) in sums.into_iter().flatten().zip(shares) {
-            *sum += share;
         }
     }
 }

@@ -5,6 +5,7 @@
 //! Only designs of one run compare. Numbers of different runs or machines do not.
 
 mod aggregate;
+mod classify;
 mod export;
 mod features;
 mod flood;
@@ -23,10 +24,14 @@ pub use report::{Row, Timer};
 use turboflow_workload::traffic::Skew;
 
 /// The name of each benchmark, with a description.
-pub const BENCHES: [(&str, &str); 9] = [
+pub const BENCHES: [(&str, &str); 10] = [
     (
         "aggregate",
         "merging microflow records: ours, the paper's method, hashbrown, std, Redis",
+    ),
+    (
+        "classify",
+        "flow records to applications: a tree, a forest of ten, a linear model",
     ),
     (
         "cores",
@@ -119,6 +124,7 @@ impl Spread {
 pub fn run(bench: &str, options: &Options, row: &mut dyn FnMut(Row)) -> Result<(), UnknownBench> {
     match bench {
         "aggregate" => aggregate::run(options, row),
+        "classify" => classify::run(options, row),
         "cores" => aggregate::cores::run(options, row),
         "export" => export::run(options, row),
         "features" => features::run(options, row),

@@ -16,6 +16,7 @@ meanwhile.
 
 Benchmarks:
   aggregate  merging microflow records: ours, the paper's method, hashbrown, std, Redis
+  classify   flow records to applications: a tree, a forest of ten, a linear model
   cores      the aggregator on one core, two, ... all: std, flat table, integer keys, the paper's,
              ours, Redis
   pipeline   frames in memory to open flows, by stage, with and without microflow table

@@ -5,6 +5,7 @@
 mod accuracy;
 mod aggregator;
 mod benches;
+mod classify;
 mod features;
 mod figure11;
 mod figure13;
@@ -85,7 +86,7 @@ impl Part {
 }
 
 /// All parts, in the order of the report.
-pub(crate) const PARTS: [Part; 15] = [
+pub(crate) const PARTS: [Part; 16] = [
     paper_tables::TABLE_5,
     figure11::PART,
     aggregator::PART,
@@ -94,6 +95,7 @@ pub(crate) const PARTS: [Part; 15] = [
     table11::PART,
     figure13::PART,
     figure14::PART,
+    classify::PART,
     paper_tables::TABLE_12,
     paper_tables::TABLE_13,
     sweep::PART,
