@@ -54,6 +54,7 @@ const SQL: &str = "turboflow-sql";
 const TOP: &str = "turboflow-top";
 const BRIDGE: &str = "turboflow-bridge";
 const PLAN: &str = "turboflow-plan";
+const ENRICH: &str = "turboflow-enrich";
 const CLASSIFY: &str = "turboflow-classify";
 const WORKLOAD: &str = "turboflow-workload";
 const ACCURACY: &str = "turboflow-accuracy";
@@ -66,7 +67,7 @@ const PROGRAM: &str = "turboflow";
 
 /// The table. Rooms below `lab/` serve tests and measurements. The product may depend on the
 /// traffic generator alone, and the meter on none of them.
-const ROOMS: [Room; 31] = [
+const ROOMS: [Room; 32] = [
     room(RECORD, &[]).with_external(&["ipnet", "thiserror", "toml"]),
     room(MERGE, &[RECORD]).with_external(&[]),
     room(ENGINE, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
@@ -110,7 +111,8 @@ const ROOMS: [Room; 31] = [
             RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, AGGREGATE, FORMATS, INSPECT,
         ],
     ),
-    room(QUERY, &[RECORD, FORMATS]),
+    room(ENRICH, &[RECORD]).with_external(&["maxminddb", "serde", "thiserror"]),
+    room(QUERY, &[RECORD, FORMATS, ENRICH]),
     room(SQL, &[RECORD, FORMATS, QUERY]),
     room(TOP, &[RECORD, FORMATS, QUERY, RUN]),
     room(PLAN, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
@@ -169,7 +171,7 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 11] = [
 const FOR_TESTS: [(&str, &str); 1] = [(ENGINE, "conformance")];
 
 /// Heavy or far-reaching crates, and the only rooms that may use them.
-const LEAVES: [(&str, &[&str]); 15] = [
+const LEAVES: [(&str, &[&str]); 16] = [
     ("anyhow", &[PROGRAM, SQL, EVALUATION, LAB, SWX]),
     ("clap", &[PROGRAM, SQL, LAB]),
     ("datafusion", &[SQL]),
@@ -179,6 +181,7 @@ const LEAVES: [(&str, &[&str]); 15] = [
     ("libbpf-sys", &[XDP]),
     ("libc", &[CAPTURE, TRANSPORT, INSPECT, XDP, LAB]),
     ("libloading", &[CAPTURE]),
+    ("maxminddb", &[ENRICH]),
     ("memmap2", &[AGGREGATE, CAPTURE, XDP, BENCH]),
     ("parquet", &[FORMATS]),
     ("ratatui", &[TOP, PROGRAM]),

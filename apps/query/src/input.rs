@@ -3,14 +3,19 @@
 
 use std::path::{Path, PathBuf};
 
+use turboflow_enrich::{Enricher, Enrichment};
 use turboflow_formats::{FlowReader, read, read_again};
-use turboflow_record::{Column, ColumnKind, Definition, Feature, FlowBatch, Op, Schema};
+use turboflow_record::{Column, ColumnKind, Definition, Feature, FlowBatch, Op, Schema, Values};
 
 use crate::{QueryError, RecordShape};
 
 /// The records of one or more files with the same columns.
 pub struct Input {
     columns: Columns,
+    /// Makes further columns.
+    enricher: Option<Enricher>,
+    /// The columns of the files and the further ones.
+    schema: Schema,
     /// Files to read, the next one last. A reader of a pipe is kept, because it cannot be opened
     /// twice.
     waiting: Vec<(PathBuf, Option<FlowReader>)>,
@@ -55,7 +60,9 @@ impl Input {
         }
         waiting.reverse();
         Ok(Self {
+            schema: columns.schema.clone(),
             columns,
+            enricher: None,
             waiting,
             open: None,
             left_out,
@@ -71,6 +78,8 @@ impl Input {
         let paths = paths.iter().rev();
         Self {
             columns: self.columns.clone(),
+            enricher: None,
+            schema: self.columns.schema.clone(),
             waiting: paths.map(|path| (path.as_ref().to_owned(), None)).collect(),
             open: None,
             left_out: Vec::new(),
@@ -79,10 +88,21 @@ impl Input {
         }
     }
 
+    /// Adds columns of what an enrichment says of addresses and ports. Returns the names of those
+    /// that the records have already, which stay theirs.
+    pub fn enrich(&mut self, enrichment: Enrichment) -> Vec<String> {
+        let enricher = Enricher::new(enrichment, &self.columns.schema);
+        let taken = enricher.taken().to_vec();
+        self.schema = self.columns.schema.clone();
+        self.schema.extend(enricher.columns().cloned());
+        self.enricher = Some(enricher);
+        taken
+    }
+
     /// The columns of every batch.
     #[must_use]
     pub fn schema(&self) -> &Schema {
-        &self.columns.schema
+        &self.schema
     }
 
     /// Names of the columns that are not read, each with what it holds.
@@ -101,7 +121,7 @@ impl Input {
     #[must_use]
     pub fn shape(&self) -> RecordShape<'_> {
         RecordShape {
-            schema: &self.columns.schema,
+            schema: &self.schema,
             definition: self.columns.definition.as_ref(),
         }
     }
@@ -117,10 +137,18 @@ impl Input {
     /// # Errors
     /// As [`Input::next_batch`].
     pub fn complete(&mut self, batch: &mut FlowBatch) -> Result<(), QueryError> {
-        match &mut self.open {
-            Some(reader) => Ok(reader.complete(batch)?),
-            None => Ok(()),
+        if let Some(reader) = &mut self.open {
+            reader.complete(batch)?;
         }
+        let (Some(enricher), Some((_, then))) = (&mut self.enricher, &self.apart) else {
+            return Ok(());
+        };
+        let files = self.columns.schema.len();
+        for index in then.iter().filter(|index| **index >= files) {
+            let values = enricher.values(index - files, batch);
+            batch.fill(*index, values);
+        }
+        Ok(())
     }
 
     /// The next records; `None` at the end.
@@ -131,7 +159,7 @@ impl Input {
         loop {
             if let Some(reader) = &mut self.open {
                 if let Some(batch) = reader.next_batch()? {
-                    return Ok(Some(batch));
+                    return Ok(Some(self.enriched(batch)));
                 }
                 self.damages
                     .extend(reader.damage().map(|damage| damage.to_string()));
@@ -159,10 +187,39 @@ impl Input {
                 }
             };
             if let Some((first, then)) = &self.apart {
-                reader.read_apart(first, then);
+                reader.read_apart(&self.in_files(first, &[]), &self.in_files(then, first));
             }
             self.open = Some(reader);
         }
+    }
+
+    /// The columns of files among these, and those that the further columns are made of, without
+    /// those that are read before.
+    fn in_files(&self, columns: &[usize], before: &[usize]) -> Vec<usize> {
+        let files = self.columns.schema.len();
+        let of = |index: usize| match &self.enricher {
+            Some(enricher) if index >= files => enricher.sources(index - files),
+            _ => vec![index],
+        };
+        let before: Vec<usize> = before.iter().flat_map(|index| of(*index)).collect();
+        let columns = columns.iter().flat_map(|index| of(*index));
+        columns.filter(|index| !before.contains(index)).collect()
+    }
+
+    /// The batch with the further columns, as far as they are asked for now.
+    fn enriched(&mut self, mut batch: FlowBatch) -> FlowBatch {
+        let files = self.columns.schema.len();
+        if let Some(enricher) = &mut self.enricher {
+            for (index, column) in self.schema.iter().enumerate().skip(files) {
+                let is_asked = |(first, _): &(Vec<usize>, _)| first.contains(&index);
+                let values = match self.apart.as_ref().is_none_or(is_asked) {
+                    true => enricher.values(index - files, &batch),
+                    false => Values::none(column.kind),
+                };
+                batch.append(values);
+            }
+        }
+        batch
     }
 }
 

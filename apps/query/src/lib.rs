@@ -43,4 +43,5 @@ pub use query::{Query, Question};
 pub use record_shape::RecordShape;
 pub use render::{PlainStyle, TableStyle, TableText, column_rank};
 pub use run::{answer, last_packet_ns, run, run_with};
+pub use turboflow_enrich::{EnrichError, Enrichment};
 pub use turboflow_formats::TimeForm;

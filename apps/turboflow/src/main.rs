@@ -13,6 +13,7 @@ mod collect;
 mod config_error;
 mod definition;
 mod engines;
+mod enrich;
 mod exit;
 mod generate;
 #[cfg_attr(not(target_os = "linux"), path = "interfaces_elsewhere.rs")]

@@ -16,6 +16,7 @@ use turboflow_query::{
 use turboflow_record::{Column, ColumnKind};
 
 use crate::anonymize;
+use crate::enrich::EnrichArgs;
 use crate::exit::{Outcome, print, terminal_width};
 use crate::log::say;
 use crate::question_error;
@@ -43,6 +44,9 @@ Examples:
     turboflow show flows.parquet --group-by time:1m,src_addr --top-each 3
   Connections that were opened and never answered, as CSV
     turboflow show flows.csv --where 'tcp and tcp_flags == S' --format csv
+  Which countries and autonomous systems, and who of us, by files that you have
+    turboflow show flows.parquet --country country.mmdb --asn asn.mmdb --networks sites.csv \
+      --where 'dst_country != CH' --group-by src_owner,dst_as_name
   A day of date folders
     turboflow show flows/2024/03/01 --group-by host
   Several files as one, compressed and from a pipe too
@@ -146,6 +150,9 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "KEYFILE", help_heading = "Answer")]
     anonymize: Option<PathBuf>,
 
+    #[command(flatten)]
+    enrich: EnrichArgs,
+
     /// Exact numbers in tables rather than 3.4 GB and 1.2 M
     #[arg(long, help_heading = "Answer")]
     exact: bool,
@@ -192,6 +199,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     let files = found(&args.files)?;
     let mut input = Input::open(&files)?;
     say_left_out(&input);
+    args.enrich.enrich(&mut input)?;
     let now_ns = match args.now {
         Some(Now::At(time_ns)) => time_ns,
         Some(Now::Last) => {
@@ -307,6 +315,12 @@ impl ShowArgs {
         if self.format == AnswerFormat::Table && (self.time.is_some() || self.names) {
             let option = if self.names { "--names" } else { "--time" };
             bail!("{option} is for --format csv and json: tables have times and names for people");
+        }
+        if self.anonymize.is_some() && self.enrich.is_given() {
+            bail!(
+                "--anonymize replaces addresses, and names, networks and countries would tell \
+                 them: leave one of both out"
+            );
         }
         Ok(())
     }

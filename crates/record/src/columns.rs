@@ -254,6 +254,17 @@ impl FlowBatch {
         wider
     }
 
+    /// Adds a column behind the others. One that was not made is empty, and its values must not be
+    /// asked for.
+    ///
+    /// # Panics
+    /// When a column that is not empty has not a value for each record.
+    pub fn append(&mut self, values: Values) {
+        let rows = values.data.len();
+        assert!(rows == 0 || rows == self.rows, "{ONE_EACH}");
+        self.columns.push(values);
+    }
+
     /// Lets `fill` append `rows` values to every column, in schema order. It also gets the columns
     /// before that one, which are filled already.
     pub fn extend(&mut self, rows: usize, mut fill: impl FnMut(&[Values], &mut Values)) {

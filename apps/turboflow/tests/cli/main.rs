@@ -17,6 +17,7 @@ mod collect_tls;
 mod collecting;
 mod collectors;
 mod definition;
+mod enrich;
 mod faults;
 mod filter;
 mod fragments;

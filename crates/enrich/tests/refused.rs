@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files that are refused: the line, and what should stand there.
+
+use turboflow_enrich::Enrichment;
+
+use crate::maxmind::database;
+
+#[test]
+fn lines_that_say_nothing_are_named() {
+    let hosts = |text: &str| Enrichment::default().add_hosts(text);
+    let services = |text: &str| Enrichment::default().add_services(text);
+    let networks =
+        |lines: &str| Enrichment::default().add_networks(&format!("network,site,owner\n{lines}"));
+    let cases = [
+        (
+            hosts("192.0.2.1 a\nrouter 192.0.2.1\n"),
+            "line 2: \"router\" is no address",
+        ),
+        (hosts("192.0.2.1\n"), "line 1: write an address and a name"),
+        (
+            hosts("192.0.2.1 a\u{202e}b\n"),
+            r#"line 1: "a\u{202e}b" is no name"#,
+        ),
+        (
+            services("https 443\n"),
+            "line 1: write a name, a port and a protocol",
+        ),
+        (
+            services("https 70000/tcp\n"),
+            "line 1: write a name, a port",
+        ),
+        (
+            Enrichment::default().add_networks("net,site\n"),
+            "line 1: \"net,site\" is no header",
+        ),
+        (
+            Enrichment::default().add_networks(""),
+            "line 1: \"\" is no header: write network,site,owner",
+        ),
+        (
+            networks("10.0.0.0/33,a,b\n"),
+            "line 2: \"10.0.0.0/33\" is no network",
+        ),
+        (networks("10.0.0.0/8,a\n"), "line 2: it has 2 fields"),
+        (
+            networks("10.0.0.0/8,\"a,b\n"),
+            "line 2: a quote is not closed",
+        ),
+        (
+            networks("10.0.0.0/8,a,b\n\n10.9.0.0/8,c,d\n"),
+            "line 4: 10.0.0.0/8 is there twice",
+        ),
+    ];
+    for (outcome, expected) in cases {
+        let error = outcome.expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}\n{expected}");
+    }
+}
+
+#[test]
+fn files_that_are_no_database_of_that_kind_are_refused() {
+    let mut enrichment = Enrichment::default();
+    let error = enrichment
+        .add_systems(b"PAR1".to_vec())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("it is no database in MaxMind's format (.mmdb)"),
+        "{error}"
+    );
+    let error = enrichment
+        .add_systems(database("GeoLite2-Country", &[]))
+        .unwrap_err();
+    let error = error.to_string();
+    let expected = "type \"GeoLite2-Country\", not one whose type has \"ASN\"";
+    assert!(error.contains(expected), "{error}");
+    // A database that was cut says so, or says less; it never ends the program.
+    let whole = database("GeoLite2-ASN", &[]);
+    for end in 0..whole.len() {
+        let _ = Enrichment::default().add_systems(whole[..end].to_vec());
+    }
+    assert!(enrichment.is_empty());
+}
