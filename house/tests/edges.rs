@@ -55,6 +55,7 @@ const TOP: &str = "turboflow-top";
 const BRIDGE: &str = "turboflow-bridge";
 const PLAN: &str = "turboflow-plan";
 const ENRICH: &str = "turboflow-enrich";
+const ALERT: &str = "turboflow-alert";
 const CLASSIFY: &str = "turboflow-classify";
 const WORKLOAD: &str = "turboflow-workload";
 const ACCURACY: &str = "turboflow-accuracy";
@@ -67,7 +68,7 @@ const PROGRAM: &str = "turboflow";
 
 /// The table. Rooms below `lab/` serve tests and measurements. The product may depend on the
 /// traffic generator alone, and the meter on none of them.
-const ROOMS: [Room; 32] = [
+const ROOMS: [Room; 33] = [
     room(RECORD, &[]).with_external(&["ipnet", "thiserror", "toml"]),
     room(MERGE, &[RECORD]).with_external(&[]),
     room(ENGINE, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
@@ -116,6 +117,7 @@ const ROOMS: [Room; 32] = [
     room(SQL, &[RECORD, FORMATS, QUERY]),
     room(TOP, &[RECORD, FORMATS, QUERY, RUN]),
     room(PLAN, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
+    room(ALERT, &[QUERY]).with_external(&["serde", "serde_json", "thiserror", "toml"]),
     room(CLASSIFY, &[RECORD]).with_external(&["thiserror"]),
     room(BRIDGE, &[RECORD, INSPECT, NETLINK]).with_external(&[
         "rustix",
@@ -136,7 +138,7 @@ const ROOMS: [Room; 32] = [
         PROGRAM,
         &[
             RECORD, MERGE, ENGINE, PACKET, CAPTURE, SOFTWARE, XDP, OFFLOAD, AGGREGATE, FORMATS,
-            TRANSPORT, KAFKA, QUERY, RUN, TOP, PLAN, WORKLOAD, INSPECT, BRIDGE, CLASSIFY,
+            TRANSPORT, KAFKA, QUERY, RUN, TOP, PLAN, WORKLOAD, INSPECT, BRIDGE, CLASSIFY, ALERT,
         ],
     ),
     room(

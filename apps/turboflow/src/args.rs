@@ -8,6 +8,7 @@ use std::io::Write;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::alert::AlertArgs;
 use crate::application_list::ApplicationsArgs;
 use crate::bridge::{self, BridgeArgs};
 use crate::classify::ClassifyArgs;
@@ -135,6 +136,8 @@ pub(crate) enum Command {
     Show(Box<ShowArgs>),
     /// Ask questions in SQL of files of flow records: joins, windows, percentiles
     Sql(Box<SqlArgs>),
+    /// Find what is odd in flow records, by rules, and send alerts
+    Alert(Box<AlertArgs>),
     /// Name the applications of flow records by a trained model
     Classify(Box<ClassifyArgs>),
     /// Send stored flow records to collectors, or write them into other files

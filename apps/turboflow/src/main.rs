@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alert;
 mod anonymize;
 mod application_list;
 mod applications;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Command::Run(args) => service::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Sql(_) => sql::run().map(|never| match never {}),
+        Command::Alert(args) => alert::run(&args),
         Command::Classify(args) => classify::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Top(args) => top::run(&args),

@@ -2,6 +2,7 @@
 //! The program, run from the outside as users do.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
+mod alert;
 mod align;
 mod applications;
 mod bad_input;

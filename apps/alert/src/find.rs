@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Asks rules of records.
+
+use std::collections::HashMap;
+
+use turboflow_query::{Cell, Input, Query, QueryError, Question, answer, time_text};
+
+use crate::State;
+use crate::rule::{Kind, Rule, Severity};
+use crate::state::forget;
+
+/// Most alerts of a rule for one input: who gets them can read no more.
+const ALERTS_MAX: usize = 100;
+
+/// A group of records beyond a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alert {
+    /// The name of the rule.
+    pub rule: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// For people.
+    pub summary: String,
+    /// The fields of the group, with their values.
+    pub labels: Vec<(String, String)>,
+    /// What was compared with the limit; of a new or silent group its last time.
+    pub value: u64,
+    /// When: the start of the period, or the last packet of the records.
+    pub time: String,
+}
+
+/// What a rule finds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The largest first.
+    pub alerts: Vec<Alert>,
+    /// Alerts that are left out, because there are too many.
+    pub left_out: usize,
+    /// Whether the records lack the column that the rule needs.
+    pub is_passed_over: bool,
+}
+
+/// A group as the answer has it.
+struct Group {
+    time_ns: Option<u64>,
+    labels: Vec<String>,
+    value: u64,
+}
+
+/// Asks a rule of an input, which is read to its end. `last_ns` is the time of its last packet.
+///
+/// # Errors
+/// [`QueryError`], where the rule's question does not fit the records, or they cannot be read.
+pub fn find(
+    rule: &Rule,
+    mut input: Input,
+    last_ns: u64,
+    state: &mut State,
+) -> Result<Found, QueryError> {
+    let lacks = |name: &String| !input.schema().iter().any(|column| column.name == *name);
+    if rule.needs.as_ref().is_some_and(lacks) {
+        return Ok(Found {
+            is_passed_over: true,
+            ..Found::default()
+        });
+    }
+    let names: Vec<&str> = rule.group_by.split(',').map(str::trim).collect();
+    let question = rule.question();
+    let query = Query::parse(&question, input.shape())?;
+    let rows = answer(&query, &mut input, None)?.rows;
+    let is_timed = rule.is_timed();
+    let groups = rows.into_iter().map(|row| {
+        let mut cells = row.into_iter();
+        let time_ns = is_timed.then(|| number(cells.next().as_ref()));
+        let labels = cells.by_ref().take(names.len()).map(|cell| text(&cell));
+        Group {
+            time_ns,
+            labels: labels.collect(),
+            value: number(cells.last().as_ref()),
+        }
+    });
+    let groups: Vec<Group> = groups.collect();
+    let groups = match rule.kind {
+        Kind::Amount if rule.distinct.is_some() => rule.beyond(counted(groups)),
+        Kind::Amount => rule.beyond(groups),
+        Kind::New | Kind::Silent => rule.changed(groups, last_ns, state),
+    };
+    let left_out = groups.len().saturating_sub(ALERTS_MAX);
+    let shown = groups.into_iter().take(ALERTS_MAX);
+    Ok(Found {
+        alerts: shown
+            .map(|group| rule.alert(&names, group, last_ns))
+            .collect(),
+        left_out,
+        is_passed_over: false,
+    })
+}
+
+/// Counts groups that differ in nothing but the value that is counted.
+fn counted(groups: Vec<Group>) -> Vec<Group> {
+    let mut counts: HashMap<(Option<u64>, Vec<String>), u64> = HashMap::new();
+    for group in groups {
+        *counts.entry((group.time_ns, group.labels)).or_default() += 1;
+    }
+    let group = |((time_ns, labels), value)| Group {
+        time_ns,
+        labels,
+        value,
+    };
+    counts.into_iter().map(group).collect()
+}
+
+impl Rule {
+    /// Whether groups are of a period each.
+    fn is_timed(&self) -> bool {
+        self.kind == Kind::Amount && self.period_s.is_some()
+    }
+
+    fn question(&self) -> Question {
+        let mut fields = self.group_by.clone();
+        if let Some(seconds) = self.period_s.filter(|_| self.is_timed()) {
+            fields = format!("time:{seconds}s,{fields}");
+        }
+        if let Some(distinct) = &self.distinct {
+            fields = format!("{fields},{distinct}");
+        }
+        let measure = match self.kind {
+            Kind::Amount => self.measure.clone(),
+            Kind::New | Kind::Silent => "last".to_owned(),
+        };
+        Question {
+            filter: self.filter.clone(),
+            group_by: Some(fields),
+            select: Some(measure),
+            all_columns: true,
+            ..Question::default()
+        }
+    }
+
+    /// The groups above the limit, the largest first.
+    fn beyond(&self, mut groups: Vec<Group>) -> Vec<Group> {
+        groups.retain(|group| self.above.is_some_and(|limit| group.value > limit));
+        groups.sort_by(|left, right| {
+            let order = right.value.cmp(&left.value);
+            order.then_with(|| (left.time_ns, &left.labels).cmp(&(right.time_ns, &right.labels)))
+        });
+        groups
+    }
+
+    /// The groups that are new, or silent now. The first input of all is learnt.
+    fn changed(&self, groups: Vec<Group>, last_ns: u64, state: &mut State) -> Vec<Group> {
+        let (known, is_learnt) = state.of(&self.name);
+        let mut found = Vec::new();
+        for group in groups {
+            let seen_ns = group.value;
+            let before = known.insert(group.labels.join("\t"), seen_ns);
+            if before.is_none() && is_learnt && self.kind == Kind::New {
+                found.push(group);
+            }
+        }
+        if self.kind == Kind::Silent {
+            let period_ns = self.period_s.unwrap_or(0).saturating_mul(1_000_000_000);
+            // It is said once: a group that comes back is learnt anew.
+            known.retain(|labels, seen_ns| {
+                let is_silent = seen_ns.saturating_add(period_ns) < last_ns;
+                if is_silent {
+                    found.push(Group {
+                        time_ns: None,
+                        labels: labels.split('\t').map(str::to_owned).collect(),
+                        value: *seen_ns,
+                    });
+                }
+                !is_silent
+            });
+        }
+        forget(known);
+        found
+    }
+
+    fn alert(&self, names: &[&str], group: Group, last_ns: u64) -> Alert {
+        let names = names.iter().map(|name| (*name).to_owned());
+        let labels: Vec<(String, String)> = names.zip(group.labels).collect();
+        let value = match self.kind {
+            Kind::Amount => group.value.to_string(),
+            Kind::New | Kind::Silent => second(group.value),
+        };
+        let mut summary = self.summary.replace("{value}", &value);
+        for (name, label) in &labels {
+            summary = summary.replace(&format!("{{{name}}}"), label);
+        }
+        Alert {
+            rule: self.name.clone(),
+            severity: self.severity,
+            summary,
+            labels,
+            value: group.value,
+            time: second(group.time_ns.unwrap_or(last_ns)),
+        }
+    }
+}
+
+/// A time to the second.
+fn second(time_ns: u64) -> String {
+    time_text(time_ns / 1_000_000_000 * 1_000_000_000)
+}
+
+fn number(cell: Option<&Cell>) -> u64 {
+    match cell {
+        Some(Cell::Unsigned(number)) => *number,
+        Some(Cell::Float(number)) => *number as u64,
+        _ => 0,
+    }
+}
+
+fn text(cell: &Cell) -> String {
+    match cell {
+        Cell::Absent | Cell::List(_) => String::new(),
+        Cell::Address(address) => address.to_string(),
+        Cell::Network(address, length) => format!("{address}/{length}"),
+        Cell::Unsigned(number) => number.to_string(),
+        Cell::Float(number) => number.to_string(),
+        Cell::Text(text) | Cell::Plain(text) => text.to_string(),
+    }
+}

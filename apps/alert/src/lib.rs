@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Alerts from flow records.
+//!
+//! A [`Rule`] is a question in the language of `turboflow show` with a limit. [`find`] asks it of
+//! records and returns an [`Alert`] for each group beyond the limit. [`State`] is what rules about
+//! change remember from one file to the next. No clock and no sockets: times are those of records,
+//! and alerts are texts.
+
+mod find;
+mod form;
+mod rule;
+mod state;
+
+pub use find::{Alert, Found, find};
+pub use form::{alertmanager, json, syslog};
+pub use rule::{Rule, RuleError, Severity, rules};
+pub use state::State;

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rules, as a file has them. `docs/alerts.md` describes each key.
+
+use serde::Deserialize;
+use thiserror::Error;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Act now.
+    Critical,
+    /// Look at it.
+    #[default]
+    Warning,
+    /// For the record.
+    Info,
+}
+
+impl Severity {
+    /// The word of a file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// What makes a group of records an alert.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// Its amount is above a limit.
+    #[default]
+    Amount,
+    /// It was in no file before.
+    New,
+    /// It was in files before, and then for a period in none.
+    Silent,
+}
+
+/// A question with a limit.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// What the alert is called: letters, digits and hyphens.
+    pub name: String,
+    #[serde(default)]
+    pub(crate) severity: Severity,
+    #[serde(default)]
+    pub(crate) kind: Kind,
+    /// For people; `{value}` and the names of `group_by` are replaced.
+    pub(crate) summary: String,
+    #[serde(rename = "where")]
+    pub(crate) filter: Option<String>,
+    pub(crate) group_by: String,
+    /// Counts the different values of a field, in place of a measure.
+    pub(crate) distinct: Option<String>,
+    /// What is compared with the limit: a column of groups.
+    #[serde(default = "records")]
+    pub(crate) measure: String,
+    pub(crate) above: Option<u64>,
+    /// The time that an amount is of, or that a group is silent for, in seconds.
+    pub(crate) period_s: Option<u64>,
+    /// A column without which the rule is passed over.
+    pub(crate) needs: Option<String>,
+}
+
+fn records() -> String {
+    "records".to_owned()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleFile {
+    rule: Vec<Rule>,
+}
+
+/// Why rules cannot be used.
+#[derive(Debug, Error)]
+pub enum RuleError {
+    /// The file is no TOML, or has other keys.
+    #[error(transparent)]
+    Syntax(#[from] toml::de::Error),
+    /// Keys of a rule contradict each other.
+    #[error("rule {number}, {name:?}: {reason}")]
+    Rule {
+        /// Which one, counted from 1.
+        number: usize,
+        /// Its name.
+        name: String,
+        /// What is wrong, and what to write.
+        reason: &'static str,
+    },
+}
+
+/// Reads the rules of a file.
+///
+/// # Errors
+/// [`RuleError`], with the line or the rule.
+pub fn rules(text: &str) -> Result<Vec<Rule>, RuleError> {
+    let RuleFile { rule: rules } = toml::from_str(text)?;
+    for (index, rule) in rules.iter().enumerate() {
+        let is_twice = rules[..index].iter().any(|before| before.name == rule.name);
+        let reason = match rule.fault() {
+            Some(reason) => reason,
+            None if is_twice => "another rule has this name: give each its own",
+            None => continue,
+        };
+        return Err(RuleError::Rule {
+            number: index + 1,
+            name: rule.name.clone(),
+            reason,
+        });
+    }
+    Ok(rules)
+}
+
+impl Rule {
+    /// Keys that do not go together.
+    fn fault(&self) -> Option<&'static str> {
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if self.name.is_empty() || self.name.len() > 32 || !self.name.chars().all(is_letter) {
+            return Some("a name has 1 to 32 letters, digits and hyphens");
+        }
+        if self.period_s == Some(0) {
+            return Some("a period is 1 second or more");
+        }
+        match self.kind {
+            Kind::Amount if self.above.is_none() => Some("write above = the limit"),
+            Kind::Silent if self.period_s.is_none() => {
+                Some("write period_s = the seconds after which silence is an alert")
+            }
+            Kind::New | Kind::Silent if self.above.is_some() || self.distinct.is_some() => {
+                Some("above and distinct are for amounts: leave them out")
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow alert`: the rules that come with it, on captures that have what they look for and on
+//! captures that do not, and where alerts go.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::process::Stdio;
+use std::thread;
+
+use turboflow_testing::{Need, captures_folder, is_missing};
+
+use crate::support::{Folder, Ran, command, office, pcap_header, pcap_packet, project, turboflow};
+
+/// Raw IP.
+const RAW: u32 = 101;
+const SYN: u8 = 0x02;
+const ACK: u8 = 0x10;
+
+/// A TCP packet with that length in its IP header, of which the headers are captured.
+fn tcp(from: [u8; 4], to: [u8; 4], ports: [u16; 2], flags: u8, length: u16) -> Vec<u8> {
+    let mut packet = vec![0x45, 0];
+    packet.extend(length.to_be_bytes());
+    packet.extend([0, 0, 0, 0, 64, 6, 0, 0]);
+    packet.extend(from);
+    packet.extend(to);
+    packet.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
+    packet.extend([0; 8]);
+    packet.extend([0x50, flags, 0, 0, 0, 0, 0, 0]);
+    packet
+}
+
+/// Flow records of packets a millisecond apart, from a second on.
+fn records(folder: &Folder, name: &str, second: u64, packets: &[Vec<u8>]) -> String {
+    let mut capture = pcap_header(RAW);
+    for (number, packet) in packets.iter().enumerate() {
+        capture.extend(pcap_packet(
+            second * 1_000_000 + number as u64 * 1_000,
+            packet,
+        ));
+    }
+    let capture = folder.write(&format!("{name}.pcap"), capture);
+    let file = folder.file(&format!("{name}.parquet"));
+    turboflow(["record", "-q", "-r", &capture, "-w", &file]).exits(0);
+    file
+}
+
+fn shipped() -> String {
+    project("contrib/alerts/rules.toml")
+}
+
+fn alerts(args: &[&str]) -> Vec<serde_json::Value> {
+    let rules = shipped();
+    let ran = turboflow(["alert", "--rules", &rules].iter().chain(args)).exits(0);
+    let lines = ran.stdout.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn scan(ports: u16) -> Vec<Vec<u8>> {
+    let ports =
+        (1..=ports).map(|port| tcp([203, 0, 113, 9], [192, 0, 2, 1], [40_000, port], SYN, 40));
+    ports.collect()
+}
+
+#[test]
+fn a_port_scan_is_one_alert() {
+    let folder = Folder::new();
+    let found = alerts(&[&records(&folder, "scan", 1_700_000_000, &scan(150))]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["rule"], "port-scan");
+    assert_eq!(found[0]["value"], 150);
+    assert_eq!(found[0]["labels"]["src_addr"], "203.0.113.9");
+    assert_eq!(found[0]["labels"]["dst_addr"], "192.0.2.1");
+    assert_eq!(
+        found[0]["summary"],
+        "203.0.113.9 asked for 150 ports of 192.0.2.1 within five minutes"
+    );
+    // At the limit there is none.
+    let few = records(&folder, "few", 1_700_000_000, &scan(100));
+    assert_eq!(alerts(&[&few]), Vec::<serde_json::Value>::new());
+}
+
+#[test]
+fn a_syn_flood_is_an_alert_of_its_target() {
+    let folder = Folder::new();
+    let from = |number: u16| {
+        let [high, low] = number.to_be_bytes();
+        tcp([198, 18, high, low], [192, 0, 2, 1], [40_000, 80], SYN, 40)
+    };
+    let flood: Vec<_> = (0..1_500).map(from).collect();
+    let found = alerts(&[&records(&folder, "flood", 1_700_000_000, &flood)]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["rule"], "syn-flood");
+    assert_eq!(found[0]["severity"], "critical");
+    assert_eq!(found[0]["value"], 1_500);
+    assert_eq!(found[0]["labels"]["dst_port"], "80");
+    // Answered ones are none.
+    let used: Vec<_> = (0..1_500)
+        .map(|number: u16| {
+            let [high, low] = number.to_be_bytes();
+            tcp(
+                [198, 18, high, low],
+                [192, 0, 2, 1],
+                [40_000, 80],
+                SYN | ACK,
+                40,
+            )
+        })
+        .collect();
+    let used = records(&folder, "used", 1_700_000_000, &used);
+    assert_eq!(alerts(&[&used]), Vec::<serde_json::Value>::new());
+}
+
+#[test]
+fn a_gigabyte_to_the_outside_is_exfiltration() {
+    let folder = Folder::new();
+    let large = |to| vec![tcp([10, 0, 0, 5], to, [40_000, 443], ACK, 60_000); 20_000];
+    let found = alerts(&[&records(
+        &folder,
+        "out",
+        1_700_000_000,
+        &large([198, 51, 100, 9]),
+    )]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["rule"], "exfiltration");
+    assert_eq!(found[0]["value"], 1_200_000_000);
+    let inside = records(&folder, "in", 1_700_000_000, &large([10, 9, 9, 9]));
+    assert_eq!(alerts(&[&inside]), Vec::<serde_json::Value>::new());
+}
+
+#[test]
+fn a_new_talker_is_told_once() {
+    let folder = Folder::new();
+    let from = |host| tcp([10, 0, 0, host], [192, 0, 2, 1], [40_000, 443], ACK, 60);
+    let first = records(&folder, "first", 1_700_000_000, &[from(1), from(2)]);
+    let second = records(&folder, "second", 1_700_000_600, &[from(1), from(3)]);
+    let state = folder.file("state.json");
+    // The first file is learnt.
+    assert!(alerts(&[&first, "--state", &state]).is_empty());
+    let found = alerts(&[&second, "--state", &state]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["rule"], "new-talker");
+    assert_eq!(found[0]["labels"]["src_addr"], "10.0.0.3");
+    assert!(alerts(&[&second, "--state", &state]).is_empty());
+    assert!(alerts(&[&first, "--state", &state]).is_empty());
+}
+
+#[test]
+fn a_silent_exporter_is_told_once() {
+    let folder = Folder::new();
+    let of = |name: &str, second: u64| {
+        let mut capture = pcap_header(RAW);
+        let packet = tcp([192, 0, 2, 1], [192, 0, 2, 2], [1, 2], ACK, 60);
+        capture.extend(pcap_packet(second * 1_000_000, &packet));
+        let capture = folder.write("exporter.pcap", capture);
+        let file = folder.file(&format!("{name}-{second}.parquet"));
+        let args = ["record", "-q", "-r", &capture, "-w", &file, "--identity"];
+        turboflow(args.into_iter().chain(["--exporter", name])).exits(0);
+        file
+    };
+    let state = folder.file("state.json");
+    let start = 1_700_000_000;
+    let both = [of("tap-1", start), of("tap-2", start)];
+    assert!(alerts(&[&both[0], &both[1], "--state", &state]).is_empty());
+    assert!(alerts(&[&of("tap-1", start + 500), "--state", &state]).is_empty());
+    let found = alerts(&[&of("tap-1", start + 700), "--state", &state]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["rule"], "silent-exporter");
+    assert_eq!(found[0]["labels"]["exporter"], "tap-2");
+    assert_eq!(
+        found[0]["summary"],
+        "tap-2 has been silent since 2023-11-14T22:13:20Z"
+    );
+    assert!(alerts(&[&of("tap-1", start + 900), "--state", &state]).is_empty());
+}
+
+#[test]
+fn captures_without_any_of_it_are_no_alert() {
+    let folder = Folder::new();
+    let file = folder.file("a.parquet");
+    turboflow(["record", "-q", "-r", &office(), "-w", &file]).exits(0);
+    assert_eq!(alerts(&[&file]), Vec::<serde_json::Value>::new());
+    if is_missing(&[Need::Captures]) {
+        return;
+    }
+    let captures = captures_folder().unwrap().join("l7");
+    let mut found: Vec<_> = fs::read_dir(captures)
+        .unwrap()
+        .flat_map(|application| fs::read_dir(application.unwrap().path()).unwrap())
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "pcap"))
+        .collect();
+    // The largest have most flows.
+    found.sort_by_key(|path| std::cmp::Reverse(fs::metadata(path).unwrap().len()));
+    for capture in &found[..10] {
+        let capture = capture.to_string_lossy();
+        turboflow(["record", "-q", "-r", &capture, "-w", &file]).exits(0);
+        assert_eq!(
+            alerts(&[&file]),
+            Vec::<serde_json::Value>::new(),
+            "{capture}"
+        );
+    }
+}
+
+/// Answers one request, and gives its text.
+fn answered(listener: TcpListener, with: &'static str) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
+        loop {
+            let read = stream.read(&mut buffer).unwrap();
+            request.extend(&buffer[..read]);
+            let text = String::from_utf8_lossy(&request).into_owned();
+            let length = text
+                .lines()
+                .find_map(|line| line.strip_prefix("Content-Length: "))
+                .map(|length| length.parse::<usize>().unwrap());
+            let body = text.split_once("\r\n\r\n").map(|(_, body)| body.len());
+            if read == 0 || (body.is_some() && body == length) {
+                stream.write_all(with.as_bytes()).unwrap();
+                return text;
+            }
+        }
+    })
+}
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+const REFUSED: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
+
+#[test]
+fn alerts_go_to_webhooks_alertmanager_and_syslog() {
+    let folder = Folder::new();
+    let file = records(&folder, "scan", 1_700_000_000, &scan(150));
+    let listen = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let (hook, manager) = (listen(), listen());
+    let syslog = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let urls = [
+        format!("http://{}/here", hook.local_addr().unwrap()),
+        format!("alertmanager+http://{}", manager.local_addr().unwrap()),
+        format!("syslog+udp://{}", syslog.local_addr().unwrap()),
+    ];
+    let (hook, manager) = (answered(hook, OK), answered(manager, OK));
+    let to: Vec<&str> = urls.iter().flat_map(|url| ["--to", url]).collect();
+    let found = alerts(&[&[&*file], &*to].concat());
+    let body = |request: String, path: &str| -> serde_json::Value {
+        let (head, body) = request.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.starts_with(&format!("POST {path} HTTP/1.1\r\n")),
+            "{head}"
+        );
+        serde_json::from_str(body).unwrap()
+    };
+    assert_eq!(
+        body(hook.join().unwrap(), "/here"),
+        serde_json::Value::from(found)
+    );
+    let told = body(manager.join().unwrap(), "/api/v2/alerts");
+    assert_eq!(told[0]["labels"]["alertname"], "port-scan");
+    assert_eq!(told[0]["labels"]["src_addr"], "203.0.113.9");
+    assert_eq!(told[0]["startsAt"], "2023-11-14T22:10:00Z");
+    let mut message = [0; 2048];
+    let length = syslog.recv(&mut message).unwrap();
+    let message = String::from_utf8_lossy(&message[..length]);
+    let start = "<132>1 2023-11-14T22:10:00Z - turboflow - port-scan [alert@32473 value=\"150\" ";
+    assert!(message.starts_with(start), "{message}");
+}
+
+#[test]
+fn a_receiver_that_refuses_is_told_with_what_was_lost() {
+    let folder = Folder::new();
+    let file = records(&folder, "scan", 1_700_000_000, &scan(150));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let answer = answered(listener, REFUSED);
+    let rules = shipped();
+    let args = ["alert", &file, "--rules", &rules, "--to", &url];
+    turboflow(args)
+        .exits(1)
+        .says(&["1 alerts were not sent", "500 Internal Server Error"]);
+    answer.join().unwrap();
+    // No one listens any more.
+    turboflow(args).exits(1).says(&["1 alerts were not sent"]);
+}
+
+#[test]
+fn files_are_asked_as_a_log_says_that_they_are_complete() {
+    let folder = Folder::new();
+    let file = records(&folder, "scan", 1_700_000_000, &scan(150));
+    let rules = shipped();
+    let mut child = command(["alert", "--follow", "--rules", &rules])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = format!(
+        "no JSON\n{{\"event\":\"started\"}}\n\
+         {{\"event\":\"file_completed\",\"file\":{file:?},\"records\":150}}\n\
+         {{\"event\":\"file_completed\",\"file\":\"gone.parquet\"}}\n"
+    );
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(log.as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let ran = Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    };
+    let ran = ran.exits(1).says(&["gone.parquet"]);
+    assert_eq!(ran.stdout.lines().count(), 1, "{ran:?}");
+    assert!(ran.stdout.contains("\"port-scan\""));
+}
+
+#[test]
+fn rules_that_cannot_be_are_refused() {
+    let folder = Folder::new();
+    let file = folder.file("a.csv");
+    turboflow(["record", "-q", "-r", &office(), "-w", &file]).exits(0);
+    let rule = "[[rule]]\nname = \"a\"\nsummary = \"x\"\ngroup_by = \"src_addr\"\n";
+    for (text, words) in [
+        ("[[rule]]\nnam = 1\n".to_owned(), "line 2"),
+        (rule.to_owned(), "rule 1, \"a\": write above = the limit"),
+        (
+            format!("{rule}above = 1\n{rule}above = 1\n"),
+            "rule 2, \"a\": another rule has this name",
+        ),
+        (format!("{rule}kind = \"silent\"\n"), "write period_s"),
+        (
+            format!("{rule}kind = \"new\"\nabove = 1\n"),
+            "leave them out",
+        ),
+        (
+            format!("{rule}above = 1\nperiod_s = 0\n"),
+            "1 second or more",
+        ),
+        (
+            rule.replace("\"a\"", "\"a b\"") + "above = 1\n",
+            "letters, digits and hyphens",
+        ),
+        (
+            format!("{rule}above = 1\nwhere = \"colour == red\"\n"),
+            "colour",
+        ),
+        (format!("{rule}above = 1\nmeasure = \"pakets\"\n"), "pakets"),
+    ] {
+        let rules = folder.write("rules.toml", &text);
+        let ran = turboflow(["alert", &file, "--rules", &rules]).exits(2);
+        assert!(ran.stderr.contains(words), "{words}\n{}", ran.stderr);
+    }
+    let rules = shipped();
+    for url in [
+        "ftp://a:1",
+        "http://a",
+        "http://a:x/",
+        "syslog+udp://a:1/b",
+        "a",
+    ] {
+        let args = ["alert", &file, "--rules", &rules, "--to", url];
+        turboflow(args)
+            .exits(2)
+            .says(&["write http://HOST:PORT/PATH"]);
+    }
+    let state = folder.write("state.json", "[]");
+    let args = ["alert", &file, "--rules", &rules, "--state", &state];
+    turboflow(args).exits(2).says(&["it is no state"]);
+}
