@@ -199,7 +199,10 @@ def main() -> None:
     features = [text.strip() for text in args.features.split(",")] if args.features else usual
     records, labels, captures = labelled(args)
     numbers = features_of(records, features)
-    make = lambda: estimator(args.kind, args.trees, args.depth, args.seed)  # noqa: E731
+
+    def make():
+        return estimator(args.kind, args.trees, args.depth, args.seed)
+
     accuracy, f1 = score(make, numbers, labels, captures, args)
     baseline, _ = score(lambda: DummyClassifier(strategy="most_frequent"), numbers, labels, captures, args)
     said = (

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes records, models that scikit-learn trained on them, and what scikit-learn says of each record.
 
