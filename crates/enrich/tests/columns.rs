@@ -39,7 +39,7 @@ pub(crate) fn schema() -> Schema {
     .to_vec()
 }
 
-fn records() -> FlowBatch {
+pub(crate) fn records() -> FlowBatch {
     let mut batch = FlowBatch::new(&schema());
     for (from, to, port, protocol) in [
         ("192.0.2.1", "198.51.100.7", 443, 6),
@@ -92,14 +92,16 @@ fn texts_say_names_services_sites_and_owners() {
     assert_eq!(of("dst_owner"), "- | Six | - | -");
 }
 
+/// An entry of a database of autonomous systems.
+pub(crate) fn system(number: u32, name: &str) -> Item<'_> {
+    Item::Map(vec![
+        ("autonomous_system_number", Item::Number(number)),
+        ("autonomous_system_organization", Item::Text(name)),
+    ])
+}
+
 #[test]
 fn databases_say_systems_and_countries() {
-    let system = |number, name| {
-        Item::Map(vec![
-            ("autonomous_system_number", Item::Number(number)),
-            ("autonomous_system_organization", Item::Text(name)),
-        ])
-    };
     let country = |code| {
         let code = Item::Map(vec![("iso_code", Item::Text(code))]);
         Item::Map(vec![("country", code)])

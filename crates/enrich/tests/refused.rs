@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files that are refused: the line, and what should stand there.
 
-use turboflow_enrich::Enrichment;
+use turboflow_enrich::{Enricher, Enrichment};
 
+use crate::columns::{records, schema, system};
 use crate::maxmind::database;
 
 #[test]
@@ -80,4 +81,31 @@ fn files_that_are_no_database_of_that_kind_are_refused() {
         let _ = Enrichment::default().add_systems(whole[..end].to_vec());
     }
     assert!(enrichment.is_empty());
+}
+
+/// A broken database says less, or something else; it never ends the program.
+#[test]
+fn changed_databases_are_refused_or_answer() {
+    let networks = [
+        ([192, 0, 2, 0], 25, system(64_500, "Example One")),
+        ([198, 51, 100, 0], 24, system(64_501, "Example Two")),
+    ];
+    let whole = database("GeoLite2-ASN", &networks);
+    let mut answered = 0;
+    for at in 0..whole.len() {
+        for with in [0, 1, 0x1f, 0x3f, 0x7f, 0x80, 0xff] {
+            let mut changed = whole.clone();
+            changed[at] = with;
+            let mut enrichment = Enrichment::default();
+            if enrichment.add_systems(changed).is_err() {
+                continue;
+            }
+            let mut enricher = Enricher::new(enrichment, &schema());
+            for column in 0..enricher.columns().count() {
+                assert_eq!(enricher.values(column, &records()).data.len(), 4);
+            }
+            answered += 1;
+        }
+    }
+    assert!(answered > 1_000, "{answered}");
 }
