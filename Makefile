@@ -97,8 +97,8 @@ bench-export: program-and-lab $(BENCH_CAPTURE) ## Sending flow records: encoding
 bench-kafka: set-up
 	scripts/install-test-tools.sh tests
 	cargo build --release --package turboflow $(FEATURES) --features turboflow/kafka
-	cargo build --release --package turboflow-kafka --features kafka --example cost
-	python3 bench/kafka/run.py --turboflow $(TURBOFLOW) --cost $(TARGET)/release/examples/cost
+	cargo build --release --package turboflow-kafka --features kafka --example kafka_cost
+	python3 bench/kafka/run.py --turboflow $(TURBOFLOW) --cost $(TARGET)/release/examples/kafka_cost
 
 evaluation: program-and-lab ## The papers' evaluation again, under an hour: bench/runs/DATE-MACHINE-evaluation, docs/evaluation/report.md
 	$(LAB) evaluation run --report docs/evaluation $(ARGS)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flow records into Kafka: the producer alone, the whole program, and goflow2 fed the same records by IPFIX.
 
-    bench/kafka/run.py --turboflow target/release/turboflow --cost target/release/examples/cost [--repetitions 3]
+    bench/kafka/run.py --turboflow target/release/turboflow --cost target/release/examples/kafka_cost [--repetitions 3]
 
 Starts one broker on loopback (`scripts/install-test-tools.sh` fetches Kafka and goflow2) and ends it. Figures are
 processor time: of the whole `turboflow record`, which reads and meters a capture as well, and of goflow2, from its
