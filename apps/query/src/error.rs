@@ -97,6 +97,9 @@ pub enum QueryError {
         /// The column.
         column: String,
     },
+    /// The question was given up where [`Input::stop_where`](crate::Input::stop_where) said so.
+    #[error("the question was given up")]
+    Stopped,
     /// The records to sort exceed the memory limit.
     #[error("more than {limit} records match: ask for the first ones, or filter")]
     Records {
@@ -145,8 +148,20 @@ pub struct Misread {
 impl Misread {
     /// The invalid part.
     #[must_use]
-    pub fn part(&self) -> Part {
+    pub const fn part(&self) -> Part {
         self.part
+    }
+
+    /// Where the invalid words are in that part: start and end in bytes.
+    #[must_use]
+    pub const fn span(&self) -> (usize, usize) {
+        self.span
+    }
+
+    /// What is wrong, and what would be valid.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
     }
 
     /// Three lines: the name that the user knows the part by and what is wrong, the text of the

@@ -233,6 +233,14 @@ impl GroupKey {
         }
     }
 
+    /// How many values share a group; 1 where each has its own.
+    pub(crate) const fn width(&self) -> u64 {
+        match self.by {
+            Grain::Bucket(width) | Grain::Time(width) => width,
+            Grain::Value | Grain::Prefix { .. } => 1,
+        }
+    }
+
     /// Whether a record counts at both its ends.
     pub(crate) const fn is_host(&self) -> bool {
         self.other.is_some()

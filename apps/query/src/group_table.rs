@@ -19,6 +19,7 @@ pub(crate) struct GroupTable {
     key_words: usize,
     /// What a group begins with.
     neutral: Vec<u64>,
+    most: usize,
 }
 
 /// The number of a group, and enough of the hash to tell most others without a look at the key.
@@ -36,13 +37,14 @@ impl Slot {
 }
 
 impl GroupTable {
-    pub(crate) fn new(key_words: usize, neutral: Vec<u64>) -> Self {
+    pub(crate) fn new(key_words: usize, neutral: Vec<u64>, most: usize) -> Self {
         Self {
             seed: RandomState::new().hash_one(0),
             slots: HashTable::new(),
             groups: Vec::new(),
             key_words,
             neutral,
+            most: most.min(GROUPS_MAX),
         }
     }
 
@@ -71,8 +73,8 @@ impl GroupTable {
 
     fn create(&mut self, hash: u32, key: &[u64]) -> Result<usize, QueryError> {
         let group = self.slots.len();
-        if group == GROUPS_MAX {
-            return Err(QueryError::Groups { limit: GROUPS_MAX });
+        if group == self.most {
+            return Err(QueryError::Groups { limit: self.most });
         }
         let slot = Slot {
             hash,

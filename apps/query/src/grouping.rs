@@ -28,6 +28,8 @@ pub(crate) struct Grouping {
     pub(crate) ratios: Vec<GroupRatio>,
     /// The key of times within whose buckets rows are ranked, and the rows of each.
     pub(crate) each: Option<(usize, usize)>,
+    /// Most groups; more are an error.
+    pub(crate) most: usize,
 }
 
 /// An amount of a group, divided by another or by time.
@@ -136,6 +138,7 @@ pub(crate) fn parse(
         keys,
         amounts,
         columns,
+        most: usize::MAX,
         share,
         ratios,
         each,

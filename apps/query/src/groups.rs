@@ -75,7 +75,7 @@ impl<'a> Groups<'a> {
             },
             time,
             host: grouping.keys.iter().position(|key| key.is_host()),
-            table: GroupTable::new(keys.words(), sums.neutral(grouping)),
+            table: GroupTable::new(keys.words(), sums.neutral(grouping), grouping.most),
             keys,
             texts: Texts::default(),
             written: Vec::new(),

@@ -2,6 +2,8 @@
 //! Reads several files of flow records as one.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use turboflow_enrich::{Enricher, Enrichment};
 use turboflow_formats::{FlowReader, read, read_again};
@@ -24,6 +26,8 @@ pub struct Input {
     damages: Vec<String>,
     /// The columns that are read first, and those that are read then.
     apart: Option<(Vec<usize>, Vec<usize>)>,
+    /// Set where the rest is to be left unread.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl Input {
@@ -68,6 +72,7 @@ impl Input {
             left_out,
             damages: Vec::new(),
             apart: None,
+            stop: None,
         })
     }
 
@@ -85,6 +90,7 @@ impl Input {
             left_out: Vec::new(),
             damages: Vec::new(),
             apart: None,
+            stop: None,
         }
     }
 
@@ -126,6 +132,11 @@ impl Input {
         }
     }
 
+    /// Reads no further once the flag is set: the next batch is then [`QueryError::Stopped`].
+    pub fn stop_where(&mut self, flag: Arc<AtomicBool>) {
+        self.stop = Some(flag);
+    }
+
     /// Has batches with the columns of `first` alone, and those of `then` where
     /// [`Input::complete`] asks for them, if a file has columns apart.
     pub fn read_apart(&mut self, first: Vec<usize>, then: Vec<usize>) {
@@ -154,8 +165,13 @@ impl Input {
     /// The next records; `None` at the end.
     ///
     /// # Errors
-    /// [`QueryError::Read`], and [`QueryError::Changed`] where a file is another one than before.
+    /// [`QueryError::Read`], [`QueryError::Changed`] where a file is another one than before, and
+    /// [`QueryError::Stopped`].
     pub fn next_batch(&mut self) -> Result<Option<FlowBatch>, QueryError> {
+        let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
+        if self.stop.as_ref().is_some_and(is_set) {
+            return Err(QueryError::Stopped);
+        }
         loop {
             if let Some(reader) = &mut self.open {
                 if let Some(batch) = reader.next_batch()? {

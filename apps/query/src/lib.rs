@@ -7,6 +7,7 @@
 
 mod answer;
 mod compare;
+mod drill;
 mod error;
 mod field;
 mod files;
@@ -33,6 +34,7 @@ mod span;
 mod token;
 
 pub use answer::{Answer, AnswerColumn, Cell, Counts, Shares, Show, Totals};
+pub use drill::{FieldName, fields};
 pub use error::{Misread, Part, QueryError};
 pub use files::{FoundFiles, IsMeant, files_of, flow_files};
 pub use filter::Filter;

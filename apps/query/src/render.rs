@@ -420,6 +420,25 @@ fn text(cell: &Cell, show: Show, style: TableStyle) -> String {
     }
 }
 
+impl Cell {
+    /// The text of the cell in tables, in a column that is shown so; times are whole, as in
+    /// [`time_text`](crate::time_text). `humanise` as in [`TableStyle`].
+    #[must_use]
+    pub fn to_text(&self, show: Show, humanise: bool) -> String {
+        match (self, show) {
+            (Self::Unsigned(time_ns), Show::Time) => whole_time_text(*time_ns),
+            _ => text(
+                self,
+                show,
+                TableStyle {
+                    humanise,
+                    ..TableStyle::default()
+                },
+            ),
+        }
+    }
+}
+
 /// A number with up to three decimals.
 fn fraction(float: f64) -> String {
     let text = format!("{float:.3}");

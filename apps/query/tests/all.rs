@@ -4,6 +4,7 @@
 
 mod apart;
 mod applications;
+mod drill;
 mod files;
 mod forms;
 mod groups;
