@@ -51,6 +51,7 @@ const NETLINK: &str = "turboflow-netlink";
 const RUN: &str = "turboflow-run";
 const QUERY: &str = "turboflow-query";
 const SQL: &str = "turboflow-sql";
+const DASHBOARD: &str = "turboflow-dashboard";
 const TOP: &str = "turboflow-top";
 const BRIDGE: &str = "turboflow-bridge";
 const PLAN: &str = "turboflow-plan";
@@ -68,7 +69,7 @@ const PROGRAM: &str = "turboflow";
 
 /// The table. Rooms below `lab/` serve tests and measurements. The product may depend on the
 /// traffic generator alone, and the meter on none of them.
-const ROOMS: [Room; 33] = [
+const ROOMS: [Room; 34] = [
     room(RECORD, &[]).with_external(&["ipnet", "thiserror", "toml"]),
     room(MERGE, &[RECORD]).with_external(&[]),
     room(ENGINE, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
@@ -114,7 +115,18 @@ const ROOMS: [Room; 33] = [
     ),
     room(ENRICH, &[RECORD]).with_external(&["maxminddb", "serde", "thiserror"]),
     room(QUERY, &[RECORD, FORMATS, ENRICH]),
-    room(SQL, &[RECORD, FORMATS, QUERY]),
+    room(SQL, &[RECORD, FORMATS, QUERY, DASHBOARD]),
+    room(DASHBOARD, &[QUERY]).with_external(&[
+        "axum",
+        "futures-util",
+        "hyper",
+        "hyper-util",
+        "rustix",
+        "serde",
+        "serde_json",
+        "thiserror",
+        "tokio",
+    ]),
     room(TOP, &[RECORD, FORMATS, QUERY, RUN]),
     room(PLAN, &[RECORD, MERGE]).with_external(&["serde", "thiserror"]),
     room(ALERT, &[QUERY]).with_external(&["serde", "serde_json", "thiserror", "toml"]),
@@ -175,6 +187,7 @@ const FOR_TESTS: [(&str, &str); 1] = [(ENGINE, "conformance")];
 /// Heavy or far-reaching crates, and the only rooms that may use them.
 const LEAVES: [(&str, &[&str]); 16] = [
     ("anyhow", &[PROGRAM, SQL, EVALUATION, LAB, SWX]),
+    ("axum", &[DASHBOARD]),
     ("clap", &[PROGRAM, SQL, LAB]),
     ("datafusion", &[SQL]),
     ("flate2", &[CAPTURE, FORMATS]),
@@ -187,7 +200,10 @@ const LEAVES: [(&str, &[&str]); 16] = [
     ("memmap2", &[AGGREGATE, CAPTURE, XDP, BENCH]),
     ("parquet", &[FORMATS]),
     ("ratatui", &[TOP, PROGRAM]),
-    ("rustix", &[XDP, P4, PROGRAM, SQL, INSPECT, NETLINK, BRIDGE]),
+    (
+        "rustix",
+        &[XDP, P4, PROGRAM, SQL, DASHBOARD, INSPECT, NETLINK, BRIDGE],
+    ),
     ("signal-hook", &[PROGRAM]),
     ("zstd", &[CAPTURE, FORMATS]),
 ];
@@ -397,7 +413,7 @@ fn the_meter_links_no_query_engine() {
     assert!(output.status.success(), "{said}");
     let packages = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(packages.contains("parquet v"), "{packages}");
-    for engine in ["datafusion", "sqlparser", "object_store"] {
+    for engine in ["datafusion", "sqlparser", "object_store", "axum"] {
         let found = packages.lines().find(|line| line.starts_with(engine));
         assert_eq!(found, None);
     }

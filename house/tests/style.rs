@@ -21,7 +21,7 @@ const MAX_CYCLE: usize = 4;
 const LARGE_CYCLES: [(&str, usize); 1] = [("workload", 9)];
 
 /// Rooms that may name command-line options: the programs and their own libraries.
-const OPTION_ROOMS: [&str; 4] = ["evaluation", "program", "sql", "turboflow"];
+const OPTION_ROOMS: [&str; 5] = ["dashboard", "evaluation", "program", "sql", "turboflow"];
 
 /// Words that hide the subject of a sentence.
 const BANNED: [&str; 8] = [

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program `turboflow-query`: SQL on files of flow records, by DataFusion.
+//! The program `turboflow-query`: SQL on files of flow records, by DataFusion, and the dashboard.
 //!
-//! `turboflow sql` runs it with its own arguments, so that the meter, which runs with rights, links
-//! no query engine.
+//! `turboflow sql`, `turboflow dashboard` and `turboflow report` run it with their own arguments, so
+//! that the meter, which runs with rights, links no query engine and no server.
 
 #![forbid(unsafe_code)]
 
 mod answer;
 mod args;
+mod dashboard;
+mod dashboard_args;
 mod differences;
 mod functions;
 mod rows;
@@ -26,6 +28,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use args::SqlArgs;
+use dashboard_args::{DashboardArgs, ReportArgs};
 
 /// Stack of each thread: long conditions are deep trees where they are planned and where they are
 /// evaluated. Only what is used of it takes memory.
@@ -39,7 +42,7 @@ const COULD_NOT_RUN: u8 = 2;
 /// Exit code after a signal: 128 + SIGINT.
 const ABORTED: u8 = 130;
 
-/// SQL on files of flow records. Run it as `turboflow sql`.
+/// SQL on files of flow records, and the dashboard. Run it as `turboflow sql` and so on.
 #[derive(Debug, Parser)]
 #[command(name = "turboflow-query", bin_name = "turboflow", version)]
 #[command(arg_required_else_help = true, max_term_width = 100)]
@@ -52,6 +55,10 @@ struct Program {
 enum Command {
     /// Ask questions in SQL of files of flow records: joins, windows, percentiles
     Sql(Box<SqlArgs>),
+    /// Look at flow records in a browser
+    Dashboard(DashboardArgs),
+    /// Write the dashboard of flow records into one HTML file
+    Report(ReportArgs),
 }
 
 /// A line on standard error.
@@ -60,8 +67,12 @@ fn say(text: &str) {
 }
 
 fn main() -> ExitCode {
-    let Command::Sql(args) = Program::parse().command;
-    answered(*args).unwrap_or_else(|error| {
+    let outcome = match Program::parse().command {
+        Command::Sql(args) => answered(*args),
+        Command::Dashboard(args) => dashboard::serve(args),
+        Command::Report(args) => dashboard::report(&args),
+    };
+    outcome.unwrap_or_else(|error| {
         say(&format!("{error:#}"));
         ExitCode::from(COULD_NOT_RUN)
     })

@@ -24,7 +24,7 @@ use crate::replay::ReplayArgs;
 use crate::service::RunArgs;
 use crate::shell::{CompletionsArgs, ManArgs};
 use crate::show::ShowArgs;
-use crate::sql::SqlArgs;
+use crate::sql::{DashboardArgs, ReportArgs, SqlArgs};
 use crate::top::TopArgs;
 
 const PICTURE: &str = "\
@@ -140,6 +140,10 @@ pub(crate) enum Command {
     Alert(Box<AlertArgs>),
     /// Name the applications of flow records by a trained model
     Classify(Box<ClassifyArgs>),
+    /// Look at flow records in a browser: who talks, over what, since when, and whether all is there
+    Dashboard(Box<DashboardArgs>),
+    /// Write the dashboard of flow records into one HTML file, which opens anywhere
+    Report(ReportArgs),
     /// Send stored flow records to collectors, or write them into other files
     Replay(Box<ReplayArgs>),
     /// Watch interfaces or a capture: flows and hosts by rate, protocols, the meter's health

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow sql`: handed on to the program `turboflow-query`, because a query engine has no place
-//! in a program that runs with rights.
+//! `turboflow sql`, `turboflow dashboard` and `turboflow report`: handed on to the program
+//! `turboflow-query`, because a query engine and a server have no place in a program that runs with
+//! rights.
 
 use std::convert::Infallible;
 use std::env;
@@ -16,16 +17,21 @@ use rustix::fs::{Access, access};
 #[allow(dead_code, reason = "the other program reads the values")]
 mod args;
 
+#[path = "../../sql/src/dashboard_args.rs"]
+#[allow(dead_code, reason = "the other program reads the values")]
+mod dashboard_args;
+
 pub(crate) use args::SqlArgs;
+pub(crate) use dashboard_args::{DashboardArgs, ReportArgs};
 
 const PROGRAM: &str = "turboflow-query";
 
 /// Becomes the other program, with the arguments of this one.
-pub(crate) fn run() -> anyhow::Result<Infallible> {
+pub(crate) fn run(command: &str) -> anyhow::Result<Infallible> {
     let Some(program) = found() else {
         bail!(
-            "turboflow sql is answered by the program {PROGRAM}, which is neither beside turboflow \
-             nor in PATH: install the package {PROGRAM}, or build it in a checkout (`make query`)"
+            "turboflow {command} is answered by the program {PROGRAM}, which is neither beside \
+             turboflow nor in PATH: install the package {PROGRAM}, or build it in a checkout (`make query`)"
         );
     };
     let error = Command::new(&program).args(env::args_os().skip(1)).exec();

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The counters of a running program, read from its metrics every second.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+/// How often counters are read.
+const EVERY: Duration = Duration::from_secs(1);
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Most bytes of a page of metrics.
+const PAGE_BYTES: u64 = 1 << 20;
+/// How many samples are kept for pages that open later.
+const SAMPLES: usize = 600;
+/// What all names of metrics begin with.
+const PREFIX: &str = "turboflow_";
+
+/// A running program.
+pub(crate) struct Live {
+    address: String,
+    history: Mutex<VecDeque<Arc<str>>>,
+    last: watch::Sender<Arc<str>>,
+}
+
+impl Live {
+    pub(crate) fn new(address: String) -> Self {
+        Self {
+            address,
+            history: Mutex::default(),
+            last: watch::Sender::new("null".into()),
+        }
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The samples of the last minutes, the oldest first, each a JSON text.
+    pub(crate) fn history(&self) -> Vec<Arc<str>> {
+        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        history.iter().cloned().collect()
+    }
+
+    /// The newest sample, as it comes.
+    pub(crate) fn follow(&self) -> watch::Receiver<Arc<str>> {
+        self.last.subscribe()
+    }
+
+    /// Reads counters until it is dropped.
+    pub(crate) async fn run(&self) {
+        let mut ticks = tokio::time::interval(EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        for number in 0u64.. {
+            ticks.tick().await;
+            let page = tokio::time::timeout(PATIENCE, page(&self.address)).await;
+            let sample = match page {
+                Ok(Ok(text)) => json!({ "number": number, "counters": counters(&text) }),
+                Ok(Err(error)) => json!({ "number": number, "error": error.to_string() }),
+                Err(_) => json!({ "number": number, "error": "no answer" }),
+            };
+            let text: Arc<str> = sample.to_string().into();
+            let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+            history.push_back(Arc::clone(&text));
+            if history.len() > SAMPLES {
+                history.pop_front();
+            }
+            drop(history);
+            self.last.send_replace(text);
+        }
+    }
+}
+
+/// A page of metrics.
+async fn page(address: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.take(PAGE_BYTES).read_to_end(&mut answer).await?;
+    let answer = String::from_utf8_lossy(&answer);
+    let wrong = || std::io::Error::other("these are no metrics");
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(wrong)?;
+    let is_well = head.split(' ').nth(1) == Some("200");
+    match is_well {
+        true => Ok(body.to_owned()),
+        false => Err(wrong()),
+    }
+}
+
+/// The counters of a page in Prometheus's text format, by name and labels.
+fn counters(page: &str) -> Map<String, Value> {
+    let lines = page.lines().filter(|line| !line.starts_with('#'));
+    let pairs = lines.filter_map(|line| {
+        let (name, value) = line.rsplit_once(' ')?;
+        let name = name.strip_prefix(PREFIX)?;
+        let whole = value.parse::<u64>().ok().map(Value::from);
+        let value = whole.or_else(|| value.parse::<f64>().ok().map(Value::from))?;
+        Some((name.to_owned(), value))
+    });
+    pairs.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_by_name_and_labels() {
+        let page = "# HELP turboflow_a\nturboflow_a 5\nturboflow_b{reason=\"x y\"} 1.5\nother 1\n";
+        let expected = json!({ "a": 5, "b{reason=\"x y\"}": 1.5 });
+        assert_eq!(Value::Object(counters(page)), expected);
+    }
+}

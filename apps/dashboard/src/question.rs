@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The questions of a request, and the command that asks the same of `turboflow show`.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use turboflow_query::{Question, time_ns, time_text};
+
+use crate::error::Refusal;
+use crate::{Limits, store::Snapshot};
+
+/// Questions that are asked together, of the records that pass one filter within one range of time.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Request {
+    /// The filter, in the language of `turboflow show`.
+    #[serde(default, rename = "where")]
+    pub(crate) filter: Option<String>,
+    /// Records with packets at this time or later.
+    #[serde(default, deserialize_with = "time")]
+    pub(crate) from: Option<u64>,
+    /// Records that began before this time.
+    #[serde(default, deserialize_with = "time")]
+    pub(crate) to: Option<u64>,
+    pub(crate) panels: Vec<Panel>,
+}
+
+/// One question.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Panel {
+    #[serde(default)]
+    pub(crate) kind: Kind,
+    /// A further condition.
+    #[serde(default, rename = "where")]
+    pub(crate) filter: Option<String>,
+    #[serde(default)]
+    pub(crate) group_by: Option<String>,
+    /// What is measured, and sorted by.
+    #[serde(default)]
+    pub(crate) by: Option<String>,
+    #[serde(default)]
+    pub(crate) select: Option<String>,
+    #[serde(default)]
+    pub(crate) ascending: bool,
+    #[serde(default)]
+    pub(crate) top: Option<usize>,
+    /// How many points of time at most.
+    #[serde(default)]
+    pub(crate) points: Option<u64>,
+    /// Whether the period before is asked for, too.
+    #[serde(default)]
+    pub(crate) compare: bool,
+}
+
+/// What the rows of an answer are.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// Groups.
+    #[default]
+    Groups,
+    /// Records.
+    Records,
+    /// The largest groups over time, and the rest.
+    Series,
+}
+
+/// A time in text or number; numbers of a page are not exact.
+fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else {
+        return Ok(None);
+    };
+    let number = time_ns(&text);
+    number.map(Some).ok_or_else(|| {
+        serde::de::Error::custom(
+            "a time is a text: 2024-03-01T12:30:00Z, or nanoseconds since 1970",
+        )
+    })
+}
+
+/// Rows where a question does not say how many.
+const ROWS: usize = 100;
+/// Longest text of a part of a question, in bytes.
+const TEXT_BYTES: usize = 16 << 10;
+
+impl Request {
+    /// Reads a request.
+    pub(crate) fn read(body: &[u8], limits: &Limits) -> Result<Self, Refusal> {
+        let request: Self = serde_json::from_slice(body)
+            .map_err(|error| Refusal::bad(format!("no question: {error}")))?;
+        if request.panels.len() > limits.panels {
+            let most = limits.panels;
+            return Err(Refusal::bad(format!("at most {most} questions at once")));
+        }
+        let is_long = |text: &String| text.len() > TEXT_BYTES;
+        if request.filter.iter().any(is_long)
+            || request.panels.iter().flat_map(Panel::texts).any(is_long)
+        {
+            return Err(Refusal::bad(format!(
+                "a text of more than {TEXT_BYTES} bytes"
+            )));
+        }
+        let range = request.from.zip(request.to);
+        if range.is_some_and(|(from, to)| from >= to) {
+            return Err(Refusal::bad("the range of time ends before it begins"));
+        }
+        Ok(request)
+    }
+
+    /// The range of time, within that of the records.
+    pub(crate) fn range(&self, snapshot: &Snapshot) -> Option<(u64, u64)> {
+        let (first, last) = snapshot.times_ns?;
+        let from = self.from.unwrap_or(first);
+        let to = self.to.unwrap_or(last.saturating_add(1));
+        Some((from, to.max(from.saturating_add(1))))
+    }
+}
+
+impl Panel {
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        let texts = [&self.filter, &self.group_by, &self.by, &self.select];
+        texts.into_iter().flatten()
+    }
+
+    /// The number of rows, which is bounded.
+    pub(crate) fn rows(&self, limits: &Limits) -> usize {
+        self.top.unwrap_or(ROWS).min(limits.rows)
+    }
+}
+
+/// Conditions, all of which hold.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Conditions(Vec<String>);
+
+impl Conditions {
+    /// Those filters, each of which has been found valid by itself: what joins them cannot be part
+    /// of one.
+    pub(crate) fn of<'a>(
+        filters: impl IntoIterator<Item = &'a Option<String>>,
+        snapshot: &Snapshot,
+    ) -> Result<Self, Refusal> {
+        let mut conditions = Self::default();
+        for filter in filters.into_iter().flatten() {
+            let text = filter.trim();
+            if text.is_empty() {
+                continue;
+            }
+            let question = Question {
+                filter: Some(filter.clone()),
+                now_ns: snapshot.times_ns.map(|(_, last)| last),
+                ..Question::default()
+            };
+            snapshot.query(&question)?;
+            conditions.0.push(text.to_owned());
+        }
+        Ok(conditions)
+    }
+
+    pub(crate) fn and(&self, condition: Option<String>) -> Self {
+        let mut all = self.clone();
+        all.0.extend(condition);
+        all
+    }
+
+    /// Records with packets in that time. A bound that leaves out nothing is left out.
+    pub(crate) fn within(&self, range: Option<(u64, u64)>, snapshot: &Snapshot) -> Self {
+        let (Some((from, to)), Some((first, last))) = (range, snapshot.times_ns) else {
+            return self.clone();
+        };
+        let from = (from > first).then(|| format!("last_ns >= {}", time_text(from)));
+        let to = (to <= last).then(|| format!("first_ns < {}", time_text(to)));
+        self.and(from).and(to)
+    }
+
+    /// The filter.
+    pub(crate) fn text(&self) -> Option<String> {
+        match &self.0[..] {
+            [] => None,
+            [one] => Some(one.clone()),
+            many => {
+                let many = many.iter().map(|one| match is_plain(one) {
+                    true => one.clone(),
+                    false => format!("({one})"),
+                });
+                Some(many.collect::<Vec<_>>().join(" and "))
+            }
+        }
+    }
+}
+
+/// Whether a condition is one comparison of a field, which binds tighter than all around it.
+fn is_plain(condition: &str) -> bool {
+    let mut words = condition.split(' ');
+    let operators = ["==", "!=", "<", "<=", ">", ">="];
+    let (_, operator, value) = (words.next(), words.next(), words.next());
+    let is_value = |value: &str| {
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
+        value.chars().all(is_letter)
+    };
+    operator.is_some_and(|word| operators.contains(&word))
+        && value.is_some_and(is_value)
+        && words.next().is_none()
+}
+
+/// The command that asks this question of those files.
+pub(crate) fn command(given: &[PathBuf], question: &Question) -> String {
+    let mut words = vec!["turboflow show".to_owned()];
+    words.extend(given.iter().map(|path| shell(&path.display().to_string())));
+    let options = [
+        ("--where", &question.filter),
+        ("--group-by", &question.group_by),
+        ("--by", &question.by),
+        ("--select", &question.select),
+    ];
+    for (option, value) in options {
+        let value = value.as_ref();
+        words.extend(value.map(|value| format!("{option} {}", shell(value))));
+    }
+    if question.ascending {
+        words.push("--ascending".to_owned());
+    }
+    words.extend(question.top.map(|rows| format!("--top {rows}")));
+    let counts_from_now = |filter: &String| filter.contains("now") || filter.contains('-');
+    if question.filter.as_ref().is_some_and(counts_from_now) {
+        words.push("--now last".to_owned());
+    }
+    words.join(" ")
+}
+
+/// A word as shells read it.
+fn shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./,:=+@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_shells() {
+        assert_eq!(shell("a/b.parquet"), "a/b.parquet");
+        assert_eq!(shell("it's > 1"), r"'it'\''s > 1'");
+        assert_eq!(shell(""), "''");
+    }
+
+    #[test]
+    fn conditions_are_joined_so_that_each_stays_whole() {
+        let all = Conditions(vec!["port 80 or port 443".to_owned()]);
+        assert_eq!(all.text().unwrap(), "port 80 or port 443");
+        let all = all.and(Some("bytes > 5".to_owned()));
+        assert_eq!(all.text().unwrap(), "(port 80 or port 443) and bytes > 5");
+        assert!(!is_plain("bytes > (5)"));
+        assert!(!is_plain("bytes > 5 or tcp"));
+    }
+
+    #[test]
+    fn requests_are_read_strictly() {
+        let limits = Limits::default();
+        let read = |text: &str| Request::read(text.as_bytes(), &limits);
+        let times = r#"{"panels":[],"from":"2024-03-01T12:30Z","to":"1709296200000000001"}"#;
+        let times = read(times).unwrap();
+        assert_eq!(times.to, times.from.map(|from| from + 1));
+        for wrong in [
+            "",
+            "[]",
+            "{}",
+            r#"{"panels":[{"kind":"files"}]}"#,
+            r#"{"panels":[],"file":"/etc/passwd"}"#,
+            r#"{"panels":[],"from":5}"#,
+            r#"{"panels":[],"from":"5","to":"5"}"#,
+            r#"{"panels":[{"top":-1}]}"#,
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

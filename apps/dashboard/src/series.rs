@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The largest groups over time, and the rest.
+//!
+//! Three questions: which groups are the largest; how much there is in each bucket; and how much of
+//! it is of each of these groups. The rest of a bucket is what these leave of it.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use turboflow_query::{Answer, Cell, Query, Question};
+
+use crate::answer;
+use crate::error::Refusal;
+use crate::panel::{Asked, any_of, before, keys_of};
+use crate::question::{Conditions, Panel};
+
+/// Points of time where a question does not say how many, and most of them.
+const POINTS: u64 = 120;
+const POINTS_MAX: u64 = 2000;
+
+/// Groups where a question does not say how many, and most of them.
+const GROUPS: usize = 8;
+const GROUPS_MAX: usize = 50;
+
+/// Measures that are sums, so that there is a rest.
+const SUMS: [&str; 5] = [
+    "bytes",
+    "total_bytes",
+    "packets",
+    "total_packets",
+    "records",
+];
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1000 * MS;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+/// Units of widths, and how many of each make one.
+const WIDTHS: [(&str, u64, &[u64]); 5] = [
+    ("ms", MS, &[1, 2, 5, 10, 20, 50, 100, 200, 500]),
+    ("s", SECOND, &[1, 2, 5, 10, 15, 30]),
+    ("m", MINUTE, &[1, 2, 5, 10, 15, 30]),
+    ("h", HOUR, &[1, 2, 3, 6, 12]),
+    ("d", DAY, &[1, 2, 5, 10, 30, 100, 365, 3650, 36_500]),
+];
+
+/// Buckets of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Buckets {
+    width_ns: u64,
+    number: u64,
+    unit: &'static str,
+    /// Where the first one starts, and the last one ends.
+    range: (u64, u64),
+}
+
+impl Buckets {
+    /// The narrowest of everyday width of which so many cover a range.
+    fn over((from, to): (u64, u64), points: u64) -> Self {
+        let widths = WIDTHS.iter().flat_map(|(unit, ns, numbers)| {
+            let widths = numbers.iter();
+            widths.map(move |number| (*unit, *number, ns * number))
+        });
+        let fits = |width_ns: u64| (to - 1) / width_ns - from / width_ns < points;
+        let last = ("d", 36_500, 36_500 * DAY);
+        let (unit, number, width_ns) = widths
+            .into_iter()
+            .find(|(.., width_ns)| fits(*width_ns))
+            .unwrap_or(last);
+        let end = ((to - 1) / width_ns + 1).saturating_mul(width_ns);
+        Self {
+            width_ns,
+            number,
+            unit,
+            range: (from / width_ns * width_ns, end),
+        }
+    }
+
+    fn count(&self) -> usize {
+        ((self.range.1 - self.range.0) / self.width_ns) as usize
+    }
+
+    /// The place of a bucket by where it starts.
+    fn place(&self, start_ns: u64) -> Option<usize> {
+        let within = (self.range.0..self.range.1).contains(&start_ns);
+        within.then(|| ((start_ns - self.range.0) / self.width_ns) as usize)
+    }
+
+    /// As many before these.
+    fn before(&self) -> Option<Self> {
+        let range = before(self.range)?;
+        Some(Self { range, ..*self })
+    }
+}
+
+/// What the questions of a series have in common.
+struct Series<'a> {
+    asked: &'a Asked,
+    conditions: Conditions,
+    measure: String,
+    buckets: Buckets,
+}
+
+/// The answer to a question of a series.
+pub(crate) fn series(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
+    let Some(range) = asked.range else {
+        return Err(Refusal::bad("these records have no times"));
+    };
+    let points = panel.points.unwrap_or(POINTS).clamp(1, POINTS_MAX);
+    let measure = asked.measure(panel).unwrap_or_else(|| "records".to_owned());
+    let series = Series {
+        asked,
+        conditions: asked.conditions(panel)?,
+        buckets: Buckets::over(range, points),
+        measure,
+    };
+    let (total, whole, command) = series.total(&series.buckets)?;
+    let mut commands = vec![command];
+    let buckets = &series.buckets;
+    let show = whole.columns.last().map(|it| answer::show_name(it.show));
+    let mut json = json!({
+        "measure": series.measure,
+        "show": show,
+        "width_ns": buckets.width_ns.to_string(),
+        "width": format!("{}{}", buckets.number, buckets.unit),
+        "start_ns": buckets.range.0.to_string(),
+        "matched": answer::counts(&whole.totals.matched),
+        "series": [],
+    });
+    if let Some(keys) = &panel.group_by {
+        let top = panel.top.unwrap_or(GROUPS).clamp(1, GROUPS_MAX);
+        let parts = series.parts(keys, top, &mut commands)?;
+        let is_whole = SUMS.contains(&&*series.measure) && !keys.split(',').any(is_host);
+        if is_whole {
+            json["other"] = rest(&total, &parts.values);
+        }
+        json["groups"] = parts.groups.into();
+        json["keys"] = keys_of(keys).into();
+        json["series"] = parts.json.into();
+    }
+    json["total"] = total.iter().map(number).collect();
+    if let Some(buckets) = buckets.before().filter(|_| panel.compare) {
+        let (total, _, command) = series.total(&buckets)?;
+        json["before"] = total.iter().map(number).collect();
+        commands.push(command);
+    }
+    json["commands"] = commands.into();
+    Ok(json)
+}
+
+fn is_host(key: &str) -> bool {
+    let name = key.trim().split('/').next().unwrap_or_default();
+    name.eq_ignore_ascii_case("host")
+}
+
+/// A value of a bucket; nothing where there was nothing to measure.
+type Point = Option<f64>;
+
+fn number(point: &Point) -> Value {
+    match point {
+        // Sums are whole.
+        Some(float) if float.fract() == 0.0 && *float < 9e15 => json!(*float as u64),
+        Some(float) => json!(float),
+        None => Value::Null,
+    }
+}
+
+/// What the parts leave of a total.
+fn rest(total: &[Point], parts: &[Vec<Point>]) -> Value {
+    let of_bucket = |(place, total): (usize, &Point)| {
+        let parts = parts.iter().filter_map(|values| values[place]);
+        number(&Some((total.unwrap_or(0.0) - parts.sum::<f64>()).max(0.0)))
+    };
+    total.iter().enumerate().map(of_bucket).collect()
+}
+
+/// The largest groups.
+struct Parts {
+    /// How many groups there are.
+    groups: u64,
+    values: Vec<Vec<Point>>,
+    json: Vec<Value>,
+}
+
+impl Series<'_> {
+    fn question(&self, conditions: &Conditions, range: (u64, u64), group_by: String) -> Question {
+        let snapshot = &self.asked.snapshot;
+        Question {
+            filter: conditions.within(Some(range), snapshot).text(),
+            group_by: Some(group_by),
+            select: Some(self.measure.clone()),
+            ..Question::default()
+        }
+    }
+
+    /// The key of time buckets.
+    fn time(&self) -> String {
+        let Buckets { number, unit, .. } = self.buckets;
+        let is_taken = self.asked.snapshot.has("time");
+        let name = if is_taken { "group_time" } else { "time" };
+        format!("{name}:{number}{unit}")
+    }
+
+    /// The total of each bucket.
+    fn total(&self, buckets: &Buckets) -> Result<(Vec<Point>, Answer, String), Refusal> {
+        let question = self.question(&self.conditions, buckets.range, self.time());
+        let (answer, _, command) = self.asked.ask(question)?;
+        let mut points = vec![self.nothing(); buckets.count()];
+        for row in &answer.rows {
+            if let Some((place, value)) = point(row, buckets) {
+                points[place] = value;
+            }
+        }
+        Ok((points, answer, command))
+    }
+
+    /// What a bucket without records has.
+    fn nothing(&self) -> Point {
+        SUMS.contains(&&*self.measure).then_some(0.0)
+    }
+
+    fn parts(&self, keys: &str, top: usize, commands: &mut Vec<String>) -> Result<Parts, Refusal> {
+        let range = self.buckets.range;
+        let (largest, query, command) = self.asked.ask(Question {
+            by: Some(self.measure.clone()),
+            top: Some(top),
+            ..self.question(&self.conditions, range, keys.to_owned())
+        })?;
+        commands.push(command);
+        let count = keys_of(keys);
+        let places = largest.rows.iter().enumerate();
+        let places: HashMap<&[Cell], usize> = places.map(|(at, row)| (&row[..count], at)).collect();
+        let nothing = vec![self.nothing(); self.buckets.count()];
+        let mut values = vec![nothing; largest.rows.len()];
+        if !largest.rows.is_empty() {
+            let these = self.conditions.and(any_of(&largest, &query));
+            let group_by = format!("{},{keys}", self.time());
+            let (found, _, command) = self.asked.ask(self.question(&these, range, group_by))?;
+            commands.push(command);
+            for row in &found.rows {
+                let Some(&group) = places.get(&row[1..=count]) else {
+                    continue;
+                };
+                if let Some((place, value)) = point(row, &self.buckets) {
+                    values[group][place] = value;
+                }
+            }
+        }
+        let rows = largest.rows.iter().zip(&values);
+        let json = rows.map(|(row, values)| of_group(&largest, &query, row, values, count));
+        Ok(Parts {
+            groups: largest.totals.rows,
+            json: json.collect(),
+            values,
+        })
+    }
+}
+
+/// The bucket of a row and its value.
+fn point(row: &[Cell], buckets: &Buckets) -> Option<(usize, Point)> {
+    let Some(Cell::Unsigned(start_ns)) = row.first() else {
+        return None;
+    };
+    let value = match row.last() {
+        Some(Cell::Unsigned(whole)) => Some(*whole as f64),
+        Some(Cell::Float(float)) => Some(*float),
+        _ => None,
+    };
+    Some((buckets.place(*start_ns)?, value))
+}
+
+fn of_group(answer: &Answer, query: &Query, row: &[Cell], values: &[Point], keys: usize) -> Value {
+    let shows = answer.columns.iter().map(|column| column.show);
+    let texts = row[..keys].iter().zip(shows);
+    let texts: Vec<String> = texts.map(|(cell, show)| cell.to_text(show, true)).collect();
+    let conditions: Option<Vec<String>> = query.conditions(row).into_iter().collect();
+    let sum = answer.columns.last().zip(row.last());
+    json!({
+        "text": texts,
+        "condition": conditions.map(|its| its.join(" and ")),
+        "sum": sum.map(|(column, cell)| answer::value(cell, column.show)),
+        "values": values.iter().map(number).collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_of_everyday_width_and_cover_the_range() {
+        let of = |from, to, points| {
+            let buckets = Buckets::over((from, to), points);
+            assert!(buckets.range.0 <= from && buckets.range.1 >= to);
+            assert!(buckets.count() as u64 <= points);
+            format!("{}{} {}", buckets.number, buckets.unit, buckets.count())
+        };
+        assert_eq!(of(0, 27 * SECOND, 120), "500ms 54");
+        assert_eq!(of(5 * SECOND, 5 * SECOND + 1, 120), "1ms 1");
+        assert_eq!(of(0, HOUR, 60), "1m 60");
+        assert_eq!(of(1, HOUR + 1, 60), "2m 31");
+        assert_eq!(of(0, DAY, 120), "15m 96");
+        // No width is wider than a century.
+        let all = Buckets::over((0, u64::MAX), 1);
+        assert_eq!((all.unit, all.count()), ("d", 6));
+    }
+
+    #[test]
+    fn the_rest_is_what_is_left() {
+        let parts = [vec![Some(1.0), None], vec![Some(2.0), Some(3.0)]];
+        assert_eq!(rest(&[Some(10.0), Some(3.0)], &parts), json!([7, 0]));
+    }
+}

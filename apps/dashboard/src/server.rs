@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The server: what it is given, and what runs beside requests.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+
+use crate::connections;
+use crate::guard::Guard;
+use crate::live::Live;
+use crate::pool::Pool;
+use crate::routes::{Shared, router};
+use crate::store::{Snapshot, check, seen};
+use crate::{DashboardError, Limits, Token};
+
+/// What the dashboard shows, and to which clients.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Files of flow records, folders of them, or patterns. Folders and patterns are looked at
+    /// again every second.
+    pub given: Vec<PathBuf>,
+    /// Files of ledgers, besides those that are beside the records.
+    pub ledgers: Vec<PathBuf>,
+    /// Where a running program has its metrics: `127.0.0.1:9414`.
+    pub live: Option<String>,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Names besides `localhost` by which clients may call this host.
+    pub names: Vec<String>,
+    /// What clients have to know; needed where other machines can be clients.
+    pub token: Option<Token>,
+    /// Bounds on requests.
+    pub limits: Limits,
+}
+
+/// How often files are looked for.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A dashboard that listens.
+pub struct Server {
+    options: Options,
+    listener: TcpListener,
+    address: SocketAddr,
+    snapshot: Arc<Snapshot>,
+}
+
+impl Server {
+    /// Reads the files' columns and times, and listens.
+    ///
+    /// # Errors
+    /// [`DashboardError`]: the files cannot be read, the address cannot be listened at, or it can
+    /// be reached from other machines and there is no token.
+    pub async fn bind(options: Options) -> Result<Self, DashboardError> {
+        if options.given.is_empty() && options.live.is_none() {
+            return Err(DashboardError::Nothing);
+        }
+        if !options.listen.ip().is_loopback() && options.token.is_none() {
+            return Err(DashboardError::Open {
+                address: options.listen.to_string(),
+            });
+        }
+        check(&options.given)?;
+        let given = options.given.clone();
+        let snapshot = tokio::task::spawn_blocking(move || {
+            // A folder may still be empty.
+            match given.iter().all(|path| path.is_dir()) {
+                true => Ok(Snapshot::of(&given, 1)),
+                false => Snapshot::opened(&given, 1),
+            }
+        });
+        let snapshot = snapshot.await.expect("reading files does not panic")?;
+        let refused = |error: std::io::Error| DashboardError::Listen {
+            address: options.listen.to_string(),
+            reason: error.to_string(),
+        };
+        let listener = TcpListener::bind(options.listen).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        Ok(Self {
+            snapshot: Arc::new(snapshot),
+            options,
+            listener,
+            address,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What was passed over among the files, in sentences.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.snapshot.notes
+    }
+
+    /// Answers requests until it is dropped.
+    pub async fn run(self) {
+        let Options {
+            given,
+            ledgers,
+            live,
+            names,
+            token,
+            limits,
+            ..
+        } = self.options;
+        let given: Arc<[PathBuf]> = given.into();
+        let (sender, snapshot) = watch::channel(self.snapshot);
+        let live = live.map(|address| Arc::new(Live::new(address)));
+        let shared = Arc::new(Shared {
+            pool: Pool::new(Arc::clone(&given), limits),
+            streams: Arc::new(Semaphore::new(limits.streams)),
+            live: live.clone(),
+            snapshot,
+            given: Arc::clone(&given),
+            ledgers,
+            limits,
+        });
+        let guard = Arc::new(Guard {
+            address: self.address,
+            names,
+            token,
+        });
+        let app = router(shared, guard);
+        let follow = async {
+            match live {
+                Some(live) => live.run().await,
+                None => std::future::pending().await,
+            }
+        };
+        // In one task, so that all end with it.
+        tokio::join!(
+            connections::serve(self.listener, app, limits),
+            look(&given, &sender),
+            follow,
+        );
+    }
+}
+
+/// Looks every second whether there are other files, and tells.
+async fn look(given: &Arc<[PathBuf]>, sender: &watch::Sender<Arc<Snapshot>>) {
+    let mut ticks = tokio::time::interval(LOOK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let (given, now) = (Arc::clone(given), Arc::clone(&sender.borrow()));
+        let look = move || {
+            let is_other = seen(&given) != now.files;
+            is_other.then(|| Snapshot::of(&given, now.id + 1))
+        };
+        if let Ok(Some(other)) = tokio::task::spawn_blocking(look).await {
+            // Without a page that follows, the next request sees it.
+            let _ = sender.send(Arc::new(other));
+        }
+    }
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every number equals that of the executor of `turboflow show`, asked by itself.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use turboflow_query::{Answer, Cell, Input, Query, Question, answer, fields};
+
+use crate::client::{Running, options, records, started};
+
+/// The answer of `turboflow show` to what a command says.
+pub(crate) fn shown(command: &str) -> Answer {
+    let words = words(command);
+    assert_eq!(words[..2], ["turboflow", "show"], "{command}");
+    let mut question = Question {
+        all_columns: true,
+        ..Question::default()
+    };
+    let mut files = Vec::new();
+    let mut words = words[2..].iter();
+    while let Some(word) = words.next() {
+        let mut value = || Some(words.next().unwrap().clone());
+        match word.as_str() {
+            "--where" => question.filter = value(),
+            "--group-by" => question.group_by = value(),
+            "--by" => question.by = value(),
+            "--select" => question.select = value(),
+            "--top" => question.top = value().map(|rows| rows.parse().unwrap()),
+            "--ascending" => question.ascending = true,
+            "--now" => assert_eq!(value().unwrap(), "last"),
+            file => files.push(PathBuf::from(file)),
+        }
+    }
+    let files = turboflow_query::flow_files(&files).unwrap().files;
+    let last = turboflow_query::last_packet_ns(&mut Input::open(&files).unwrap()).unwrap();
+    question.now_ns = last;
+    let mut input = Input::open(&files).unwrap();
+    let query = Query::parse(&question, input.shape()).unwrap();
+    answer(&query, &mut input, None).unwrap()
+}
+
+/// The words of a command, as a shell splits them.
+fn words(command: &str) -> Vec<String> {
+    let (mut words, mut word, mut is_quoted, mut is_word) =
+        (Vec::new(), String::new(), false, false);
+    let mut letters = command.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\'' => (is_quoted, is_word) = (!is_quoted, true),
+            '\\' if !is_quoted => word.extend(letters.next()),
+            ' ' if !is_quoted => {
+                if is_word {
+                    words.push(std::mem::take(&mut word));
+                }
+                is_word = false;
+            }
+            letter => {
+                word.push(letter);
+                is_word = true;
+            }
+        }
+    }
+    if is_word {
+        words.push(word);
+    }
+    words
+}
+
+/// Compares the rows of an answer with those of the command beside it.
+pub(crate) fn compare(json: &Value) {
+    let command = json["command"].as_str().unwrap();
+    let expected = shown(command);
+    let names: Vec<&str> = expected.columns.iter().map(|it| it.name.as_str()).collect();
+    let columns = json["columns"].as_array().unwrap();
+    let found: Vec<&str> = columns
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(found, names, "{command}");
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), expected.rows.len(), "{command}");
+    for (row, expected) in rows.iter().zip(&expected.rows) {
+        for (value, cell) in row.as_array().unwrap().iter().zip(expected) {
+            assert!(is_equal(value, cell), "{command}: {value} is not {cell:?}");
+        }
+    }
+    let totals = &json["totals"]["matched"];
+    let matched = expected.totals.matched;
+    assert_eq!(totals["records"], json!(matched.records), "{command}");
+    assert_eq!(totals["packets"], json!(matched.packets), "{command}");
+    assert_eq!(totals["bytes"], json!(matched.bytes), "{command}");
+    assert_eq!(
+        json["totals"]["rows"],
+        json!(expected.totals.rows),
+        "{command}"
+    );
+}
+
+fn is_equal(value: &Value, cell: &Cell) -> bool {
+    match (value, cell) {
+        (Value::Null, Cell::Absent) => true,
+        (Value::Number(number), Cell::Unsigned(expected)) => number.as_u64() == Some(*expected),
+        // Reading a number from JSON may miss its last bit here; a browser does not.
+        (Value::Number(number), Cell::Float(expected)) => {
+            let number = number.as_f64().unwrap();
+            (number - expected).abs() <= expected.abs() * f64::EPSILON
+        }
+        (Value::String(text), Cell::Unsigned(expected)) if !text.contains(':') => {
+            text.parse() == Ok(*expected)
+        }
+        (Value::String(text), Cell::Address(address)) => *text == address.to_string(),
+        (Value::String(text), Cell::Network(address, length)) => {
+            *text == format!("{address}/{length}")
+        }
+        (Value::String(text), Cell::Text(expected)) => **text == **expected,
+        (Value::String(text), mac) => *text == mac.to_text(turboflow_query::Show::Mac, false),
+        (Value::Array(list), Cell::List(expected)) => *list == *expected,
+        _ => false,
+    }
+}
+
+/// Compares a series with the commands beside it: each point of each line, and what they leave.
+pub(crate) fn compare_series(json: &Value) {
+    let number = |value: &Value| value.as_str().unwrap().parse::<u64>().unwrap();
+    let (start, width) = (number(&json["start_ns"]), number(&json["width_ns"]));
+    let commands: Vec<&str> = json["commands"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(text)
+        .collect();
+    let total = json["total"].as_array().unwrap();
+    let at = |row: &[Cell]| match (row.first(), row.last()) {
+        (Some(Cell::Unsigned(at)), Some(Cell::Unsigned(value))) => {
+            let place = at.checked_sub(start)? / width;
+            Some((place as usize, *value)).filter(|(place, _)| *place < total.len())
+        }
+        _ => None,
+    };
+    let mut expected = vec![0; total.len()];
+    for (place, value) in shown(commands[0]).rows.iter().filter_map(|row| at(row)) {
+        expected[place] = value;
+    }
+    assert_eq!(*total, expected, "{}", commands[0]);
+    let Some(other) = json["other"].as_array() else {
+        return;
+    };
+    let mut left = expected;
+    let largest = shown(commands[1]);
+    let keys = largest.rows.iter().map(|row| &row[..row.len() - 1]);
+    let found = match commands.get(2) {
+        Some(command) => shown(command).rows,
+        None => Vec::new(),
+    };
+    let lines = json["series"].as_array().unwrap();
+    assert_eq!(lines.len(), largest.rows.len());
+    for (line, key) in lines.iter().zip(keys) {
+        let mut expected = vec![0; total.len()];
+        let its = found.iter().filter(|row| row[1..row.len() - 1] == *key);
+        for (place, value) in its.filter_map(|row| at(row)) {
+            expected[place] = value;
+            left[place] -= value;
+        }
+        assert_eq!(
+            *line["values"].as_array().unwrap(),
+            expected,
+            "{commands:?}"
+        );
+    }
+    assert_eq!(*other, left, "{commands:?}");
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+/// Asks all that the pages ask, and more, of one file.
+fn hold(dashboard: &Running, file: &Path) {
+    let input = Input::open(&[file]).unwrap();
+    let fields = fields(input.shape());
+    let has = |name: &str| fields.iter().any(|field| field.name == name);
+    let mut panels = vec![
+        json!({ "kind": "records", "top": 50 }),
+        json!({ "kind": "records", "top": 20, "by": "packets", "ascending": true }),
+        json!({ "group_by": "host", "top": 10 }),
+        json!({ "group_by": "src_addr/24,dst_addr/24", "top": 12 }),
+        json!({ "group_by": "protocol,dst_port", "by": "packets", "top": 10 }),
+        json!({ "group_by": "end_reason" }),
+        json!({ "group_by": "bytes:1k", "by": "records", "top": 30 }),
+        json!({ "group_by": "src_addr", "where": "tcp or udp", "select": "max(bytes),bps" }),
+    ];
+    let keys = fields.iter().filter(|field| field.is_key).take(12);
+    panels.extend(keys.map(|key| json!({ "group_by": key.name, "top": 5 })));
+    let files = dashboard.get("/api/files").json();
+    let number = |name: &str| text(&files[name]).parse::<u64>().unwrap();
+    let (first, last) = (number("first_ns"), number("last_ns"));
+    let middle = first + (last - first) / 2;
+    let ranges = [
+        json!({}),
+        json!({ "where": "udp" }),
+        json!({ "from": middle.to_string() }),
+        json!({ "from": first.to_string(), "to": (middle + 1).to_string(), "where": "port 53 or tcp" }),
+        json!({ "where": "last > -1s" }),
+    ];
+    for range in ranges {
+        for panels in panels.chunks(8) {
+            let mut request = range.clone();
+            request["panels"] = panels.into();
+            for (answer, panel) in dashboard.panels(&request).iter().zip(panels) {
+                assert!(answer.get("error").is_none(), "{panel}: {answer}");
+                compare(answer);
+            }
+        }
+        let mut request = range.clone();
+        let flags = if has("tcp_flags") {
+            "tcp_flags"
+        } else {
+            "dst_port"
+        };
+        request["panels"] = json!([
+            { "kind": "series", "group_by": "protocol", "points": 50 },
+            { "kind": "series", "group_by": "src_addr,dst_port", "top": 4, "by": "packets" },
+            { "kind": "series", "group_by": "host", "top": 3 },
+            { "kind": "series", "group_by": flags, "by": "records", "points": 7 },
+            { "kind": "series" },
+        ]);
+        for answer in dashboard.panels(&request) {
+            compare_series(&answer);
+        }
+    }
+}
+
+#[test]
+fn answers_are_those_of_show() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("made.csv");
+    records(&file, 3000);
+    hold(&started(options(&[file.clone()])), &file);
+}
+
+/// Records of samples and real captures, made with the program.
+#[test]
+fn answers_of_captures_are_those_of_show() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (number, (capture, options_of_record)) in crate::watching::captures().iter().enumerate() {
+        let file = folder.path().join(format!("{number}.parquet"));
+        if !crate::watching::recorded(&root.join(capture), &file, options_of_record) {
+            return;
+        }
+        hold(&started(options(&[file.clone()])), &file);
+    }
+}
+
+#[test]
+fn a_period_is_compared_with_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("made.csv");
+    records(&file, 2000);
+    let dashboard = started(options(&[file]));
+    let (first, half) = (1_700_000_000_000_000_000u64, 20_000_000_000);
+    let (from, to) = (first + half, first + 2 * half);
+    let panel = json!({ "group_by": "src_addr", "compare": true });
+    let series = json!({ "kind": "series", "compare": true });
+    let request = |from: u64, to: u64, panels: Value| json!({ "from": from.to_string(), "to": to.to_string(), "panels": panels });
+    let now = dashboard.panels(&request(from, to, json!([panel, series])));
+    let then = dashboard.panels(&request(first, from, json!([panel, series])));
+    let column = |answer: &Value, name: &str| {
+        let mut columns = answer["columns"].as_array().unwrap().iter();
+        columns.position(|column| column["name"] == name).unwrap()
+    };
+    let bytes = column(&now[0], "bytes");
+    let old = then[0]["rows"].as_array().unwrap();
+    for (row, before) in now[0]["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(now[0]["before"].as_array().unwrap())
+    {
+        let same = old.iter().find(|old| old[0] == row[0]).unwrap();
+        assert_eq!(same[bytes], *before);
+    }
+    assert_eq!(now[1]["before"], then[1]["total"]);
+}
+
+#[test]
+fn errors_are_those_of_the_executor_with_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("made.csv");
+    records(&file, 10);
+    let dashboard = started(options(&[file]));
+    let ask = |body: &str| dashboard.ask("POST", "/api/query", body);
+    let said = ask(r#"{"where":"tcp and bites > 5","panels":[]}"#);
+    let error = &said.json()["error"];
+    assert_eq!((said.status, &error["part"]), (400, &json!("where")));
+    assert_eq!((&error["start"], &error["end"]), (&json!(8), &json!(13)));
+    assert!(text(&error["reason"]).contains("did you mean bytes?"));
+    let said = ask(r#"{"panels":[{"group_by":"src_adr"},{"group_by":"src_addr"}]}"#);
+    let panels = &said.json()["panels"];
+    assert_eq!(panels[0]["error"]["part"], "group-by");
+    assert!(panels[1]["rows"].is_array());
+    // What closes a parenthesis of its own is no filter.
+    let said = ask(r#"{"where":"tcp) or (udp","from":"1700000001000000000","panels":[]}"#);
+    assert_eq!(said.status, 400);
+}
+
+#[test]
+fn a_report_has_the_answers_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("made.csv");
+    records(&file, 500);
+    let html = turboflow_dashboard::report(&[file.clone()], &[], Some("tcp".to_owned())).unwrap();
+    let html = String::from_utf8(html).unwrap();
+    let start = html.find("type=\"application/json\"").unwrap();
+    let json = &html[start..];
+    let json = &json[json.find('>').unwrap() + 1..json.find("</script>").unwrap()];
+    let report: Value = serde_json::from_str(json).unwrap();
+    assert_eq!(report["where"], "tcp");
+    let answers = report["answers"].as_object().unwrap();
+    assert!(answers.len() >= 5, "{:?}", answers.keys());
+    for answer in answers.values() {
+        match answer["columns"].is_array() {
+            true => compare(answer),
+            false => compare_series(answer),
+        }
+    }
+    let wrong = turboflow_dashboard::report(&[file], &[], Some("bites > 1".to_owned()));
+    assert!(
+        wrong
+            .unwrap_err()
+            .to_string()
+            .contains("did you mean bytes?")
+    );
+}

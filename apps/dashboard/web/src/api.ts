@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program is asked. A report has its answers in it, and asks nothing.
+
+export type Value = string | number | null | number[];
+
+export interface Counts {
+  records: number;
+  packets: number | string | null;
+  bytes: number | string | null;
+}
+
+export interface Problem {
+  reason: string;
+  part?: string;
+  start?: number;
+  end?: number;
+}
+
+export interface Column {
+  name: string;
+  show: string;
+}
+
+/** Rows: groups or records. */
+export interface Answer {
+  error?: Problem;
+  columns: Column[];
+  rows: Value[][];
+  texts: string[][];
+  conditions: (string | null)[][];
+  totals: { read: Counts; matched: Counts; rows: number };
+  shares: { of: string; at_both_ends: boolean } | null;
+  notes: string[];
+  command: string;
+  command_before?: string;
+  by: string | null;
+  keys?: number;
+  before?: Value[] | null;
+}
+
+/** The largest groups over time. */
+export interface Series {
+  error?: Problem;
+  measure: string;
+  show: string;
+  width_ns: string;
+  width: string;
+  start_ns: string;
+  total: (number | null)[];
+  other?: (number | null)[];
+  before?: (number | null)[];
+  groups?: number;
+  series: { text: string[]; condition: string | null; sum: Value; values: (number | null)[] }[];
+  commands: string[];
+  matched: Counts;
+}
+
+export interface Panel {
+  kind?: "groups" | "records" | "series";
+  where?: string;
+  group_by?: string;
+  by?: string;
+  select?: string;
+  ascending?: boolean;
+  top?: number;
+  points?: number;
+  compare?: boolean;
+}
+
+export interface Files {
+  snapshot: number;
+  given: string[];
+  files: { name: string; bytes: number }[];
+  first_ns: string | null;
+  last_ns: string | null;
+  notes: string[];
+  error: string | null;
+  version: string;
+  live: string | null;
+}
+
+export interface Field {
+  name: string;
+  show: string;
+  is_column: boolean;
+  is_key: boolean;
+}
+
+export interface LedgerFile {
+  name: string;
+  error?: string;
+  ledger: Record<string, any>;
+}
+
+export interface Sample {
+  number: number;
+  error?: string;
+  counters?: Record<string, number>;
+}
+
+export interface Report {
+  files: Files;
+  fields: Field[];
+  ledgers: LedgerFile[];
+  where: string | null;
+  answers: Record<string, Answer | Series>;
+}
+
+function ownReport(): Report | null {
+  const element = document.getElementById("report");
+  return element ? JSON.parse(element.textContent ?? "null") : null;
+}
+
+/** The report that this page is, if it is one. */
+export const report: Report | null = ownReport();
+
+export class Refused extends Error {
+  constructor(readonly problem: Problem) {
+    super(problem.reason);
+  }
+}
+
+async function ask<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const response = await fetch(path, {
+    method: body === undefined ? "GET" : "POST",
+    headers: body === undefined ? {} : { "Content-Type": "application/json" },
+    body: body === undefined ? undefined : JSON.stringify(body),
+    signal,
+  });
+  const json = await response.json();
+  if (!response.ok) throw new Refused(json.error);
+  return json as T;
+}
+
+export const files = async (): Promise<Files> => report?.files ?? ask("/api/files");
+export const fields = async (): Promise<Field[]> => report?.fields ?? ask("/api/fields");
+export const ledgers = async (): Promise<{ ledgers: LedgerFile[]; live: Sample[] | null }> =>
+  report ? { ledgers: report.ledgers, live: null } : ask("/api/ledger");
+
+export interface Question {
+  where: string;
+  from: string;
+  to: string;
+  panels: Panel[];
+}
+
+/** The answers to the questions of a page, in their order. */
+export async function query(question: Question, signal?: AbortSignal): Promise<(Answer | Series)[]> {
+  const body = {
+    where: question.where || null,
+    from: question.from || null,
+    to: question.to || null,
+    panels: question.panels,
+  };
+  const answer = await ask<{ panels: (Answer | Series)[] }>("/api/query", body, signal);
+  return answer.panels;
+}
+
+/** Follows files and a running program. */
+export function follow(onFiles: (files: Files) => void, onSample: (sample: Sample) => void): void {
+  if (report) return;
+  const events = new EventSource("/api/live");
+  events.addEventListener("files", (event) => onFiles(JSON.parse(event.data)));
+  events.addEventListener("live", (event) => {
+    const sample = JSON.parse(event.data);
+    if (sample) onSample(sample);
+  });
+}

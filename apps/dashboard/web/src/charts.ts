@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flows between groups (Sankey) and heat maps, by the parts of ECharts that draw them.
+
+import { HeatmapChart, SankeyChart } from "echarts/charts";
+import { GridComponent, TooltipComponent, VisualMapComponent } from "echarts/components";
+import * as echarts from "echarts/core";
+import { CanvasRenderer } from "echarts/renderers";
+import { h, token } from "./dom";
+import { colour } from "./plot";
+
+echarts.use([HeatmapChart, SankeyChart, GridComponent, TooltipComponent, VisualMapComponent, CanvasRenderer]);
+
+export interface Link {
+  source: string;
+  target: string;
+  value: number;
+  text: string;
+}
+
+function chart(label: string, height: number, option: () => Record<string, unknown>, onLeave: (listener: () => void) => void, onClick?: (event: any) => void): HTMLElement {
+  const box = h("div", { class: "chart", role: "img", "aria-label": label });
+  box.style.height = `${height}px`;
+  let drawn: echarts.ECharts | null = null;
+  const watch = new ResizeObserver(() => {
+    if (box.clientWidth === 0) return;
+    if (!drawn) {
+      drawn = echarts.init(box, null, { renderer: "canvas" });
+      drawn.setOption(option());
+      if (onClick) drawn.on("click", onClick);
+    } else drawn.resize();
+  });
+  watch.observe(box);
+  onLeave(() => {
+    watch.disconnect();
+    drawn?.dispose();
+  });
+  return box;
+}
+
+/** Nothing of tips goes through markup: they are drawn. */
+function tip(): Record<string, unknown> {
+  return {
+    renderMode: "richText",
+    backgroundColor: token("--surface"),
+    borderColor: token("--line"),
+    textStyle: { color: token("--ink"), fontFamily: token("--font"), fontSize: 12 },
+    confine: true,
+  };
+}
+
+/** A name of a node without the side that keeps equal names apart. */
+export function plainName(name: string): string {
+  return name.replace(/^\d+\|/, "");
+}
+
+export function sankey(label: string, nodes: string[], links: Link[], onLeave: (listener: () => void) => void, onClick?: (link: Link | null, node: string | null) => void, colours: Record<string, string> = {}): HTMLElement {
+  const isNarrow = window.innerWidth < 640;
+  const height = Math.max(260, Math.min(640, nodes.length * 22 + 40));
+  const option = () => ({
+    animation: false,
+    tooltip: {
+      ...tip(),
+      formatter: (event: any) => (event.dataType === "edge" ? `${plainName(event.data.source)} → ${plainName(event.data.target)}\n${event.data.text}` : plainName(event.name)),
+    },
+    series: [
+      {
+        type: "sankey",
+        left: 8,
+        right: isNarrow ? 90 : 170,
+        top: 8,
+        bottom: 8,
+        nodeWidth: 12,
+        nodeGap: 10,
+        draggable: false,
+        emphasis: { focus: "adjacency" },
+        layoutIterations: 24,
+        label: { color: token("--ink"), fontFamily: token("--font"), fontSize: 12, formatter: (event: any) => plainName(event.name), width: isNarrow ? 84 : 160, overflow: "truncate" },
+        lineStyle: { color: "source", opacity: 0.35, curveness: 0.5 },
+        data: nodes.map((name, index) => ({ name, itemStyle: { color: colours[name] ?? colour(index), borderWidth: 0 } })),
+        links,
+      },
+    ],
+  });
+  const click = (event: any) => {
+    if (event.dataType === "edge") onClick?.(event.data as Link, null);
+    else onClick?.(null, event.name);
+  };
+  return chart(label, height, option, onLeave, onClick ? click : undefined);
+}
+
+export function heatmap(label: string, columns: string[], rows: string[], cells: [number, number, number][], text: (value: number) => string, onLeave: (listener: () => void) => void, onClick?: (row: number) => void): HTMLElement {
+  const most = Math.max(1, ...cells.map((cell) => cell[2]));
+  const isNarrow = window.innerWidth < 640;
+  const ink = token("--ink-2");
+  const font = { color: ink, fontFamily: token("--font"), fontSize: 12 };
+  const option = () => ({
+    animation: false,
+    grid: { left: isNarrow ? 96 : 170, right: 12, top: 8, bottom: 58 },
+    tooltip: { ...tip(), formatter: (event: any) => `${rows[event.data[1]]}\n${columns[event.data[0]]}\n${text(event.data[2])}` },
+    xAxis: { type: "category", data: columns, axisLabel: { ...font, hideOverlap: true }, axisLine: { lineStyle: { color: token("--line") } }, axisTick: { show: false } },
+    yAxis: { type: "category", data: rows, inverse: true, axisLabel: { ...font, width: isNarrow ? 86 : 156, overflow: "truncate" }, axisLine: { show: false }, axisTick: { show: false } },
+    visualMap: { min: 0, max: most, orient: "horizontal", left: "center", bottom: 0, itemHeight: 120, itemWidth: 12, text: [text(most), "0"], textStyle: font, inRange: { color: [token("--heat-0"), token("--heat-1"), token("--heat-2"), token("--heat-3")] }, calculable: false },
+    series: [{ type: "heatmap", data: cells, itemStyle: { borderWidth: 0 } }],
+  });
+  return chart(label, Math.max(220, rows.length * 28 + 90), option, onLeave, onClick ? (event) => onClick(event.data[1]) : undefined);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers for people. Sums of tables come as text from the program, which writes them as
+// `turboflow show` does; these are for axes, rates and tips.
+
+const grouping = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+
+/** All digits: `12,345`. */
+export function exact(value: number | string | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  return typeof value === "string" ? value.replace(/\B(?=(\d{3})+$)/g, ",") : grouping.format(value);
+}
+
+const PREFIXES = ["", "k", "M", "G", "T", "P"];
+
+/** Three digits and a prefix of thousands: `1.23 M`. */
+export function short(value: number, unit = ""): string {
+  let scaled = Math.abs(value);
+  let prefix = 0;
+  while (scaled >= 999.5 && prefix < PREFIXES.length - 1) {
+    scaled /= 1000;
+    prefix += 1;
+  }
+  const digits = prefix === 0 && Number.isInteger(scaled) ? 0 : scaled >= 100 ? 0 : scaled >= 10 ? 1 : 2;
+  let text = scaled.toFixed(digits);
+  if (digits > 0) text = text.replace(/\.?0+$/, "");
+  const suffix = `${PREFIXES[prefix]}${unit}`;
+  return `${value < 0 ? "−" : ""}${text}${suffix ? ` ${suffix}` : ""}`;
+}
+
+/** The unit of a rate of that measure, and what a sum is multiplied by. */
+export function rateOf(measure: string): { unit: string; factor: number } {
+  if (measure.endsWith("bytes")) return { unit: "bit/s", factor: 8 };
+  if (measure.endsWith("packets")) return { unit: "packets/s", factor: 1 };
+  if (measure === "records") return { unit: "flows/s", factor: 1 };
+  return { unit: measure, factor: 1 };
+}
+
+/** Nanoseconds since 1970 as milliseconds, as plots have them. */
+export function toMs(ns: string): number {
+  return Number(BigInt(ns) / 1000n) / 1000;
+}
+
+/** `2024-03-01 12:30:00.25`, UTC. */
+export function timeText(ms: number, digits = 0): string {
+  const text = new Date(ms).toISOString().replace("T", " ").replace("Z", "");
+  return digits ? text.slice(0, 20 + digits) : text.slice(0, 19);
+}
+
+export function timeOfNs(ns: string): string {
+  const ms = toMs(ns);
+  const fraction = ns.slice(-9).replace(/0+$/, "");
+  return `${timeText(Math.floor(ms / 1000) * 1000)}${fraction ? `.${fraction}` : ""}`;
+}
+
+export function duration(ms: number): string {
+  if (ms < 1) return `${Math.round(ms * 1000)} µs`;
+  if (ms < 1000) return `${+ms.toFixed(1)} ms`;
+  const s = ms / 1000;
+  if (s < 60) return `${+s.toFixed(1)} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
+  if (s < 172800) return `${Math.floor(s / 3600)} h ${Math.round((s % 3600) / 60)} min`;
+  return `${(s / 86400).toFixed(1)} days`;
+}
+
+/** `+12 %`, beside what was before. */
+export function change(now: number, before: number): string {
+  if (before === 0) return now === 0 ? "0 %" : "new";
+  const share = ((now - before) / before) * 100;
+  const text = Math.abs(share) >= 1000 ? `${short(share / 100 + 1)}×` : `${Math.abs(share).toFixed(0)} %`;
+  return `${share < 0 ? "−" : "+"}${text}`;
+}
+
+const NAMES: Record<string, string> = {
+  src_addr: "source",
+  dst_addr: "destination",
+  src_port: "source port",
+  dst_port: "destination port",
+  end_reason: "end",
+  tcp_flags: "TCP flags",
+  first_ns: "first packet",
+  last_ns: "last packet",
+  total_bytes: "bytes",
+  total_packets: "packets",
+  records: "flows",
+  server_name: "server name",
+};
+
+/** A field as people call it. */
+export function label(name: string): string {
+  return NAMES[name] ?? name.replace(/_ns$/, "").replaceAll("_", " ");
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: its frame, its address, and which of the pages in it is shown.
+
+import "./style.css";
+import * as api from "./api";
+import type { Context } from "./context";
+import { isGone, words } from "./context";
+import { fill, h, type Child } from "./dom";
+import { exact, timeText, toMs } from "./format";
+import { filterBox } from "./filter";
+import { liveVerdict, verdict } from "./ledger";
+import { chips, panel } from "./panel";
+import { address, readState, type State } from "./state";
+import { explore } from "./pages/explore";
+import { flows } from "./pages/flows";
+import { health } from "./pages/health";
+import { host } from "./pages/host";
+import { network } from "./pages/network";
+import { overview } from "./pages/overview";
+import { performance as performancePage } from "./pages/performance";
+
+type Page = (context: Context) => Promise<HTMLElement>;
+
+const PAGES: [string, string, Page][] = [
+  ["overview", "Overview", overview],
+  ["explore", "Explore", explore],
+  ["flows", "Flows", flows],
+  ["host", "Host", host],
+  ["network", "Network", network],
+  ["performance", "Performance", performancePage],
+  ["health", "Health", health],
+];
+/** What a report can answer by itself. */
+const IN_REPORT = ["overview", "flows", "health"];
+
+const app = document.getElementById("app")!;
+const content = h("main", { id: "main", tabindex: "-1" });
+const bar = h("div", { class: "bar-top" });
+const samples: api.Sample[] = [];
+let state = readState();
+let files: api.Files;
+let fields: api.Field[] = [];
+let ledgers: api.LedgerFile[] = [];
+let leaving: (() => void)[] = [];
+let listeners: ((sample: api.Sample) => void)[] = [];
+let asking = new AbortController();
+
+function go(change: Partial<State>, replace = false): void {
+  const next = { ...state, ...change };
+  // What belongs to one page is left with it.
+  if (change.page && change.page !== state.page) Object.assign(next, { flow: "", sort: "", order: "" }, change);
+  if (change.page && change.page !== "host" && state.page === "host") next.host = "";
+  state = next;
+  history[replace ? "replaceState" : "pushState"](null, "", address(state));
+  void show(true);
+}
+
+function theme(next?: string): string {
+  const root = document.documentElement;
+  try {
+    if (next) localStorage.setItem("theme", next);
+    const chosen = next ?? localStorage.getItem("theme");
+    if (chosen) root.dataset.theme = chosen;
+  } catch {
+    // Without storage, the theme is that of the system.
+    if (next) root.dataset.theme = next;
+  }
+  return root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+}
+
+function switchTheme(): void {
+  theme(theme() === "dark" ? "light" : "dark");
+  void show(false);
+}
+
+function mark(): ReturnType<typeof verdict> {
+  const last = samples.at(-1);
+  const live = last && files.live ? liveVerdict(last) : null;
+  const stored = verdict(ledgers);
+  if (live && (live.kind === "lost" || stored.kind === "unknown")) return live;
+  return stored;
+}
+
+function badge(): HTMLElement {
+  const { kind, text, more } = mark();
+  return h("button", { type: "button", id: "badge", class: `badge is-${kind}`, title: more, onclick: () => go({ page: "health" }) }, h("span", { class: "sr" }, "Ledger: "), text);
+}
+
+function frame(): void {
+  const pages = PAGES.filter(([name]) => !api.report || IN_REPORT.includes(name));
+  const nav = h(
+    "nav",
+    { "aria-label": "Pages" },
+    pages.map(([name, title], index) => h("a", { href: address({ ...state, page: name, flow: "" }), "aria-current": name === state.page ? "page" : null, title: `Key ${index + 1}`, onclick: (event: MouseEvent) => { if (event.ctrlKey || event.metaKey) return; event.preventDefault(); go({ page: name, flow: "" }); } }, title)),
+  );
+  fill(
+    bar,
+    h("a", { class: "skip", href: "#main", onclick: (event: Event) => { event.preventDefault(); content.focus(); } }, "To the content"),
+    h("div", { class: "brand" }, h("span", { class: "brand-mark", "aria-hidden": "true" }), h("span", {}, "TurboFlow")),
+    nav,
+    h("div", { class: "bar-end" }, badge(), h("button", { type: "button", class: "icon", title: "Dark or light (t)", "aria-label": "Dark or light", onclick: switchTheme }, theme() === "dark" ? "☀" : "☾")),
+  );
+}
+
+function period(): string {
+  if (!files.first_ns || !files.last_ns) return "no times";
+  const from = state.from ? Date.parse(state.from) : toMs(files.first_ns);
+  const to = state.to ? Date.parse(state.to) : toMs(files.last_ns);
+  const [first, last] = [timeText(from), timeText(to)];
+  return `${first} to ${first.slice(0, 10) === last.slice(0, 10) ? last.slice(11) : last} UTC`;
+}
+
+function times(): Child {
+  const isChosen = Boolean(state.from || state.to);
+  const shift = (direction: number) => {
+    const from = state.from ? Date.parse(state.from) : toMs(files.first_ns!);
+    const to = state.to ? Date.parse(state.to) : toMs(files.last_ns!);
+    const text = (ms: number) => new Date(ms).toISOString();
+    go({ from: text(from + direction * (to - from)), to: text(to + direction * (to - from)) });
+  };
+  const last = (seconds: number) => {
+    const end = toMs(files.last_ns!);
+    go({ from: new Date(end - seconds * 1000).toISOString(), to: "" });
+  };
+  if (!files.first_ns || api.report) return h("p", { class: "period" }, period());
+  const whole = toMs(files.last_ns!) - toMs(files.first_ns);
+  const spans: [number, string][] = [[10, "10 s"], [60, "1 min"], [300, "5 min"], [3600, "1 h"], [86400, "1 day"]];
+  return h(
+    "div",
+    { class: "times" },
+    isChosen ? h("button", { type: "button", class: "icon", title: "Earlier ([)", "aria-label": "Earlier", onclick: () => shift(-1) }, "‹") : null,
+    h("p", { class: "period", id: "period" }, period()),
+    isChosen ? h("button", { type: "button", class: "icon", title: "Later (])", "aria-label": "Later", onclick: () => shift(1) }, "›") : null,
+    h("div", { class: "chips", role: "group", "aria-label": "The last" }, spans.filter(([seconds]) => seconds * 1000 < whole).slice(0, 4).map(([seconds, text]) => h("button", { type: "button", class: "chip", title: `The last ${text} of the records`, onclick: () => last(seconds) }, text)), isChosen ? h("button", { type: "button", class: "chip", onclick: () => go({ from: "", to: "" }) }, "all time") : null),
+  );
+}
+
+function context(): Context {
+  return {
+    state, files, fields, ledgers, samples, go,
+    signal: asking.signal,
+    onSample: (listener) => listeners.push(listener),
+    onLeave: (listener) => leaving.push(listener),
+  };
+}
+
+/** Shows the page of the state; `isStep` moves to its top. */
+async function show(isStep: boolean): Promise<void> {
+  asking.abort();
+  asking = new AbortController();
+  const mine = asking;
+  const [name, title, page] = PAGES.find(([known]) => known === state.page) ?? PAGES[0];
+  state.page = name;
+  document.title = `${title} · TurboFlow`;
+  frame();
+  content.setAttribute("aria-busy", "true");
+  const left = leaving;
+  leaving = [];
+  listeners = [];
+  const its = context();
+  const units = chips("Measured in", [["bytes", "bytes"], ["packets", "packets"], ["records", "flows"]], state.unit, (unit) => go({ unit }));
+  const isAsked = !["health"].includes(name);
+  const head = isAsked ? h("div", { class: "ask" }, api.report ? h("p", { class: "period" }, api.report.where ? `Filter: ${api.report.where}` : "All records") : filterBox(its), h("div", { class: "ask-more" }, times(), api.report ? null : units)) : null;
+  let body: HTMLElement;
+  try {
+    if (files.error) body = panel({ title: "The files cannot be read", class: "wide" }, h("p", { class: "problem" }, files.error));
+    else if (isAsked && !files.files.length) body = h("div", { class: "page" }, panel({ title: "No records yet", class: "wide" }, h("p", { class: "empty" }, `Waiting for files of flow records in ${files.given.join(", ") || "no folder"}.`)), files.live ? await health(its) : null);
+    else body = await page(its);
+  } catch (error) {
+    if (isGone(error) || mine !== asking) return;
+    body = panel({ title: "This was not answered", class: "wide" }, h("p", { class: "problem", role: "alert" }, words(error)));
+  }
+  if (mine !== asking) return;
+  const focused = document.activeElement?.id;
+  left.forEach((leave) => leave());
+  fill(content, h("h1", { class: "sr" }, title), head, body);
+  content.removeAttribute("aria-busy");
+  content.dataset.shown = name;
+  if (isStep && focused && focused !== "main") document.getElementById(focused)?.focus({ preventScroll: true });
+}
+
+function onKey(event: KeyboardEvent): void {
+  const target = event.target as HTMLElement;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (target.matches("input, select, textarea")) {
+    if (event.key === "Escape") target.blur();
+    return;
+  }
+  const number = Number(event.key);
+  const page = PAGES.filter(([name]) => !api.report || IN_REPORT.includes(name))[number - 1];
+  if (number && page) go({ page: page[0], flow: "" });
+  else if (event.key === "/") {
+    event.preventDefault();
+    document.getElementById("filter")?.focus();
+  } else if (event.key === "t") switchTheme();
+  else if (event.key === "[" || event.key === "]") document.querySelector<HTMLElement>(`.times [aria-label="${event.key === "[" ? "Earlier" : "Later"}"]`)?.click();
+  else if (event.key === "Escape" && state.flow) go({ flow: "" });
+}
+
+async function load(): Promise<void> {
+  const [known, names, found] = await Promise.all([api.files(), api.fields(), api.ledgers()]);
+  files = known;
+  fields = names;
+  ledgers = found.ledgers;
+  if (found.live && !samples.length) samples.push(...found.live.filter(Boolean));
+}
+
+async function start(): Promise<void> {
+  theme();
+  fill(app, bar, content);
+  await load();
+  await show(false);
+  addEventListener("popstate", () => {
+    state = readState();
+    void show(true);
+  });
+  addEventListener("keydown", onKey);
+  api.follow(
+    async (next) => {
+      if (next.snapshot === files.snapshot) return;
+      await load();
+      content.dataset.snapshot = exact(files.snapshot);
+      await show(false);
+    },
+    (sample) => {
+      samples.push(sample);
+      if (samples.length > 600) samples.shift();
+      document.getElementById("badge")?.replaceWith(badge());
+      listeners.forEach((listener) => listener(sample));
+    },
+  );
+}
+
+start().catch((error) => fill(app, h("p", { class: "problem" }, words(error))));

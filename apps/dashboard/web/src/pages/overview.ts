@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Overview: how much, who, over what, since when, and whether the numbers are complete.
+
+import type { Answer, Panel, Sample, Series } from "../api";
+import { report } from "../api";
+import type { Context } from "../context";
+import { ask, has, measureName, refine } from "../context";
+import { h } from "../dom";
+import { duration, exact, label, short, toMs } from "../format";
+import { liveVerdict, verdict } from "../ledger";
+import { chips, panel, tile } from "../panel";
+import NAMED from "../panels.json";
+import { seriesPlot, spark } from "../plot";
+import { topTable } from "../table";
+
+interface Named {
+  id: string;
+  needs: string[];
+  panel: Panel;
+}
+
+const TITLES: Record<string, string> = {
+  hosts: "Hosts",
+  ports: "Services",
+  applications: "Applications",
+  conversations: "Conversations",
+  ends: "Why records ended",
+  exporters: "Exporters",
+};
+
+const NOTES: Record<string, string> = {
+  hosts: "sent and received",
+  ports: "by protocol and destination port",
+  conversations: "one direction each",
+};
+
+export async function overview(context: Context): Promise<HTMLElement> {
+  const { state } = context;
+  const wanted = (NAMED as Named[]).filter(({ id, needs }) => id !== "flows" && needs.every((name) => has(context, name) || has(context, `total_${name}`)));
+  const key = stackKey(context);
+  const panels = wanted.map(({ id, panel }) => {
+    const by = id === "ends" ? "records" : state.unit;
+    return { ...panel, by, group_by: id === "time" ? key : panel.group_by, compare: state.compare === "1" };
+  });
+  const answers = report ? wanted.map(({ id }) => report!.answers[id]) : await ask(context, panels);
+  const of = (id: string) => {
+    const place = wanted.findIndex((panel) => panel.id === id);
+    return place < 0 ? undefined : answers[place];
+  };
+  const time = of("time") as Series | undefined;
+  const hosts = of("hosts") as Answer | undefined;
+  const first = answers.find((answer) => answer && !answer.error);
+  return h(
+    "div",
+    { class: "page" },
+    first ? tiles(context, first, time, hosts) : null,
+    context.files.live ? livePanel(context) : null,
+    time ? stack(context, time, key) : null,
+    h(
+      "div",
+      { class: "grid" },
+      ["hosts", "ports", "applications", "conversations", "exporters", "ends"].map((id) => {
+        const answer = of(id) as Answer | undefined;
+        if (!answer) return null;
+        return panel({ title: TITLES[id], note: NOTES[id], answer, id: `panel-${id}` }, answer.error ? null : topTable(context, answer, { caption: TITLES[id] }));
+      }),
+    ),
+  );
+}
+
+function tiles(context: Context, any: Answer | Series, time: Series | undefined, hosts: Answer | undefined): HTMLElement {
+  const matched = "totals" in any ? any.totals.matched : any.matched;
+  const { first_ns: first, last_ns: last } = context.files;
+  const from = context.state.from ? Date.parse(context.state.from) : first ? toMs(first) : NaN;
+  const to = context.state.to ? Date.parse(context.state.to) : last ? toMs(last) : NaN;
+  const seconds = (to - from) / 1000;
+  const bytes = Number(matched.bytes ?? 0);
+  const packets = Number(matched.packets ?? 0);
+  const mark = verdict(context.ledgers);
+  return h(
+    "section",
+    { class: "tiles", "aria-label": "In all" },
+    tile("Flows", exact(matched.records), "", "records", "tile-records"),
+    tile("Packets", exact(matched.packets), "", seconds > 0 ? `${short(packets / seconds, "packets/s")} on average` : "", "tile-packets"),
+    tile("Bytes", exact(matched.bytes), "", seconds > 0 ? `${short((bytes * 8) / seconds, "bit/s")} on average` : "", "tile-bytes"),
+    hosts && !hosts.error ? tile("Hosts", exact(hosts.totals.rows), "", "sent or received", "tile-hosts") : null,
+    time && !time.error && Number.isFinite(seconds) ? tile("Time", duration(seconds * 1000), "", `${time.width} per step`, "tile-time") : null,
+    tile("Ledger", mark.text, "", h("span", { class: `dot is-${mark.kind}` }, mark.kind === "complete" ? "every packet accounted for" : mark.kind === "lost" ? "see Health" : "record with --ledger"), "tile-ledger"),
+  );
+}
+
+/** The field that the stack is of. */
+function stackKey(context: Context): string {
+  const wanted = context.state.by;
+  const known = stackKeys(context).some(([name]) => name === wanted);
+  return known ? wanted : (stackKeys(context)[0]?.[0] ?? "protocol");
+}
+
+function stackKeys(context: Context): [string, string][] {
+  const names = ["application", "protocol", "dst_port", "src_addr", "dst_addr", "exporter", "end_reason"];
+  const found = names.filter((name) => has(context, name)).map((name): [string, string] => [name, label(name)]);
+  return found.sort(([a], [b]) => (a === "protocol" ? -1 : b === "protocol" ? 1 : 0));
+}
+
+function stack(context: Context, series: Series, key: string): HTMLElement {
+  const tools = report ? null : chips("Stacked by", stackKeys(context), key, (by) => context.go({ by }));
+  const title = `${context.state.unit === "records" ? "Flows begun" : "Traffic"} over time`;
+  return panel(
+    { title, answer: series, tools, class: "wide", id: "panel-time" },
+    series.error ? null : seriesPlot(series, { kind: "area", height: 260, label: `${title} by ${label(key)}, the largest and the rest`, onRange: report ? undefined : (from, to) => chooseTime(context, from, to), onLine: (condition) => refine(context, condition), onLeave: context.onLeave }),
+  );
+}
+
+/** A range of time that was chosen in a plot, of whole milliseconds. */
+export function chooseTime(context: Context, from: number, to: number): void {
+  const text = (ms: number) => new Date(ms).toISOString();
+  context.go({ from: text(Math.floor(from)), to: text(Math.max(Math.ceil(to), Math.floor(from) + 1)) });
+}
+
+/** The rates of a running program, second by second. */
+export function livePanel(context: Context): HTMLElement {
+  const body = h("div", { class: "tiles live", "aria-live": "off" });
+  const draw = () => {
+    const samples = context.samples;
+    const last = samples.at(-1);
+    body.replaceChildren();
+    if (!last) {
+      body.append(h("p", { class: "empty" }, `Waiting for ${context.files.live}.`));
+      return;
+    }
+    const mark = liveVerdict(last);
+    const rates = (name: string, factor = 1) => ratesOf(samples, name).map((value) => value * factor);
+    const of = (title: string, values: number[], unit: string) => tile(title, values.length ? short(values.at(-1)!, unit) : "–", "", spark(values.slice(-60)));
+    body.append(
+      of("Packets now", rates("packets_received_total"), "packets/s"),
+      of("Bits now", rates("bytes_received_total", 8), "bit/s"),
+      of("Flows open", samples.map((sample) => sample.counters?.flows_resident ?? 0), ""),
+      of("Dropped now", rates("source_dropped_total"), "packets/s"),
+      tile("Live ledger", mark.text, "", h("span", { class: `dot is-${mark.kind}` }, mark.kind === "complete" ? "every packet accounted for" : mark.more), "live-ledger"),
+    );
+  };
+  draw();
+  context.onSample(draw);
+  return panel({ title: "Live", note: context.files.live ?? "", class: "wide", id: "panel-live" }, body);
+}
+
+/** What a counter gained from one sample to the next. */
+export function ratesOf(samples: Sample[], name: string): number[] {
+  const rates: number[] = [];
+  for (let at = 1; at < samples.length; at += 1) {
+    const [before, now] = [samples[at - 1], samples[at]];
+    const gained = (now.counters?.[name] ?? NaN) - (before.counters?.[name] ?? NaN);
+    const seconds = Math.max(1, now.number - before.number);
+    if (Number.isFinite(gained) && gained >= 0) rates.push(gained / seconds);
+  }
+  return rates;
+}
+
+export { measureName };

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Performance: what records say of queues, latency and gaps, where a definition has them.
+
+import type { Answer, Panel, Series } from "../api";
+import type { Context } from "../context";
+import { ask, has } from "../context";
+import { h } from "../dom";
+import { label } from "../format";
+import { panel } from "../panel";
+import { seriesPlot } from "../plot";
+import { at, topTable, virtualTable } from "../table";
+import { chooseTime } from "./overview";
+
+const ABOUT = /queue|latency|gap|jitter|delay|hop|rtt|window/;
+const SHOWN = new Set(["number", "count", "duration", "float"]);
+
+export async function performance(context: Context): Promise<HTMLElement> {
+  const fields = context.fields.filter((field) => field.is_column && ABOUT.test(field.name) && SHOWN.has(field.show)).slice(0, 4);
+  if (!fields.length) {
+    const why = "These records have no queue depth, latency or gaps. A record definition adds them: turboflow definition explains which, samples/definitions has examples.";
+    return h("div", { class: "page" }, panel({ title: "Performance", class: "wide" }, h("p", { class: "empty" }, why)));
+  }
+  const isPair = has(context, "src_addr", "dst_addr");
+  const panels: Panel[] = fields.flatMap(({ name }): Panel[] => [
+    { kind: "series", by: `max(${name})`, points: 120 },
+    ...(isPair ? [{ group_by: "src_addr,dst_addr", by: `max(${name})`, top: 8 }] : []),
+    { kind: "records", by: name, top: 50 },
+  ]);
+  const answers = await ask(context, panels);
+  const each = isPair ? 3 : 2;
+  return h(
+    "div",
+    { class: "page" },
+    fields.map(({ name }, index) => {
+      const series = answers[index * each] as Series;
+      const pairs = isPair ? (answers[index * each + 1] as Answer) : null;
+      const worst = answers[index * each + each - 1] as Answer;
+      const title = label(name);
+      return [
+        panel({ title: `Greatest ${title} over time`, answer: series, class: "wide" }, series.error ? null : seriesPlot(series, { kind: "lines", height: 200, label: `Greatest ${title} over time`, onRange: (from, to) => chooseTime(context, from, to), onLeave: context.onLeave })),
+        pairs ? panel({ title: `Greatest ${title} by conversation`, answer: pairs }, pairs.error ? null : topTable(context, pairs, { caption: title, columns: ["packets", "records"] })) : null,
+        panel(
+          { title: `Flows with the greatest ${title}`, answer: worst, class: isPair ? "" : "wide" },
+          worst.error ? null : virtualTable(worst, { caption: title, sort: name, ascending: false, columns: ["src_addr", "dst_addr", "dst_port", name, "packets"].map((column) => at(worst, column)).filter((column) => column >= 0) }),
+        ),
+      ];
+    }),
+  );
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow dashboard` and `turboflow report`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+use turboflow_dashboard::{DashboardError, Limits, Options, Server, Token};
+
+use crate::dashboard_args::{DashboardArgs, ReportArgs};
+use crate::say;
+
+/// Threads that answer requests; questions have threads of their own.
+const THREADS: usize = 2;
+
+/// Serves the dashboard until a signal comes.
+pub(crate) fn serve(args: DashboardArgs) -> anyhow::Result<ExitCode> {
+    let token = args.token_file.as_deref().map(Token::read).transpose()?;
+    let has_token = token.is_some();
+    let options = Options {
+        given: args.files,
+        ledgers: args.ledger,
+        live: args.live,
+        listen: args.listen,
+        names: args.host,
+        token,
+        limits: Limits::default(),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    let outcome = runtime.block_on(async {
+        let server = Server::bind(options).await.map_err(mended)?;
+        for note in server.notes() {
+            say(note);
+        }
+        let address = server.address();
+        let query = if has_token { "?token=TOKEN" } else { "" };
+        say(&format!("dashboard at http://{address}/{query}"));
+        let mut interrupts = signal(SignalKind::interrupt())?;
+        let mut ends = signal(SignalKind::terminate())?;
+        tokio::select! {
+            () = server.run() => {}
+            _ = interrupts.recv() => {}
+            _ = ends.recv() => {}
+        }
+        Ok(ExitCode::SUCCESS)
+    });
+    // A question that is being answered would be waited for.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// The error, and the option that mends it.
+fn mended(error: DashboardError) -> anyhow::Error {
+    let option = match error {
+        DashboardError::Open { .. } => {
+            "write one (head -c 24 /dev/urandom | base64 > token) and give it with --token-file \
+             token, or listen at 127.0.0.1"
+        }
+        DashboardError::Listen { .. } => "choose another one with --listen",
+        _ => return error.into(),
+    };
+    anyhow::anyhow!("{error}; {option}")
+}
+
+/// Writes a report.
+pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
+    let html = turboflow_dashboard::report(&args.files, &args.ledger, args.filter.clone())?;
+    let output = &args.output;
+    if output.as_os_str() == "-" {
+        return match io::stdout().write_all(&html) {
+            // The reader has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+            outcome => Ok(outcome
+                .map(|()| ExitCode::SUCCESS)
+                .context("standard output")?),
+        };
+    }
+    written(output, &html).with_context(|| format!("cannot write {}", output.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Gives a file its name once it is complete.
+fn written(path: &Path, content: &[u8]) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default();
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}.tmp", std::process::id()));
+    let unfinished = path.with_file_name(hidden);
+    let written = fs::write(&unfinished, content).and_then(|()| fs::rename(&unfinished, path));
+    if written.is_err() {
+        // It may not have come into being.
+        let _ = fs::remove_file(&unfinished);
+    }
+    written
+}
