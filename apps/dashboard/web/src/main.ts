@@ -35,7 +35,7 @@ const IN_REPORT = ["overview", "flows", "health"];
 
 const app = document.getElementById("app")!;
 const content = h("main", { id: "main", tabindex: "-1" });
-const bar = h("div", { class: "bar-top" });
+const bar = h("header", { class: "bar-top" });
 const samples: api.Sample[] = [];
 let state = readState();
 let files: api.Files;

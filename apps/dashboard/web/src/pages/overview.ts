@@ -4,7 +4,7 @@
 import type { Answer, Panel, Sample, Series } from "../api";
 import { report } from "../api";
 import type { Context } from "../context";
-import { ask, has, measureName, refine } from "../context";
+import { ask, has, refine } from "../context";
 import { h } from "../dom";
 import { duration, exact, label, short, toMs } from "../format";
 import { liveVerdict, verdict } from "../ledger";
@@ -155,5 +155,3 @@ export function ratesOf(samples: Sample[], name: string): number[] {
   }
   return rates;
 }
-
-export { measureName };
