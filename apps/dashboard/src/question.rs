@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The questions of a request, and the command that asks the same of `turboflow show`.
+//! The questions of a request, and the command by which `turboflow show` is asked them.
 
 use std::path::PathBuf;
 

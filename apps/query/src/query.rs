@@ -181,8 +181,8 @@ impl Query {
         (first, then)
     }
 
-    /// Has at most so many groups, and more be an error: for questions of strangers, whose memory is
-    /// to be bounded below the limit that holds for all.
+    /// Has at most so many groups, and more be an error: for questions of strangers, whose memory
+    /// is to be bounded below the limit that holds for all.
     #[must_use]
     pub fn with_most_groups(mut self, groups: usize) -> Self {
         if let Shape::Groups(grouping) = &mut self.shape {

@@ -36,7 +36,7 @@ and conversations, traffic over time, the ledger, and the 1000 largest flow reco
 
 Exit codes: 0 all well; 2 the files could not be read, or the report not be written.";
 
-/// Look at flow records in a browser: who talks, over what, since when, and whether all is there.
+/// Look at flow records in a browser: who talks, over what, and whether all is there.
 ///
 /// One page with the numbers of `turboflow show`, on this machine alone unless a token is set. By
 /// the program `turboflow-query`.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program `turboflow-query`: SQL on files of flow records, by DataFusion, and the dashboard.
 //!
-//! `turboflow sql`, `turboflow dashboard` and `turboflow report` run it with their own arguments, so
-//! that the meter, which runs with rights, links no query engine and no server.
+//! `turboflow sql`, `turboflow dashboard` and `turboflow report` run it with their own arguments,
+//! so that the meter, which runs with rights, links no query engine and no server.
 
 #![forbid(unsafe_code)]
 

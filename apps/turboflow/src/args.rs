@@ -140,7 +140,7 @@ pub(crate) enum Command {
     Alert(Box<AlertArgs>),
     /// Name the applications of flow records by a trained model
     Classify(Box<ClassifyArgs>),
-    /// Look at flow records in a browser: who talks, over what, since when, and whether all is there
+    /// Look at flow records in a browser: who talks, over what, and whether all is there
     Dashboard(Box<DashboardArgs>),
     /// Write the dashboard of flow records into one HTML file, which opens anywhere
     Report(ReportArgs),
