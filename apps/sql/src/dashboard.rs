@@ -78,9 +78,9 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
         return match io::stdout().write_all(&html) {
             // The reader has seen enough.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-            outcome => Ok(outcome
+            outcome => outcome
                 .map(|()| ExitCode::SUCCESS)
-                .context("standard output")?),
+                .context("cannot write standard output"),
         };
     }
     written(output, &html).with_context(|| format!("cannot write {}", output.display()))?;
