@@ -185,7 +185,7 @@ const KNOWN_TO_TESTS: [(&str, &[&str]); 11] = [
 const FOR_TESTS: [(&str, &str); 1] = [(ENGINE, "conformance")];
 
 /// Heavy or far-reaching crates, and the only rooms that may use them.
-const LEAVES: [(&str, &[&str]); 16] = [
+const LEAVES: [(&str, &[&str]); 17] = [
     ("anyhow", &[PROGRAM, SQL, EVALUATION, LAB, SWX]),
     ("axum", &[DASHBOARD]),
     ("clap", &[PROGRAM, SQL, LAB]),

@@ -4,7 +4,7 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use thiserror::Error;
-use turboflow_query::QueryError;
+use turboflow_query::{Part, QueryError};
 
 /// Why there is no dashboard.
 #[derive(Debug, Error)]
@@ -99,15 +99,31 @@ impl From<QueryError> for Refusal {
             };
             return Self::new(status, error.to_string());
         };
+        let place = |at| {
+            misread
+                .text()
+                .get(..at)
+                .map(|before| before.encode_utf16().count())
+        };
         let (start, end) = misread.span();
         Self {
             status: StatusCode::BAD_REQUEST,
             body: json!({ "error": {
                 "reason": misread.reason(),
-                "part": misread.part(),
-                "start": start,
-                "end": end,
+                "part": name(misread.part()),
+                "start": place(start),
+                "end": place(end),
             }}),
         }
+    }
+}
+
+/// What a part is called in questions to the server.
+fn name(part: Part) -> &'static str {
+    match part {
+        Part::Filter => "where",
+        Part::Groups => "group_by",
+        Part::Order => "by",
+        Part::Columns => "select",
     }
 }

@@ -297,7 +297,7 @@ fn errors_are_those_of_the_executor_with_their_place() {
     assert!(text(&error["reason"]).contains("did you mean bytes?"));
     let said = ask(r#"{"panels":[{"group_by":"src_adr"},{"group_by":"src_addr"}]}"#);
     let panels = &said.json()["panels"];
-    assert_eq!(panels[0]["error"]["part"], "group-by");
+    assert_eq!(panels[0]["error"]["part"], "group_by");
     assert!(panels[1]["rows"].is_array());
     // What closes a parenthesis of its own is no filter.
     let said = ask(r#"{"where":"tcp) or (udp","from":"1700000001000000000","panels":[]}"#);

@@ -152,7 +152,13 @@ impl Misread {
         self.part
     }
 
-    /// Where the invalid words are in that part: start and end in bytes.
+    /// The whole text of that part.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where the invalid words are in that text: start and end in bytes.
     #[must_use]
     pub const fn span(&self) -> (usize, usize) {
         self.span

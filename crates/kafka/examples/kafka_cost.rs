@@ -2,7 +2,7 @@
 //! Cost of flow records as messages: encoding alone, and with addresses of topics the processor
 //! time of the whole process until every record was acknowledged.
 //!
-//! `cargo run --release -p turboflow-kafka --features kafka --example kafka_cost -- RECORDS [TOPIC]...`
+//! `cargo run --release -p turboflow-kafka --features kafka --example kafka_cost -- N [TOPIC]...`
 
 #[path = "../../formats/examples/traffic/mod.rs"]
 mod traffic;
