@@ -235,7 +235,7 @@ fn answers_are_those_of_show() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("made.csv");
     records(&file, 3000);
-    hold(&started(options(&[file.clone()])), &file);
+    hold(&started(options(std::slice::from_ref(&file))), &file);
 }
 
 /// Records of samples and real captures, made with the program.
@@ -248,7 +248,7 @@ fn answers_of_captures_are_those_of_show() {
         if !crate::watching::recorded(&root.join(capture), &file, options_of_record) {
             return;
         }
-        hold(&started(options(&[file.clone()])), &file);
+        hold(&started(options(std::slice::from_ref(&file))), &file);
     }
 }
 
@@ -309,7 +309,9 @@ fn a_report_has_the_answers_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("made.csv");
     records(&file, 500);
-    let html = turboflow_dashboard::report(&[file.clone()], &[], Some("tcp".to_owned())).unwrap();
+    let html =
+        turboflow_dashboard::report(std::slice::from_ref(&file), &[], Some("tcp".to_owned()))
+            .unwrap();
     let html = String::from_utf8(html).unwrap();
     let start = html.find("type=\"application/json\"").unwrap();
     let json = &html[start..];

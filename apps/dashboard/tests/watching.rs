@@ -85,7 +85,7 @@ impl Events {
 fn new_files_of_a_folder_are_seen() {
     let folder = tempfile::tempdir().unwrap();
     let given = folder.path().to_owned();
-    let dashboard = started(options(&[given.clone()]));
+    let dashboard = started(options(std::slice::from_ref(&given)));
     let mut events = Events::of(&dashboard);
     assert_eq!(events.next("files")["files"], json!([]));
     records(&given.join(".a.csv.1-1.tmp"), 10);

@@ -214,8 +214,8 @@ fn untrusted_collectors_get_no_records_and_the_reason_is_reported() {
             ("elsewhere", &[], &ca, "not valid for name \"localhost\""),
             ("expired", &[], &ca, "has expired"),
             ("ca", &[], &ca, "CA:TRUE"),
-            ("server", wants_us, &ca, "--tls-cert"),
-            ("server", &wants_us_1_2, &ca, "--tls-cert"),
+            ("server", wants_us, &ca, "another client certificate"),
+            ("server", &wants_us_1_2, &ca, "another client certificate"),
         ] {
             let made = &made;
             scope.spawn(move || {
