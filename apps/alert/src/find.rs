@@ -153,7 +153,10 @@ impl Rule {
         let mut found = Vec::new();
         for group in groups {
             let seen_ns = group.value;
-            let before = known.insert(group.labels.join("\t"), seen_ns);
+            let before = known.get(&group.labels.join("\t")).copied();
+            // Files may come in any order.
+            let latest_ns = before.map_or(seen_ns, |before| before.max(seen_ns));
+            known.insert(group.labels.join("\t"), latest_ns);
             if before.is_none() && is_learnt && self.kind == Kind::New {
                 found.push(group);
             }

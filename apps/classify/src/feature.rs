@@ -121,8 +121,8 @@ impl BoundFeature {
                 true => number.ln_1p(),
                 false => number,
             };
-            // Neither a NaN of the file nor the logarithm of a negative number is a number.
-            let number = if number.is_nan() { absent } else { number };
+            // Neither a NaN or infinity of the file nor the logarithm of nothing is a number.
+            let number = if number.is_finite() { number } else { absent };
             put(row - start, number);
         };
         match self.form {

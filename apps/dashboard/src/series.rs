@@ -79,7 +79,8 @@ impl Buckets {
     }
 
     fn count(&self) -> usize {
-        ((self.range.1 - self.range.0) / self.width_ns) as usize
+        // The last one is shorter at the end of all times.
+        (self.range.1 - self.range.0).div_ceil(self.width_ns) as usize
     }
 
     /// The place of a bucket by where it starts.

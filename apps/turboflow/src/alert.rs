@@ -11,11 +11,11 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use serde_json::Value;
 use turboflow_alert::{Alert, Rule, State, alertmanager, find, json, rules, syslog};
-use turboflow_query::{Input, last_packet_ns};
+use turboflow_query::{Input, QueryError, last_packet_ns};
 
 use crate::exit::{Outcome, print};
 use crate::log::say;
-use crate::show::found;
+use crate::show::{found, say_damages};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -131,10 +131,26 @@ impl AlertArgs {
         state: &mut State,
     ) -> anyhow::Result<Outcome> {
         let mut alerts = Vec::new();
-        let last_ns = last_packet_ns(&mut Input::open(files)?)?.unwrap_or(0);
+        let mut whole = Input::open(files)?;
+        let last_ns = last_packet_ns(&mut whole)?.unwrap_or(0);
+        let mut outcome = say_damages(&whole);
+        // What a rule cannot be asked takes no alert from the others.
+        let mut wrong = None;
         for rule in rules {
-            let found = find(rule, Input::open(files)?, last_ns, state);
-            let found = found.with_context(|| format!("rule {:?}", rule.name))?;
+            let found = match find(rule, Input::open(files)?, last_ns, state) {
+                Ok(found) => found,
+                Err(error) => {
+                    let does_not_fit = matches!(error, QueryError::Question(_));
+                    let error = anyhow!(error).context(format!("rule {:?}", rule.name));
+                    if does_not_fit {
+                        wrong.get_or_insert(error);
+                    } else {
+                        outcome = Outcome::Lossy;
+                        say!(Error CouldNotRun; "{}", crate::exit::in_words(&error));
+                    }
+                    continue;
+                }
+            };
             if found.left_out > 0 {
                 say!(Warning AnswerNote; "rule {:?}: {} alerts more are left out", rule.name,
                     found.left_out);
@@ -144,7 +160,6 @@ impl AlertArgs {
         for alert in &alerts {
             print(&format!("{}\n", json(alert)))?;
         }
-        let mut outcome = Outcome::Well;
         for receiver in receivers.iter().filter(|_| !alerts.is_empty()) {
             if let Err(error) = receiver.send(&alerts) {
                 outcome = Outcome::Lossy;
@@ -155,7 +170,7 @@ impl AlertArgs {
         if let Some(path) = &self.state {
             write_state(path, state)?;
         }
-        Ok(outcome)
+        wrong.map_or(Ok(outcome), Err)
     }
 }
 

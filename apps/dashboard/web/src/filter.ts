@@ -141,9 +141,8 @@ export function filterBox(context: Context): HTMLElement {
   }
 
   function say(problem: Problem): void {
-    const text = input.value;
-    const bytes = new TextEncoder().encode(text);
-    const part = (from: number, to?: number) => new TextDecoder().decode(bytes.slice(from, to));
+    const text = input.value.trim();
+    const part = (from: number, to?: number) => text.slice(from, to);
     const from = problem.part === "where" ? problem.start : undefined;
     fill(
       error,

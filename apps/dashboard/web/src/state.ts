@@ -59,14 +59,24 @@ export function address(state: State): string {
   return text ? `?${text}` : "/";
 }
 
+/** Whether the first parenthesis of a text is closed by its last character, and no earlier. */
+function isWrapped(text: string): boolean {
+  let depth = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    if (text[at] === "(") depth += 1;
+    if (text[at] === ")") depth -= 1;
+    if (depth <= 0 && at < text.length - 1) return false;
+  }
+  return depth === 0 && text.endsWith(")");
+}
+
 /** The filter with one more condition. */
 export function with_(where: string, condition: string): string {
   const old = where.trim();
   if (!old) return condition;
-  if (old === condition || old.includes(`(${condition})`)) return where;
-  const side = (text: string) => (/^[\w.]+ (==|in|>=|<=|>|<|!=) \S+$/.test(text) || /^\w+( [\w.:/]+)?$/.test(text) || /^\(.*\)$/.test(text) ? text : `(${text})`);
+  const side = (text: string) => (/^[\w.]+ (==|in|>=|<=|>|<|!=) \S+$/.test(text) || /^\w+( [\w.:/]+)?$/.test(text) || isWrapped(text) ? text : `(${text})`);
   const joined = old.split(" and ").map((part) => part.trim());
-  if (joined.includes(condition)) return where;
-  const isChain = joined.every((part) => side(part) === part && !/^\(.*\)$/.test(part) && !/\bor\b/.test(part));
+  const isChain = joined.every((part) => side(part) === part && (isWrapped(part) || !/\bor\b/.test(part)));
+  if (isChain && (joined.includes(condition) || joined.includes(`(${condition})`))) return where;
   return isChain ? `${old} and ${side(condition)}` : `${side(old)} and ${side(condition)}`;
 }

@@ -15,6 +15,7 @@ use crate::support::{Folder, Ran, command, office, pcap_header, pcap_packet, pro
 /// Raw IP.
 const RAW: u32 = 101;
 const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 
 /// A TCP packet with that length in its IP header, of which the headers are captured.
@@ -58,10 +59,14 @@ fn alerts(args: &[&str]) -> Vec<serde_json::Value> {
         .collect()
 }
 
+/// A scan from ports that change, and its refusals.
 fn scan(ports: u16) -> Vec<Vec<u8>> {
-    let ports =
-        (1..=ports).map(|port| tcp([203, 0, 113, 9], [192, 0, 2, 1], [40_000, port], SYN, 40));
-    ports.collect()
+    let (scanner, target) = ([203, 0, 113, 9], [192, 0, 2, 1]);
+    let asked = |port| tcp(scanner, target, [40_000 + port, port], SYN, 40);
+    let refused = |port| tcp(target, scanner, [port, 40_000 + port], RST | ACK, 40);
+    (1..=ports)
+        .flat_map(|port| [asked(port), refused(port)])
+        .collect()
 }
 
 #[test]
@@ -313,6 +318,30 @@ fn files_are_asked_as_a_log_says_that_they_are_complete() {
     let ran = ran.exits(1).says(&["gone.parquet"]);
     assert_eq!(ran.stdout.lines().count(), 1, "{ran:?}");
     assert!(ran.stdout.contains("\"port-scan\""));
+}
+
+#[test]
+fn a_rule_that_does_not_fit_takes_no_alert_from_others() {
+    let folder = Folder::new();
+    let file = records(&folder, "scan", 1_700_000_000, &scan(150));
+    let strange = "[[rule]]\nname = \"strange\"\nsummary = \"x\"\nwhere = \"colour == 1\"\n\
+                   group_by = \"src_addr\"\nabove = 1\n";
+    let both = format!("{strange}{}", fs::read_to_string(shipped()).unwrap());
+    let rules = folder.write("both.toml", both);
+    let ran = turboflow(["alert", "--rules", &rules, &file]).exits(2);
+    assert!(ran.stdout.contains("port-scan"), "{}", ran.stdout);
+    ran.says(&["rule \"strange\"", "colour"]);
+}
+
+#[test]
+fn a_file_that_was_cut_is_said() {
+    let folder = Folder::new();
+    let file = folder.file("cut.csv");
+    turboflow(["record", "-q", "-r", &office(), "-w", &file]).exits(0);
+    let text = folder.read("cut.csv");
+    let cut = folder.write("cut.csv", &text[..text.len() - 20]);
+    let ran = turboflow(["alert", "--rules", &shipped(), &cut]).exits(1);
+    ran.says(&["cut.csv", "the flow records before were read"]);
 }
 
 #[test]

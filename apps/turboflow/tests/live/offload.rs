@@ -50,13 +50,20 @@ fn accounted_of(ended: &Ended, replays: u64) {
 
 /// Replays the office sample to a program with these options.
 fn replayed(link: &Link, options: &[&str]) -> Ended {
+    replayed_at("10000", link, options)
+}
+
+/// Replays it with so many packets a second.
+fn replayed_at(pps: &str, link: &Link, options: &[&str]) -> Ended {
     let fixed = ["-w", "live.csv", "--packets", OFFICE_PACKETS];
     let options = [&fixed, &OFFLOAD[..], &NO_TIMEOUTS, options].concat();
     let recording = link.record(&[FAR], &options);
-    assert!(link.replay(&office(), &["--pps", "10000"]));
+    assert!(link.replay(&office(), &["--pps", pps]));
     recording.end().balanced(0)
 }
 
+/// How often a row counts depends on who else uses the processors, so packets come slower until one
+/// does.
 #[test]
 fn a_replay_gives_the_records_of_its_file() {
     let Some(link) = Link::for_xdp() else { return };
@@ -68,10 +75,16 @@ fn a_replay_gives_the_records_of_its_file() {
         "--xdp-mode native --microflow-slots 1 --offload-rows 100 --tap-packets 1",
     ] {
         let options: Vec<&str> = options.split(' ').collect();
-        let ended = replayed(&link, &options);
-        equal(&ended, &expected);
-        accounted(&ended);
-        assert!(own(&ended, "hits") > 0, "{options:?}");
+        let has_hits = |pps: &str| {
+            let ended = replayed_at(pps, &link, &options);
+            equal(&ended, &expected);
+            accounted(&ended);
+            own(&ended, "hits") > 0
+        };
+        assert!(
+            ["10000", "3000", "1000"].into_iter().any(has_hits),
+            "{options:?}"
+        );
     }
 }
 

@@ -49,7 +49,9 @@ export async function overview(context: Context): Promise<HTMLElement> {
   };
   const time = of("time") as Series | undefined;
   const hosts = of("hosts") as Answer | undefined;
-  const first = answers.find((answer) => answer && !answer.error);
+  const whole = answers.filter((answer) => answer && !answer.error);
+  // A series is of whole buckets, and an answer by groups of the very time that is chosen.
+  const first = whole.find((answer) => answer && "totals" in answer) ?? whole[0];
   return h(
     "div",
     { class: "page" },
@@ -74,6 +76,8 @@ function tiles(context: Context, any: Answer | Series, time: Series | undefined,
   const from = context.state.from ? Date.parse(context.state.from) : first ? toMs(first) : NaN;
   const to = context.state.to ? Date.parse(context.state.to) : last ? toMs(last) : NaN;
   const seconds = (to - from) / 1000;
+  // Records are in a chosen time as a whole, so their sums over its length would be no rate.
+  const averaged = context.state.from || context.state.to ? NaN : seconds;
   const bytes = Number(matched.bytes ?? 0);
   const packets = Number(matched.packets ?? 0);
   const mark = verdict(context.ledgers);
@@ -81,8 +85,8 @@ function tiles(context: Context, any: Answer | Series, time: Series | undefined,
     "section",
     { class: "tiles", "aria-label": "In all" },
     tile("Flows", exact(matched.records), "", "records", "tile-records"),
-    tile("Packets", exact(matched.packets), "", seconds > 0 ? `${short(packets / seconds, "packets/s")} on average` : "", "tile-packets"),
-    tile("Bytes", exact(matched.bytes), "", seconds > 0 ? `${short((bytes * 8) / seconds, "bit/s")} on average` : "", "tile-bytes"),
+    tile("Packets", exact(matched.packets), "", averaged > 0 ? `${short(packets / averaged, "packets/s")} on average` : "", "tile-packets"),
+    tile("Bytes", exact(matched.bytes), "", averaged > 0 ? `${short((bytes * 8) / averaged, "bit/s")} on average` : "", "tile-bytes"),
     hosts && !hosts.error ? tile("Hosts", exact(hosts.totals.rows), "", "sent or received", "tile-hosts") : null,
     time && !time.error && Number.isFinite(seconds) ? tile("Time", duration(seconds * 1000), "", `${time.width} per step`, "tile-time") : null,
     tile("Ledger", mark.text, "", h("span", { class: `dot is-${mark.kind}` }, mark.kind === "complete" ? "every packet accounted for" : mark.kind === "lost" ? "see Health" : "record with --ledger"), "tile-ledger"),
