@@ -36,8 +36,6 @@ pub struct Found {
     pub alerts: Vec<Alert>,
     /// Alerts that are left out, because there are too many.
     pub left_out: usize,
-    /// Whether the records lack the column that the rule needs.
-    pub is_passed_over: bool,
 }
 
 /// A group as the answer has it.
@@ -48,6 +46,7 @@ struct Group {
 }
 
 /// Asks a rule of an input, which is read to its end. `last_ns` is the time of its last packet.
+/// Finds nothing where the records lack the column that the rule needs.
 ///
 /// # Errors
 /// [`QueryError`], where the rule's question does not fit the records, or they cannot be read.
@@ -59,10 +58,7 @@ pub fn find(
 ) -> Result<Found, QueryError> {
     let lacks = |name: &String| !input.schema().iter().any(|column| column.name == *name);
     if rule.needs.as_ref().is_some_and(lacks) {
-        return Ok(Found {
-            is_passed_over: true,
-            ..Found::default()
-        });
+        return Ok(Found::default());
     }
     let names: Vec<&str> = rule.group_by.split(',').map(str::trim).collect();
     let question = rule.question();
@@ -92,7 +88,6 @@ pub fn find(
             .map(|group| rule.alert(&names, group, last_ns))
             .collect(),
         left_out,
-        is_passed_over: false,
     })
 }
 
@@ -152,12 +147,12 @@ impl Rule {
         let (known, is_learnt) = state.of(&self.name);
         let mut found = Vec::new();
         for group in groups {
-            let seen_ns = group.value;
-            let before = known.get(&group.labels.join("\t")).copied();
+            let key = group.labels.join("\t");
+            let is_first = !known.contains_key(&key);
             // Files may come in any order.
-            let latest_ns = before.map_or(seen_ns, |before| before.max(seen_ns));
-            known.insert(group.labels.join("\t"), latest_ns);
-            if before.is_none() && is_learnt && self.kind == Kind::New {
+            let latest_ns = known.entry(key).or_default();
+            *latest_ns = group.value.max(*latest_ns);
+            if is_first && is_learnt && self.kind == Kind::New {
                 found.push(group);
             }
         }

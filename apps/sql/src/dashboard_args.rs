@@ -22,9 +22,9 @@ Examples:
 
 The page answers in the words of `turboflow show`: each number has the command that gives it. The
 address of the page is the whole state of it. Keys: / filter, 1 to 7 pages, [ and ] time, t theme.
-It reads, and changes nothing. No request leaves the machine on which the browser and this run.
+It only reads. The page asks this program alone, and nothing else on the network.
 
-Exit codes: 0 ended by a signal; 2 the files could not be read, or the address not be listened at.";
+Exit codes: 0 ended by a signal; 2 the files could not be read, or the address is not free.";
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
