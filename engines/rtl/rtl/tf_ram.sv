@@ -23,6 +23,9 @@ module tf_ram #(
   output logic [Lanes-1:0][LaneBits-1:0] read_data_o
 );
   localparam int unsigned Bits = Lanes * LaneBits;
+  // Memories apart that are no deeper are of LUT: they would leave most of a block empty, and block
+  // RAMs of one stage would lie up to 60 columns apart (docs/fpga.md).
+  localparam int unsigned LutAddrBits = 6;
 
 `ifdef VERILATOR
   // A lane that is written while it is read gives the complement of what it held, so that tests see
@@ -42,9 +45,15 @@ module tf_ram #(
 `else
   if (Apart || Lanes == 1) begin : g_apart
     for (genvar l = 0; l < Lanes; l++) begin : g_lane
-      (* ram_style = "block", no_rw_check *) logic [LaneBits-1:0] mem [2**AddrBits];
-      always_ff @(posedge clk_i) if (write_i[l]) mem[write_addr_i] <= write_data_i[l];
-      always_ff @(posedge clk_i) read_data_o[l] <= mem[read_addr_i];
+      if (Apart && AddrBits <= LutAddrBits) begin : g_luts
+        (* ram_style = "distributed", no_rw_check *) logic [LaneBits-1:0] mem [2**AddrBits];
+        always_ff @(posedge clk_i) if (write_i[l]) mem[write_addr_i] <= write_data_i[l];
+        always_ff @(posedge clk_i) read_data_o[l] <= mem[read_addr_i];
+      end else begin : g_block
+        (* ram_style = "block", no_rw_check *) logic [LaneBits-1:0] mem [2**AddrBits];
+        always_ff @(posedge clk_i) if (write_i[l]) mem[write_addr_i] <= write_data_i[l];
+        always_ff @(posedge clk_i) read_data_o[l] <= mem[read_addr_i];
+      end
     end
   end else begin : g_rows
     // Bytes of block RAM have nine bits.
