@@ -165,7 +165,7 @@ pub(crate) trait EngineKind: Sync {
     ///
     /// # Errors
     /// The options are invalid.
-    fn of(&self, _run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
+    fn remote_engine(&self, _run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
         Ok(None)
     }
 
@@ -280,7 +280,7 @@ pub(crate) struct Closing {
     pub(crate) summary: String,
     /// What was lost: sentences with the remedy. Any makes the exit code 1.
     pub(crate) losses: Vec<String>,
-    /// Records of others that did not come, or were not taken; as `losses`.
+    /// Records from other senders that never arrived or were refused. Any makes the exit code 1.
     pub(crate) missing: Vec<String>,
 }
 
@@ -333,7 +333,7 @@ impl Engine {
         }
         Ok(Self {
             abilities,
-            remote: kind.of(run)?,
+            remote: kind.remote_engine(run)?,
             packet: kind.packet_engine(run)?,
         })
     }

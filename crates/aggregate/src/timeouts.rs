@@ -261,8 +261,8 @@ impl Cuts {
         if later.first_ns > flow.last_ns.saturating_add(self.limit_ns(flow)) {
             return Some(self.silence_reason(flow));
         }
-        // Merged, the flow would last longer than the active timeout by the end of the cell, or it
-        // would have packets of an earlier window, too.
+        // The merged record would outlast the active timeout before the cell ends, or would span
+        // two windows.
         (flow.first_ns.min(later.first_ns) < self.oldest_first_ns)
             .then_some(EndReason::ActiveTimeout)
     }

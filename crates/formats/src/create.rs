@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicU64;
 
 use turboflow_record::Column;
 
+use crate::destination::Destination;
 use crate::format::Packing;
-use crate::output::Output;
 use crate::wire;
 use crate::{ExportError, FlowWriter, Format, WriteOptions, arrow, csv, json, parquet};
 
@@ -32,7 +32,7 @@ pub fn create(
     options: &WriteOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
     let packing = Packing::from_path(path);
-    let output = Output::create(path, options.files)?;
+    let output = Destination::create(path, options.files)?;
     over(output, format, packing, schema, options)
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn create_counted(
     schema: &[Column],
     options: &WriteOptions,
 ) -> Result<(Box<dyn FlowWriter>, Arc<AtomicU64>), ExportError> {
-    let output = Output::create(path, options.files)?;
+    let output = Destination::create(path, options.files)?;
     let written_bytes = output.byte_counter();
     let packing = Packing::from_path(path);
     let writer = over(output, format, packing, schema, options)?;
@@ -63,7 +63,7 @@ pub fn to_writer(
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
     let packing = Packing::from_path(Path::new(place));
     over(
-        Output::stream(stream, place),
+        Destination::stream(stream, place),
         format,
         packing,
         schema,
@@ -72,7 +72,7 @@ pub fn to_writer(
 }
 
 fn over(
-    output: Output,
+    output: Destination,
     format: Format,
     packing: Packing,
     schema: &[Column],

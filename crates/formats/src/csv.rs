@@ -8,9 +8,9 @@
 
 use turboflow_record::{Column, FlowBatch, ValueData};
 
+use crate::destination::Destination;
 use crate::format::Packing;
 use crate::lines::{LineWriter, Row};
-use crate::output::Output;
 use crate::quotes::csv_field;
 use crate::text::Text;
 use crate::text_options::{TextOptions, Written};
@@ -22,7 +22,7 @@ struct CsvRow {
 
 /// Writes the header and then rows to `output`.
 pub(crate) fn writer(
-    output: Output,
+    output: Destination,
     packing: Packing,
     schema: &[Column],
     options: TextOptions,

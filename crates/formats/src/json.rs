@@ -8,9 +8,9 @@
 
 use turboflow_record::{Column, FlowBatch, ValueData};
 
+use crate::destination::Destination;
 use crate::format::Packing;
 use crate::lines::{LineWriter, Row, further_bytes, row_bytes};
-use crate::output::Output;
 use crate::quotes::json_string;
 use crate::text::Text;
 use crate::text_options::{TextOptions, Written};
@@ -77,7 +77,7 @@ impl JsonRow {
 
 /// Writes rows to `output`.
 pub(crate) fn writer(
-    output: Output,
+    output: Destination,
     packing: Packing,
     schema: &[Column],
     options: TextOptions,

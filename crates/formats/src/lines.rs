@@ -8,8 +8,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData, Values};
 
+use crate::destination::{Destination, Keep};
 use crate::format::Packing;
-use crate::output::{Keep, Output};
 use crate::text::{
     ADDRESS_BYTES, FLOAT_BYTES, MAC_BYTES, NAME_BYTES, TIME_BYTES, Text, UNSIGNED_BYTES,
     quoted_bytes,
@@ -38,7 +38,7 @@ pub(crate) struct LineWriter<R> {
     row_bytes: usize,
     packing: Packing,
     text: Text,
-    output: Option<Output>,
+    output: Option<Destination>,
     header_bytes: u64,
     records: u64,
     buffered_records: u64,
@@ -47,7 +47,7 @@ pub(crate) struct LineWriter<R> {
 impl<R: Row + 'static> LineWriter<R> {
     /// Writes `header` at once, so that an unwritable target is reported before metering starts.
     pub(crate) fn start(
-        mut output: Output,
+        mut output: Destination,
         packing: Packing,
         schema: &[Column],
         row: R,
@@ -180,7 +180,7 @@ fn packed(packing: Packing, text: &[u8]) -> io::Result<Cow<'_, [u8]>> {
     }
 }
 
-fn failed(output: &Output, source: io::Error) -> ExportError {
+fn failed(output: &Destination, source: io::Error) -> ExportError {
     ExportError::Write {
         place: output.place().to_owned(),
         records: 0,

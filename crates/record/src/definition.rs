@@ -89,7 +89,8 @@ impl KeyField {
     }
 }
 
-/// How a feature folds its packets. `docs/definition.md` gives the algebra of each op.
+/// How a feature folds its packets. `docs/definition.md` gives the algebra of each op, and
+/// `CONTRIBUTING.md` lists what a new op needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Number of packets; with an input, of the packets that carry it.

@@ -8,12 +8,12 @@ use turboflow_record::InputSet;
 use crate::bytes::{split, two};
 use crate::counts::Counts;
 use crate::domain::{Domain, WaitingSet};
+use crate::exporter_numbers::Place;
 use crate::exporters::{
     DomainId, Exporters, Known, MOST_SOURCES, MOST_TEMPLATE_FIELDS, MOST_WAITING_BYTES, Sender,
 };
 use crate::flow::{Flow, Side};
 use crate::header::{Header, V5_RECORD_BYTES, Version};
-use crate::sequence::Place;
 use crate::sflow::{self, Datagram, MOST_SOURCES_OF_AGENT, Sampled};
 use crate::slot::{Slot, TimeForm, Way};
 use crate::template::{FIRST_ID, Template, Unreadable};

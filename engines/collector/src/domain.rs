@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::exporter_numbers::{Numbers, RecordNumbers, Repeats};
 use crate::flow::Flow;
-use crate::sequence::{Numbers, RecordNumbers, Repeats};
 use crate::sflow::Sources;
 use crate::template::{FIRST_ID, Template};
 use crate::times::{Boot, MessageClock};

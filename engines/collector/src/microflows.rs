@@ -10,10 +10,10 @@ use turboflow_engine::wire::{self, WireError, engine_id_of, sequence_of};
 use turboflow_merge::Layout;
 
 use crate::decoder::{Decoder, Message, print};
+use crate::exporter_numbers::Place;
 use crate::header::Version;
 use crate::probes::{ProbeId, Probes, Telling, Told};
 use crate::rows::Rows;
-use crate::sequence::Place;
 
 /// How far records may end after they came: clocks differ.
 const FUTURE_TOLERANCE_NS: u64 = 60_000_000_000;

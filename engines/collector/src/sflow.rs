@@ -15,8 +15,8 @@ use turboflow_record::{Input, InputSet, InputValues};
 use crate::bytes::{four, split};
 use crate::counts::Counts;
 use crate::decoder::{Directed, TakeFlow};
+use crate::exporter_numbers::{Numbers, Place};
 use crate::flow::Flow;
-use crate::sequence::{Numbers, Place};
 use crate::slot::{Slot, Way};
 
 const VERSION: u32 = 5;

@@ -70,7 +70,7 @@ impl EngineKind for Bridge {
         true
     }
 
-    fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
+    fn remote_engine(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
         check_config(&run.bridge)?;
         Ok(Some(Box::new(BridgeSetup {
             below: OffloadSetup::of(run)?,

@@ -239,7 +239,7 @@ impl EngineKind for Collector {
         Some(&WrittenAs::<CollectorOptions>::HERE)
     }
 
-    fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
+    fn remote_engine(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
         Ok(Some(Box::new(CollectorSetup {
             options: options::read(&run.engine)?,
             identity: Identity::default(),

@@ -120,7 +120,7 @@ impl EngineKind for Offload {
         Some(&WrittenAs::<OffloadOptions>::HERE)
     }
 
-    fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
+    fn remote_engine(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
         Ok(Some(Box::new(OffloadSetup::of(run)?)))
     }
 }

@@ -92,7 +92,7 @@ pub(super) fn read<O: Options>(config: &EngineConfig) -> anyhow::Result<O> {
     Ok(table.map_or_else(|| Ok(O::default()), toml::Table::try_into)?)
 }
 
-/// [`EngineKind::of`] of an engine with these options.
+/// [`EngineKind::remote_engine`] of an engine with these options.
 pub(super) fn setup<O: Options + RemoteSetup + 'static>(
     run: &RunConfig,
 ) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {

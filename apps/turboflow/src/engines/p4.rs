@@ -97,7 +97,7 @@ impl EngineKind for P4 {
         Some(&WrittenAs::<P4Options>::HERE)
     }
 
-    fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
+    fn remote_engine(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
         options::setup::<P4Options>(run)
     }
 }

@@ -110,7 +110,7 @@ impl EngineKind for Records {
         Some(&WrittenAs::<RecordsOptions>::HERE)
     }
 
-    fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
+    fn remote_engine(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
         options::setup::<RecordsOptions>(run)
     }
 }

@@ -177,7 +177,7 @@ impl EngineKind for Xdp {
         Some(&WrittenAs::<XdpOptions>::HERE)
     }
 
-    fn of(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
+    fn remote_engine(&self, run: &RunConfig) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
         options::setup::<XdpOptions>(run)
     }
 }

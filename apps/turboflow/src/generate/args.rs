@@ -20,6 +20,8 @@ Workloads (what each is calibrated to: docs/workloads.md):
   probe-stress    --flows active flows, --births-per-second, --size, --packets-per-second, each
                   set alone, packets of any flow in turn
   adversarial     --attack all-at-once, collisions or single-packets
+  site            a company's day at two routers (--seen-at), with a scan, an exfiltration and a line
+                  that loses packets; --births-per-second
 
 Examples:
   Ten seconds of the Internet link that the paper's figures are about
@@ -38,6 +40,9 @@ Examples:
     turboflow record -r bad.pcap --seed 7 --microflow-slots 32768 --ledger ledger.json
   A router of 64 links, each with the traffic of a capture
     turboflow generate -w router.pcap --links 64 -r link.pcap
+  A day's records of two places, with an incident to find (docs/first-incident.md)
+    turboflow generate -w - --workload site --seen-at headquarters --snap-length 64 |
+      turboflow record -r - --identity --exporter headquarters -w headquarters.parquet
   Ten million small packets of 300,000 flows with Internet-like skew
     turboflow generate -w zipf.pcap --packets 10M --flows 300k --traffic zipf --snap-length 64
   A mixed link: packet sizes of the simple IMIX, a third IPv6, a tenth tagged, UDP in between
@@ -95,7 +100,7 @@ pub(crate) struct GenerateArgs {
     #[arg(conflicts_with_all = ["workload", "duration", "snap_length"])]
     pub(super) links: Option<u64>,
 
-    /// Packets in all. Counts may have k, M or G. Default 1M
+    /// Packets in all. Counts may have k, M or G. Default 1M; site a day's
     #[arg(long, value_name = "N", value_parser = count, conflicts_with = "duration")]
     #[arg(help_heading = "How much")]
     pub(super) packets: Option<u64>,
@@ -114,7 +119,7 @@ pub(crate) struct GenerateArgs {
     pub(super) packets_per_second: Option<f64>,
 
     /// New flows per second of the traffic's own time. Default 0; internet 9.1k; probe-stress a
-    /// tenth of the flows
+    /// tenth of the flows; site 4
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "How much")]
     pub(super) births_per_second: Option<f64>,
 
@@ -122,6 +127,11 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "SHARE", help_heading = "How much")]
     #[arg(hide_short_help = true)]
     pub(super) load: Option<f64>,
+
+    /// site: the router that sees the packets. Default headquarters
+    #[arg(long, value_enum, value_name = "ROUTER", help_heading = "What")]
+    #[arg(hide_short_help = true)]
+    pub(super) seen_at: Option<RouterName>,
 
     /// adversarial: what the packets are made to do
     #[arg(long, value_enum, value_name = "ATTACK", help_heading = "Attack")]
@@ -208,6 +218,17 @@ pub(super) enum WorkloadName {
     ProbeStress,
     /// Packets that make work: see --attack
     Adversarial,
+    /// A company's day, with an incident to find: see --seen-at
+    Site,
+}
+
+/// The routers of a company.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum RouterName {
+    /// Sees everything
+    Headquarters,
+    /// Sees its own clients, in front of the line to the headquarters
+    Branch,
 }
 
 /// The kinds of attack.
@@ -229,6 +250,7 @@ impl WorkloadName {
             Self::DcAggregation => "dc-aggregation",
             Self::ProbeStress => "probe-stress",
             Self::Adversarial => "adversarial",
+            Self::Site => "site",
         }
     }
 }

@@ -6,12 +6,12 @@ use std::path::Path;
 use anyhow::bail;
 use turboflow_workload::traffic::{FrameSizes, Skew, Traffic, TrafficConfig};
 use turboflow_workload::workloads::{
-    AdversarialConfig, Attack, DataCenterConfig, InternetConfig, Kind, Placing, Switch, Workload,
-    WorkloadConfig,
+    AdversarialConfig, Attack, DAY_NS, DataCenterConfig, InternetConfig, Kind, Placing, SeenAt,
+    SiteConfig, Switch, Workload, WorkloadConfig,
 };
 
 use super::Generator;
-use super::args::{AttackName, GenerateArgs, Spread, WorkloadName};
+use super::args::{AttackName, GenerateArgs, RouterName, Spread, WorkloadName};
 use super::copies::Copies;
 
 /// The kinds of traffic that options apply to.
@@ -53,11 +53,17 @@ impl GenerateArgs {
             Some(WorkloadName::DcTor) => self.data_center(Switch::TopOfRack),
             Some(WorkloadName::DcAggregation) => self.data_center(Switch::Aggregation),
             Some(WorkloadName::Adversarial) => Kind::Adversarial(self.adversarial()?),
+            Some(WorkloadName::Site) => Kind::Site(self.site()),
         };
-        let otherwise = self.duration.is_none().then_some(PACKETS);
+        let is_bounded = self.packets.is_some() || self.duration.is_some();
+        let (packets, duration_ns) = match kind {
+            _ if is_bounded => (self.packets, self.duration_ns()),
+            Kind::Site(_) => (None, Some(DAY_NS)),
+            _ => (Some(PACKETS), None),
+        };
         let config = WorkloadConfig {
-            packets: self.packets.or(otherwise),
-            duration_ns: self.duration_ns(),
+            packets,
+            duration_ns,
             snap_length_bytes: self.snap_length,
             seed: self.seed,
             ..WorkloadConfig::new(kind)
@@ -117,13 +123,19 @@ impl GenerateArgs {
     }
 
     /// Options that apply to some kinds of traffic only: name, whether given, and the kinds.
-    fn options_of_some_traffic(&self) -> [(&'static str, bool, &'static [TrafficKind]); 16] {
+    fn options_of_some_traffic(&self) -> [(&'static str, bool, &'static [TrafficKind]); 17] {
         use TrafficKind::{Own, Workload};
-        use WorkloadName::{Adversarial, DcAggregation, DcTor, Internet, ProbeStress};
+        use WorkloadName::{Adversarial, DcAggregation, DcTor, Internet, ProbeStress, Site};
         const OWN: &[TrafficKind] = &[Own];
         const ATTACK: &[TrafficKind] = &[Workload(Adversarial)];
         const STRESS: &[TrafficKind] = &[Own, Workload(ProbeStress)];
         const SHARES: &[TrafficKind] = &[Own, Workload(ProbeStress), Workload(Internet)];
+        const BIRTHS: &[TrafficKind] = &[
+            Own,
+            Workload(ProbeStress),
+            Workload(Internet),
+            Workload(Site),
+        ];
         const FLOWS: &[TrafficKind] = &[Own, Workload(ProbeStress), Workload(Adversarial)];
         const DATA_CENTER: &[TrafficKind] = &[Workload(DcTor), Workload(DcAggregation)];
         const RATES: &[TrafficKind] = &[
@@ -142,8 +154,9 @@ impl GenerateArgs {
             (
                 "--births-per-second",
                 self.births_per_second.is_some(),
-                SHARES,
+                BIRTHS,
             ),
+            ("--seen-at", self.seen_at.is_some(), &[Workload(Site)]),
             ("--load", self.load.is_some(), DATA_CENTER),
             ("--attack", self.attack.is_some(), ATTACK),
             ("--meter-seed", self.meter_seed.is_some(), ATTACK),
@@ -215,6 +228,18 @@ impl GenerateArgs {
             packets_per_second: self.packets_per_second.unwrap_or(usual.packets_per_second),
             flows_per_second: self.births_per_second.unwrap_or(usual.flows_per_second),
             ipv6_share: self.ipv6_share.unwrap_or(usual.ipv6_share),
+        }
+    }
+
+    fn site(&self) -> SiteConfig {
+        let seen_at = match self.seen_at {
+            None | Some(RouterName::Headquarters) => SeenAt::Headquarters,
+            Some(RouterName::Branch) => SeenAt::Branch,
+        };
+        let usual = SiteConfig::new(seen_at);
+        SiteConfig {
+            flows_per_second: self.births_per_second.unwrap_or(usual.flows_per_second),
+            ..usual
         }
     }
 

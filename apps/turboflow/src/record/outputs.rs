@@ -108,7 +108,7 @@ impl<'a> OutputCreator<'a> {
                 continue;
             }
             match collectors::target_of(&output.to)? {
-                // All is known about it.
+                // Microflow outputs need no check here.
                 _ if sends::is_meant(&output.to)? => {}
                 Some(target) => {
                     let wire = collectors::wire_options(output, self.settings);

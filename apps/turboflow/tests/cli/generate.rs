@@ -73,6 +73,7 @@ fn reported_flows_are_those_in_the_file() {
         &["--packets", "5k", "--flows", "1000", "--traffic", "zipf"],
         &["--workload", "internet", "--duration", "50ms"],
         &["--workload", "dc-aggregation", "--packets", "20k"],
+        &["--workload", "site", "--packets", "3k"],
         &[
             "--workload",
             "adversarial",
@@ -281,6 +282,14 @@ fn a_workload_refuses_options_of_other_traffic() {
             &["--attack is of no use without --workload"],
         ),
         (&["--links", "2"], &["--read"]),
+        (
+            &["--workload", "internet", "--seen-at", "branch"],
+            &["--seen-at is of no use with --workload internet, only with --workload site"],
+        ),
+        (
+            &["--workload", "site", "--births-per-second", "20k"],
+            &["20000 new flows per second", "10,000"],
+        ),
     ] {
         turboflow(["generate", "--to-memory"].iter().chain(args))
             .exits(2)

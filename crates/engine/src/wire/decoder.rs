@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 use turboflow_merge::Layout;
 
+use super::received_numbers::Sequence;
 use super::record::{self, KeyForm};
-use super::sequence::Sequence;
 use super::{HEADER_BYTES, Header, Kind, counters, layout_id};
 use crate::{EngineCounters, MicroflowBatch, RecordShape};
 

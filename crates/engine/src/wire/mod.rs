@@ -95,8 +95,8 @@ mod counters;
 mod decoder;
 mod encoder;
 mod layout_id;
+mod received_numbers;
 mod record;
-mod sequence;
 mod told;
 
 pub use columns::WordColumns;

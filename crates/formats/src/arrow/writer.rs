@@ -11,7 +11,7 @@ use turboflow_record::{Column, FlowBatch};
 
 use super::arrays::Part;
 use super::encoder::{END, Encoder, MAGIC};
-use crate::output::{Keep, Output};
+use crate::destination::{Destination, Keep};
 use crate::storable::storable_rows;
 use crate::{ExportError, FlowWriter, Unexportable, WriteOptions, WriteProgress, WriteSummary};
 
@@ -26,7 +26,7 @@ struct ArrowWriter {
     columns: Vec<Column>,
     encoder: Encoder,
     /// `None` after a failure.
-    output: Option<Output>,
+    output: Option<Destination>,
     /// Whether it has a footer.
     is_file: bool,
     /// Batches that become one, and their records.
@@ -46,7 +46,7 @@ struct ArrowWriter {
 
 /// Writes record batches to `output`: a file with a footer, or a stream.
 pub(crate) fn writer(
-    output: Output,
+    output: Destination,
     columns: &[Column],
     options: &WriteOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
@@ -170,7 +170,7 @@ impl ArrowWriter {
     }
 
     fn checked<T>(&self, outcome: Result<T, ArrowError>) -> Result<T, ExportError> {
-        let place = self.output.as_ref().map_or("", Output::place);
+        let place = self.output.as_ref().map_or("", Destination::place);
         outcome.map_err(|error| ExportError::Encode {
             place: place.to_owned(),
             format: "arrow",

@@ -16,7 +16,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnDescPtr;
 use turboflow_record::{Column, FlowBatch};
 
-use crate::output::{Interrupted, Keep, Output};
+use crate::destination::{Destination, Interrupted, Keep};
 use crate::parquet::chunk::Chunk;
 use crate::parquet::encoders::{Encoders, Part};
 use crate::parquet::page::codec_of;
@@ -46,7 +46,7 @@ struct ParquetWriter {
 
 /// Writes row groups to `output`.
 pub(crate) fn writer(
-    output: Output,
+    output: Destination,
     columns: &[Column],
     options: &WriteOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
@@ -287,7 +287,7 @@ fn encode_error(place: String, error: &ParquetError) -> ExportError {
 /// Collects small writes and keeps the first error: the library returns errors as text only.
 struct Sink {
     /// `None` after a failure: the library's remaining writes are discarded.
-    output: Option<Output>,
+    output: Option<Destination>,
     place: String,
     buffer: Vec<u8>,
     failure: Option<io::Error>,

@@ -9,7 +9,7 @@ use turboflow_record::{
 use super::options::FileDefinition;
 use super::session::Message;
 use super::{Encode, Protocol, Refresh, STREAM_MESSAGE_BYTES, Session, Unit, WireOptions, encoder};
-use crate::output::{Keep, Output};
+use crate::destination::{Destination, Keep};
 use crate::{DEFINITION_KEY, ExportError, FlowWriter, WriteOptions, WriteProgress, WriteSummary};
 
 /// Approximate size of the chunks written to the system.
@@ -21,7 +21,7 @@ struct FileWriter {
     encoder: Box<dyn Encode>,
     session: Session,
     chunk: Chunk,
-    output: Option<Output>,
+    output: Option<Destination>,
     records: u64,
     now_ms: u64,
 }
@@ -35,7 +35,7 @@ struct Chunk {
 
 /// Writes messages to `output`, with the definition that is in the metadata.
 pub(crate) fn writer(
-    output: Output,
+    output: Destination,
     schema: &[Column],
     options: &WriteOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {

@@ -95,7 +95,8 @@ pub struct Session {
     names: Vec<Vec<u8>>,
     /// In files: the definition of the records.
     definition: Option<FileDefinition>,
-    /// Data records (NetFlow v9: messages; v5: records) sent in this session, modulo 2^32.
+    /// Sent in this session, modulo 2^32: data records in IPFIX and NetFlow v5, messages in NetFlow
+    /// v9.
     sequence: u32,
     /// When options were last sent; `None` before the session starts.
     announced_ms: Option<u64>,

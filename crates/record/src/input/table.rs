@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The table of inputs, one row each. Everything else about inputs is derived from these rows or
-//! tested against them: names and descriptions, key fields, columns, information elements, and the
-//! numbers in the BPF program.
+//! The table of inputs, one row each. Names and descriptions, key fields, columns, information
+//! elements and the numbers in the BPF program follow from these rows. Values are filled in where
+//! an input is seen: those of frames in `crates/packet/src/inputs.rs`.
 //!
 //! The position of a row is the input's number, and information elements are numbered by it. Add
 //! new inputs at the end.

@@ -235,6 +235,7 @@ impl Source for Adversarial {
             protocol: TCP,
             ip_length_bytes: ATTACK_IP_BYTES,
             tcp_flags: if is_first { TCP_SYN } else { TCP_ACK },
+            hops: 0,
         })
     }
 

@@ -4,6 +4,7 @@
 use super::adversarial::{ATTACK_IP_BYTES, AdversarialConfig, COLLIDING_FLOWS_MAX};
 use super::data_center::{ACK_IP_BYTES, DATA_IP_BYTES, DataCenterConfig, LOAD, LOAD_MAX, LOAD_MIN};
 use super::internet::{FLOW_PACKETS_MAX, InternetConfig};
+use super::site::{SITE_START_NS, SiteConfig};
 use super::statistics::Asked;
 use crate::traffic::FRAME_BYTES_MIN;
 
@@ -16,6 +17,8 @@ pub enum Kind {
     DataCenter(DataCenterConfig),
     /// Traffic between two core routers of the Internet.
     Internet(InternetConfig),
+    /// A company's day, with an incident.
+    Site(SiteConfig),
 }
 
 /// Mean IP length of the packets in the slides' trace: 2 Gb/s over 328 K packets per second. (The
@@ -47,6 +50,7 @@ impl Kind {
                 flows_per_second: config.flows_per_second,
                 mean_packet_bytes: INTERNET_PACKET_BYTES,
             },
+            Self::Site(config) => config.asked(),
         }
     }
 }
@@ -72,12 +76,17 @@ impl WorkloadConfig {
     /// Endless traffic of that kind.
     #[must_use]
     pub const fn new(kind: Kind) -> Self {
+        let start_ns = match kind {
+            // Its hours are those of a day.
+            Kind::Site(_) => SITE_START_NS,
+            _ => 1_700_000_000_000_000_000,
+        };
         Self {
             kind,
             packets: None,
             duration_ns: None,
             snap_length_bytes: None,
-            start_ns: 1_700_000_000_000_000_000,
+            start_ns,
             seed: 1,
         }
     }
@@ -119,6 +128,7 @@ impl WorkloadConfig {
             Kind::Adversarial(config) => config.check(),
             Kind::DataCenter(config) => config.check(),
             Kind::Internet(config) => config.check(),
+            Kind::Site(config) => config.check(),
         }
     }
 }
@@ -153,7 +163,9 @@ pub enum WorkloadError {
         mean: f64,
     },
     /// The flow rate is not positive or not finite.
-    #[error("{value} new flows per second asked for; ask for more than 0")]
+    #[error(
+        "{value} new flows per second asked for; ask for more than 0, and for a company's day for at most 10,000"
+    )]
     FlowRate {
         /// The requested rate.
         value: f64,

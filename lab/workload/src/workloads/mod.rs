@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Workloads after published measurements: the traffic of the paper's evaluation (TurboFlow,
-//! section 6.2 and Table 6), with births and deaths of flows; and attacks on meters.
+//! section 6.2 and Table 6), with births and deaths of flows; attacks on meters; and a company's
+//! day with an incident to find.
 //!
 //! Packets come one at a time, as [`Arrival`]s, or as frames. Memory depends on the number of
 //! active flows, not on the number of packets. Packets are reproducible by seed.
@@ -20,6 +21,7 @@ mod adversarial;
 mod config;
 mod data_center;
 mod internet;
+mod site;
 mod statistics;
 
 use turboflow_record::{Family, FiveTuple, Packet};
@@ -31,12 +33,14 @@ pub use data_center::{
     HOST_BITS_PER_SECOND, HOSTS, LOAD, LOAD_MAX, LOAD_MIN, RACKS, Switch,
 };
 pub use internet::{FLOW_PACKETS_MAX, InternetConfig};
+pub use site::{DAY_NS, SITE_START_NS, SeenAt, SiteConfig, incident};
 pub use statistics::{Asked, FlowCounts, Statistics};
 
 use crate::traffic::{Endpoints, FrameBuffer, Headers, Shape, UDP};
 use adversarial::Adversarial;
 use data_center::DataCenter;
 use internet::Internet;
+use site::Site;
 
 const ETHERNET_BYTES: u32 = 14;
 
@@ -55,6 +59,8 @@ pub struct Arrival {
     pub ip_length_bytes: u16,
     /// TCP flags; 0 for UDP.
     pub tcp_flags: u16,
+    /// Routers that it passed since the first place at which it could be seen.
+    pub hops: u8,
     pub(crate) ends: Endpoints,
 }
 
@@ -83,7 +89,7 @@ impl Arrival {
     }
 
     const fn ttl(&self) -> u8 {
-        64 - ((self.ends.source >> 3) & 15) as u8
+        64 - ((self.ends.source >> 3) & 15) as u8 - self.hops
     }
 
     #[inline(always)]
@@ -112,6 +118,7 @@ enum Traffic {
     Adversarial(Adversarial),
     DataCenter(Box<DataCenter>),
     Internet(Box<Internet>),
+    Site(Box<Site>),
 }
 
 /// Runs code for any source, compiled once per source instead of dispatched per packet.
@@ -121,6 +128,7 @@ macro_rules! with_source {
             Traffic::Adversarial($source) => $work,
             Traffic::DataCenter($source) => $work,
             Traffic::Internet($source) => $work,
+            Traffic::Site($source) => $work,
         }
     };
 }
@@ -152,6 +160,7 @@ impl Workload {
             Kind::Internet(kind) => {
                 Traffic::Internet(Box::new(Internet::new(kind, start_ns, seed)))
             }
+            Kind::Site(kind) => Traffic::Site(Box::new(Site::new(kind, start_ns, seed))),
         };
         let lasts_ns = config.duration_ns.unwrap_or(u64::MAX);
         Ok(Self {

@@ -280,6 +280,7 @@ impl Source for DataCenter {
             protocol: TCP,
             ip_length_bytes: crossing.ip_length_bytes,
             tcp_flags: crossing.tcp_flags,
+            hops: 0,
         })
     }
 

@@ -276,6 +276,7 @@ impl Source for Internet {
             protocol: if sent.is_udp { UDP } else { TCP },
             ip_length_bytes: sent.ip_length_bytes.max(least_bytes),
             tcp_flags: sent.tcp_flags,
+            hops: 0,
         })
     }
 

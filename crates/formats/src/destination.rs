@@ -11,7 +11,7 @@ use crate::unfinished::refuse_link;
 use crate::{ExportError, FileOptions, UnfinishedFile, WriteProgress};
 
 /// Counts the bytes written to a file or a stream.
-pub(crate) struct Output {
+pub(crate) struct Destination {
     sink: Sink,
     place: String,
     /// Shared with the writer that ends a file at a certain size.
@@ -33,7 +33,7 @@ pub(crate) struct Interrupted {
     pub(crate) source: io::Error,
 }
 
-impl Output {
+impl Destination {
     /// A file that replaces `path` when it is complete, or `path` itself where it is a device or a
     /// named pipe.
     pub(crate) fn create(path: &Path, options: FileOptions) -> Result<Self, ExportError> {

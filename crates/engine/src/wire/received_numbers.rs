@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tracks the sequence numbers in the wire form of one engine, to find lost and repeated microflow
-//! records. Those of IPFIX and NetFlow are in `crates/formats`.
+//! records. Those of IPFIX and NetFlow are counted in `crates/formats/src/wire/session.rs`, and
+//! checked on arrival in `engines/collector/src/exporter_numbers.rs`.
 
 use std::ops::Range;
 

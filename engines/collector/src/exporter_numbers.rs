@@ -2,8 +2,8 @@
 //! Sequence numbers of one exporter's domain: what is missing, late, repeated, or begun anew.
 //!
 //! They count records in NetFlow v5 and IPFIX, messages in NetFlow v9, and samples of a data source
-//! in sFlow, modulo 2^32. In IPFIX they count the records before a message (RFC 7011, section 3.1),
-//! but not those of every exporter: [`RecordNumbers`] finds out.
+//! in sFlow, modulo 2^32. IPFIX counts the records before a message (RFC 7011, section 3.1). Some
+//! exporters count otherwise: [`RecordNumbers`] finds out which.
 
 /// A larger gap is another start, not a loss: it would be ten seconds of ten million records a
 /// second.
