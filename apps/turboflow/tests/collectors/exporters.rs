@@ -165,8 +165,12 @@ fn pmacctd_by_sflow() {
             "plugins: sfprobe\nsfprobe_receiver: 127.0.0.1:{port}\nsfprobe_agentip: 192.0.2.1"
         ),
     );
-    // It takes no sample of three packets of 40 octets, as the numbers of its samples say.
-    assert_eq!(sums(&collected(collecting)), (all.0 - 3, all.1 - 120));
+    // It takes no sample of up to three packets of 40 octets, how many depends on its timing. The
+    // numbers of its samples say so, too.
+    let found = sums(&collected(collecting));
+    let untaken = all.0 - found.0;
+    assert!(untaken <= 3, "{found:?} of {all:?}");
+    assert_eq!(all.1 - found.1, 40 * untaken);
 }
 
 /// The number behind a word of what softflowd says.
