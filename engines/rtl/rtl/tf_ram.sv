@@ -23,9 +23,6 @@ module tf_ram #(
   output logic [Lanes-1:0][LaneBits-1:0] read_data_o
 );
   localparam int unsigned Bits = Lanes * LaneBits;
-  // Memories apart that are no deeper are of LUT: they would leave most of a block empty, and block
-  // RAMs of one stage would lie up to 60 columns apart (docs/fpga.md).
-  localparam int unsigned LutAddrBits = 6;
 
 `ifdef VERILATOR
   // A lane that is written while it is read gives the complement of what it held, so that tests see
@@ -43,6 +40,9 @@ module tf_ram #(
     read_data_o <= mem[read_addr_i] ^ flip;
   end
 `else
+  // Memories apart that are no deeper are of LUT: they would leave most of a block empty, and block
+  // RAMs of one stage would lie up to 60 columns apart (docs/fpga.md).
+  localparam int unsigned LutAddrBits = 6;
   if (Apart || Lanes == 1) begin : g_apart
     for (genvar l = 0; l < Lanes; l++) begin : g_lane
       if (Apart && AddrBits <= LutAddrBits) begin : g_luts
