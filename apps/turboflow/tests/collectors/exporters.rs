@@ -157,20 +157,27 @@ fn pmacctd_by_sflow() {
     }
     let folder = Folder::new();
     let [all, _] = printed(&folder);
+    // It takes no sample of three packets of 40 octets, as the numbers of its samples say. Of how
+    // many depends on its timing: it was two once, on a busy machine, so it may try again.
+    let expected = (all.0 - 3, all.1 - 120);
+    let mut tries = Vec::new();
+    while tries.last() != Some(&expected) {
+        assert!(tries.len() < 3, "{tries:?}, never {expected:?}");
+        tries.push(sampled(&folder));
+    }
+}
+
+/// The sums of what pmacctd sends as samples.
+fn sampled(folder: &Folder) -> (u64, u64) {
     let collecting = Collecting::start(&["-q"]);
     let port = collecting.port();
     pmacctd(
-        &folder,
+        folder,
         &format!(
             "plugins: sfprobe\nsfprobe_receiver: 127.0.0.1:{port}\nsfprobe_agentip: 192.0.2.1"
         ),
     );
-    // It takes no sample of up to three packets of 40 octets, how many depends on its timing. The
-    // numbers of its samples say so, too.
-    let found = sums(&collected(collecting));
-    let untaken = all.0 - found.0;
-    assert!(untaken <= 3, "{found:?} of {all:?}");
-    assert_eq!(all.1 - found.1, 40 * untaken);
+    sums(&collected(collecting))
 }
 
 /// The number behind a word of what softflowd says.

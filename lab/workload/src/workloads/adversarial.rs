@@ -4,7 +4,9 @@
 use turboflow_merge::KeyHasher;
 use turboflow_record::{Family, TCP_ACK, TCP_SYN, WORDS_V4};
 
-use super::{Arrival, FlowCounts, Source, WorkloadError};
+use super::arrival::{Arrival, Source};
+use super::config::WorkloadError;
+use super::statistics::FlowCounts;
 use crate::random::mix;
 use crate::traffic::{Endpoints, TCP};
 

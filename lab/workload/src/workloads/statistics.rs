@@ -3,7 +3,8 @@
 
 use turboflow_record::Family;
 
-use super::{Arrival, UDP};
+use super::arrival::Arrival;
+use crate::traffic::UDP;
 
 /// Totals of flows since the first packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

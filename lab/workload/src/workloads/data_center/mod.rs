@@ -27,7 +27,9 @@ use std::collections::VecDeque;
 
 use turboflow_record::{Family, TCP_ACK};
 
-use super::{Arrival, FlowCounts, Source, WorkloadError};
+use super::arrival::{Arrival, Source};
+use super::config::WorkloadError;
+use super::statistics::FlowCounts;
 use crate::flow_set::FlowSet;
 use crate::traffic::{Endpoints, TCP};
 use links::Links;

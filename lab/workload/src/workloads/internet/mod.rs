@@ -13,7 +13,9 @@ mod wheels;
 use turboflow_merge::prefetch;
 use turboflow_record::Family;
 
-use super::{Arrival, FlowCounts, Source, WorkloadError};
+use super::arrival::{Arrival, Source};
+use super::config::WorkloadError;
+use super::statistics::FlowCounts;
 use crate::random::Random;
 use crate::traffic::{Endpoints, TCP, UDP};
 use flow::{Flow, Pace};

@@ -17,7 +17,9 @@ use std::collections::BinaryHeap;
 
 use turboflow_record::Family;
 
-use super::{Arrival, Asked, FlowCounts, Source, WorkloadError};
+use super::arrival::{Arrival, Source};
+use super::config::WorkloadError;
+use super::statistics::{Asked, FlowCounts};
 use crate::random::{Random, mix};
 use conversation::Conversation;
 
@@ -26,7 +28,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub const SITE_START_NS: u64 = 1_700_006_400 * SECOND_NS;
 /// One day.
 pub const DAY_NS: u64 = 86_400 * SECOND_NS;
-/// A limit that keeps the conversations under way far below memory.
+/// Beyond it, the conversations under way would take gigabytes.
 const FLOWS_PER_SECOND_MAX: f64 = 1e4;
 
 /// New flows in each hour of the day, relative to their mean.
