@@ -122,6 +122,7 @@ impl From<QueryError> for Refusal {
 fn name(part: Part) -> &'static str {
     match part {
         Part::Filter => "where",
+        Part::Time => "within",
         Part::Groups => "group_by",
         Part::Order => "by",
         Part::Columns => "select",

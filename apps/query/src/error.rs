@@ -76,7 +76,7 @@ pub enum QueryError {
     /// The records span more time buckets than the limit.
     #[error(
         "from {from} to {to} are more than {limit} buckets of {width}: choose wider ones, or a part \
-         of the time by a filter such as first_ns >= 2024-03-01T12:00Z"
+         of the time"
     )]
     Buckets {
         /// Start of the first bucket, as text.
@@ -113,6 +113,8 @@ pub enum QueryError {
 pub enum Part {
     /// Which records are meant.
     Filter,
+    /// The part of time that is meant.
+    Time,
     /// The fields by which records are grouped.
     Groups,
     /// The field by which rows are sorted.
@@ -125,6 +127,7 @@ impl Part {
     fn name(self) -> &'static str {
         match self {
             Self::Filter => "filter",
+            Self::Time => "time",
             Self::Groups => "groups",
             Self::Order => "order",
             Self::Columns => "columns",

@@ -508,9 +508,10 @@ impl AmountNumbers<'_> {
             count,
             width_ns,
         } = buckets;
+        let last = first + count as u64 - 1;
         let mut parts = |numbers: &Numbers<'_>, direction| {
             let (number, span) = (numbers.get(row)?, times.of(direction)?);
-            span.parts(number, width_ns, |bucket, part| {
+            span.parts_in(number, width_ns, (first, last), |bucket, part| {
                 add((bucket - first) as usize, part);
             });
             Some(())
@@ -534,7 +535,7 @@ impl AmountNumbers<'_> {
     }
 }
 
-/// The buckets that a record is spread over.
+/// The buckets that a record is spread over, as far as they are made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buckets {
     /// Number of the first one.

@@ -2,6 +2,8 @@
 //! Groups while records are added, a batch at a time.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{self, AtomicBool};
 
 use turboflow_record::FlowBatch;
 
@@ -14,10 +16,15 @@ use crate::group_table::GroupTable;
 use crate::grouping::{AmountNumbers, Buckets, GroupSort, Grouping, Measure};
 use crate::literal::{duration_text, time_text};
 use crate::span::{TimeColumns, Times};
+use crate::within::Within;
 
 /// Limit on time buckets from the first to the last: it keeps answers usable, and bounds the work
 /// per record.
 const BUCKETS_MAX: u64 = 100_000;
+
+/// After so many buckets that records were spread over it is asked whether to go on: some
+/// milliseconds.
+const BUCKETS_BETWEEN: usize = 1 << 18;
 
 /// Groups by their keys.
 pub(crate) struct Groups<'a> {
@@ -34,6 +41,10 @@ pub(crate) struct Groups<'a> {
     table: GroupTable,
     /// The total of the measure that shares are of.
     whole: u128,
+    /// Set where nobody waits for the answer any more.
+    stop: Option<Arc<AtomicBool>>,
+    /// Buckets that records were spread over since that was asked.
+    unasked: usize,
 }
 
 /// The time buckets that records are spread over.
@@ -43,6 +54,8 @@ struct Time {
     width_ns: u64,
     /// Numbers of the first and last bucket so far.
     buckets: Option<(u64, u64)>,
+    /// Numbers of the first and last bucket that are made at all.
+    made: (u64, u64),
     /// Whether time is the only key. Then the groups are known by their buckets.
     is_alone: bool,
     /// Groups of the buckets from `base` on, or those of the last record.
@@ -60,6 +73,7 @@ impl<'a> Groups<'a> {
                 index,
                 width_ns: key.time_width_ns()?,
                 buckets: None,
+                made: (0, u64::MAX),
                 is_alone: grouping.keys.len() == 1,
                 groups: Vec::new(),
                 base: 0,
@@ -81,7 +95,23 @@ impl<'a> Groups<'a> {
             written: Vec::new(),
             sums,
             whole: 0,
+            stop: None,
+            unasked: 0,
         }
+    }
+
+    /// Makes those time buckets alone that are in a part of time.
+    pub(crate) fn within(mut self, within: Option<Within>) -> Self {
+        if let (Some(time), Some(within)) = (&mut self.time, within) {
+            time.made = within.buckets(time.width_ns);
+        }
+        self
+    }
+
+    /// Gives up once this is set.
+    pub(crate) fn until(mut self, stop: Option<Arc<AtomicBool>>) -> Self {
+        self.stop = stop;
+        self
     }
 
     /// What the shares of rows are of, if the rows have them.
@@ -171,7 +201,7 @@ impl<'a> Groups<'a> {
         self.add_to(key, 1, (times.first_ns, times.last_ns), numbers)
     }
 
-    /// Adds a record to every bucket that it overlaps, with a proportional part of its sums. Each
+    /// Adds a record to every bucket that it overlaps and that is made, with a proportional part of its sums. Each
     /// direction of a biflow is spread over its own time. Other folds take the whole value in every
     /// bucket. The record itself counts in its first bucket.
     fn spread(
@@ -185,7 +215,14 @@ impl<'a> Groups<'a> {
             return Ok(());
         };
         let (index, width_ns) = (time.index, time.width_ns);
-        let (first, last) = (whole.first_ns / width_ns, whole.last_ns / width_ns);
+        let begun = whole.first_ns / width_ns;
+        let (first, last) = (
+            begun.max(time.made.0),
+            (whole.last_ns / width_ns).min(time.made.1),
+        );
+        if first > last {
+            return Ok(());
+        }
         time.cover(first, last)?;
         let groups = time.groups(first, last, |bucket| {
             self.keys.put_number(index, key, bucket * width_ns);
@@ -196,7 +233,9 @@ impl<'a> Groups<'a> {
             count: groups.len(),
             width_ns,
         };
-        SumLayout::count(self.table.sums_mut(groups[0] as usize), 1);
+        if begun == first {
+            SumLayout::count(self.table.sums_mut(groups[0] as usize), 1);
+        }
         for (place, (amount, numbers)) in self.grouping.amounts.iter().zip(amounts).enumerate() {
             let mut fits = true;
             numbers.spread(row, times, buckets, |bucket, part| {
@@ -209,7 +248,22 @@ impl<'a> Groups<'a> {
                 });
             }
         }
-        Ok(())
+        self.unasked += buckets.count;
+        self.ask()
+    }
+
+    /// Whether somebody still waits for the answer.
+    #[inline]
+    fn ask(&mut self) -> Result<(), QueryError> {
+        if self.unasked < BUCKETS_BETWEEN {
+            return Ok(());
+        }
+        self.unasked = 0;
+        let is_set = |stop: &Arc<AtomicBool>| stop.load(atomic::Ordering::Relaxed);
+        match self.stop.as_ref().is_some_and(is_set) {
+            true => Err(QueryError::Stopped),
+            false => Ok(()),
+        }
     }
 
     #[inline]
@@ -395,5 +449,48 @@ impl Time {
             }
         }
         Ok(groups)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turboflow_record::{Column, ColumnKind, Value};
+
+    use super::*;
+    use crate::query::Shape;
+    use crate::{Query, Question};
+
+    /// One batch can be the work of hours.
+    #[test]
+    fn a_question_that_nobody_waits_for_is_given_up_within_a_batch() {
+        let column = |name: &str, kind| Column {
+            name: name.to_owned(),
+            kind,
+            nullable: false,
+        };
+        let schema = vec![
+            column("bytes", ColumnKind::Unsigned { bits: 64 }),
+            column("first_ns", ColumnKind::TimestampNs),
+            column("last_ns", ColumnKind::TimestampNs),
+        ];
+        let question = Question {
+            group_by: Some("time:1ns".to_owned()),
+            ..Question::default()
+        };
+        let query = Query::parse(&question, &schema).expect("a question");
+        let Shape::Groups(grouping) = &query.shape else {
+            unreachable!("it has groups")
+        };
+        let mut batch = FlowBatch::new(&schema);
+        for _ in 0..4 {
+            batch.push_row(&[1, 0, BUCKETS_MAX - 1].map(Value::Unsigned));
+        }
+        let added = |is_set: bool| {
+            let stop = Arc::new(AtomicBool::new(is_set));
+            let groups = Groups::new(grouping, query.sources.times);
+            groups.until(Some(stop)).add(&batch, &[0, 1, 2, 3])
+        };
+        assert!(added(false).is_ok());
+        assert!(matches!(added(true), Err(QueryError::Stopped)));
     }
 }

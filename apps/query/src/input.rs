@@ -137,6 +137,10 @@ impl Input {
         self.stop = Some(flag);
     }
 
+    pub(crate) fn stop_flag(&self) -> Option<Arc<AtomicBool>> {
+        self.stop.clone()
+    }
+
     /// Has batches with the columns of `first` alone, and those of `then` where
     /// [`Input::complete`] asks for them, if a file has columns apart.
     pub fn read_apart(&mut self, first: Vec<usize>, then: Vec<usize>) {

@@ -32,6 +32,7 @@ mod run;
 mod source;
 mod span;
 mod token;
+mod within;
 
 pub use answer::{Answer, AnswerColumn, Cell, Counts, Shares, Show, Totals};
 pub use drill::{FieldName, fields};

@@ -9,6 +9,7 @@ use crate::fold::Fold;
 use crate::grouping::{self, GroupSort, Grouping};
 use crate::record_shape::RecordShape;
 use crate::span::TimeColumns;
+use crate::within::Within;
 use crate::{Filter, Part, QueryError};
 
 /// A question in the words of a user. The program has an option for each field.
@@ -16,8 +17,13 @@ use crate::{Filter, Part, QueryError};
 pub struct Question {
     /// The filter expression; `None`: all records.
     pub filter: Option<String>,
-    /// The time from which the filter counts `-1h`, in nanoseconds since 1970; `None`: it does not.
+    /// The time from which the filter and the part of time count `-1h`, in nanoseconds since 1970;
+    /// `None`: they do not.
     pub now_ns: Option<u64>,
+    /// The part of time that is meant, `FROM..TO`: from a moment, before another; one of them may
+    /// be absent. Records with packets in it are chosen, each as a whole, and of time buckets those
+    /// are made that are in it. Each direction of a biflow has its own times.
+    pub within: Option<String>,
     /// The fields to group by, comma-separated.
     pub group_by: Option<String>,
     /// The field to sort rows by. Default: `bytes` (`total_bytes` in biflows), or the time if
@@ -40,6 +46,7 @@ pub struct Question {
 #[derive(Clone, Debug)]
 pub struct Query {
     pub(crate) filter: Option<Filter>,
+    pub(crate) within: Option<Within>,
     pub(crate) shape: Shape,
     pub(crate) ascending: bool,
     pub(crate) top: Option<usize>,
@@ -108,10 +115,14 @@ impl Query {
             .as_deref()
             .map(|text| Filter::parse_at(text, known, question.now_ns));
         let filter = filter.transpose()?;
+        let times = TimeColumns::of(schema);
+        let within = question.within.as_deref();
+        let within = within.map(|text| Within::parse(text, times, question.now_ns));
+        let within = within.transpose()?;
         let sources = Sources {
             packets: counted("packets"),
             bytes: counted("bytes"),
-            times: TimeColumns::of(schema),
+            times,
         };
         let shape = match &question.group_by {
             Some(text) => Shape::Groups(grouping::parse(question, text, known)?),
@@ -139,6 +150,7 @@ impl Query {
         Ok(Self {
             order,
             filter,
+            within,
             shape,
             ascending,
             top: question.top,
@@ -167,7 +179,7 @@ impl Query {
         if let Some(filter) = &self.filter {
             filter.columns(&mut first);
         }
-        if self.counts_from_now() {
+        if self.counts_from_now() || self.within.is_some() {
             first.extend(times.columns());
         }
         let mut then = Vec::new();
@@ -191,10 +203,11 @@ impl Query {
         self
     }
 
-    /// Whether the filter counts times from now.
+    /// Whether times are counted from now, in the filter or in the part of time.
     #[must_use]
     pub fn counts_from_now(&self) -> bool {
         self.filter.as_ref().is_some_and(Filter::counts_from_now)
+            || self.within.is_some_and(|within| within.counts_from_now)
     }
 }
 

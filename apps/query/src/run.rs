@@ -68,7 +68,7 @@ struct Pass<'a> {
     query: &'a Query,
     replacement: Option<&'a dyn Fn(IpAddr) -> IpAddr>,
     totals: Totals,
-    /// Of all records read, if the filter counts times from now.
+    /// Of all records read, if times are counted from now.
     times_read_ns: Option<(u64, u64)>,
 }
 
@@ -167,7 +167,9 @@ impl<'a> Pass<'a> {
         let Shape::Groups(grouping) = &query.shape else {
             unreachable!("records are answered elsewhere")
         };
-        let mut groups = Groups::new(grouping, query.sources.times);
+        let mut groups = Groups::new(grouping, query.sources.times)
+            .within(query.within)
+            .until(source.stop());
         while let Some(batch) = source.next()? {
             let rows = self.choose(&batch);
             groups.add(&self.shown(batch), &rows)?;
@@ -211,13 +213,17 @@ impl<'a> Pass<'a> {
             }
         }
         let rows = 0..batch.rows() as u32;
-        let rows: Vec<u32> = match &self.query.filter {
+        let mut rows: Vec<u32> = match &self.query.filter {
             None => rows.collect(),
             Some(filter) => {
                 let passes = filter.mask(batch);
                 rows.filter(|&row| passes[row as usize]).collect()
             }
         };
+        if let Some(within) = &self.query.within {
+            let times = sources.times.of_batch(batch);
+            rows.retain(|&row| within.has(&times.times(row as usize)));
+        }
         let sums = match rows.len() == batch.rows() {
             true => (packets.total(), bytes.total()),
             false => (packets.sum(&rows), bytes.sum(&rows)),

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the records of an answer come from.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use turboflow_record::FlowBatch;
 
 use crate::{Input, QueryError};
@@ -16,6 +19,11 @@ pub(crate) trait Source {
 
     /// Fills the further columns of the batch that came last.
     fn complete(&mut self, batch: &mut FlowBatch) -> Result<(), QueryError>;
+
+    /// What is set where nobody waits for the answer any more.
+    fn stop(&self) -> Option<Arc<AtomicBool>> {
+        None
+    }
 }
 
 impl Source for Input {
@@ -29,6 +37,10 @@ impl Source for Input {
 
     fn complete(&mut self, batch: &mut FlowBatch) -> Result<(), QueryError> {
         self.complete(batch)
+    }
+
+    fn stop(&self) -> Option<Arc<AtomicBool>> {
+        self.stop_flag()
     }
 }
 

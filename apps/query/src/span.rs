@@ -64,6 +64,27 @@ impl Span {
     }
 }
 
+impl Span {
+    /// As [`Self::parts`], in the buckets from `from` to `to` alone.
+    pub(crate) fn parts_in(
+        &self,
+        amount: u64,
+        width_ns: u64,
+        (from, to): (u64, u64),
+        mut each: impl FnMut(u64, u64),
+    ) {
+        let (first, last) = (self.first_ns / width_ns, self.last_ns / width_ns);
+        if from <= first && last <= to {
+            return self.parts(amount, width_ns, each);
+        }
+        for bucket in first.max(from)..=last.min(to) {
+            let start_ns = bucket * width_ns;
+            let end_ns = start_ns.saturating_add(width_ns - 1);
+            each(bucket, self.part(amount, start_ns, end_ns));
+        }
+    }
+}
+
 /// The parts of an amount in whole buckets, without a division for each: the running sum is
 /// `(amount * elapsed + length / 2) / length`, and every bucket adds as much to its numerator.
 struct Steps {
@@ -239,6 +260,11 @@ impl Times {
             last_ns: whole.last_ns.max(its.last_ns),
             ..whole
         }))
+    }
+
+    /// The spans of the directions that are known.
+    pub(crate) fn directions(&self) -> impl Iterator<Item = Span> {
+        [self.forward, self.reverse].into_iter().flatten()
     }
 
     /// The span of one direction, if known.

@@ -12,3 +12,4 @@ mod language;
 mod pseudonyms;
 mod show;
 mod width;
+mod within;

@@ -8,7 +8,7 @@ use turboflow_query::{Part, QueryError};
 pub(crate) fn in_options(error: QueryError) -> anyhow::Error {
     match error {
         QueryError::Question(misread) => anyhow!("{}", misread.named(option(misread.part()))),
-        QueryError::Buckets { .. } => anyhow!("{error} (--group-by, --where)"),
+        QueryError::Buckets { .. } => anyhow!("{error} (--group-by, --within)"),
         QueryError::Sum { ref column } => anyhow!("{error} (--where, --by {column} --top 10)"),
         QueryError::Records { .. } => anyhow!("{error} (--top, --where)"),
         error => error.into(),
@@ -18,6 +18,7 @@ pub(crate) fn in_options(error: QueryError) -> anyhow::Error {
 fn option(part: Part) -> &'static str {
     match part {
         Part::Filter => "--where",
+        Part::Time => "--within",
         Part::Groups => "--group-by",
         Part::Order => "--by",
         Part::Columns => "--select",

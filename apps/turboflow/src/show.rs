@@ -39,7 +39,7 @@ Examples:
   Which networks talk to each other?
     turboflow show flows.parquet --group-by src_addr/24,dst_addr/24
   Which hosts moved most in the last hour, both directions together?
-    turboflow show flows.parquet --where 'first_ns > -1h' --group-by host --top 10
+    turboflow show flows.parquet --within -1h.. --group-by host --top 10
   The three largest senders of every minute
     turboflow show flows.parquet --group-by time:1m,src_addr --top-each 3
   Connections that were opened and never answered, as CSV
@@ -99,6 +99,14 @@ pub(crate) struct ShowArgs {
     #[arg(long = "where", value_name = "EXPR", help_heading = "Question")]
     filter: Option<String>,
 
+    /// Only records with packets in this part of time, from FROM and before TO, one of which may be
+    /// absent: 2024-03-01T12:30..2024-03-01T13:00, or -1h..
+    ///
+    /// Each record counts as a whole; of --group-by time:WIDTH the buckets in it are shown.
+    #[arg(long, value_name = "FROM..TO", allow_hyphen_values = true)]
+    #[arg(help_heading = "Question")]
+    within: Option<String>,
+
     /// Add up the records that agree in these fields, with commas between
     #[arg(long, value_name = "FIELD,...", help_heading = "Question")]
     group_by: Option<String>,
@@ -121,7 +129,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Question")]
     top_each: Option<u64>,
 
-    /// The time from which --where counts -1h and now: a time, or `last` for that of the last
+    /// The time from which --where and --within count -1h and now: a time, or `last` for that of the last
     /// packet. Default: the clock
     #[arg(long, value_name = "TIME", value_parser = now, help_heading = "Question")]
     now: Option<Now>,
@@ -354,6 +362,7 @@ impl ShowArgs {
         let all = self.select.as_deref() == Some("all");
         Question {
             filter: self.filter.clone(),
+            within: self.within.clone(),
             group_by: self.group_by.clone(),
             by: self.by.clone(),
             select: self.select.clone().filter(|_| !all),

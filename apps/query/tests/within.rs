@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Parts of time: which records are in them, and which time buckets are made.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use proptest::prelude::*;
+use turboflow_query::{Answer, Cell, Query, QueryError, Question, run};
+use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
+
+const SECOND: u64 = 1_000_000_000;
+const NAMES: [&str; 7] = [
+    "packets",
+    "bytes",
+    "reverse_bytes",
+    "first_ns",
+    "last_ns",
+    "reverse_first_ns",
+    "reverse_last_ns",
+];
+
+/// A biflow: its bytes and times, and those of what answered.
+type Biflow = (u64, (u64, u64), Option<(u64, (u64, u64))>);
+
+fn schema() -> Schema {
+    let column = |name: &str| Column {
+        name: name.to_owned(),
+        kind: match name.ends_with("_ns") {
+            true => ColumnKind::TimestampNs,
+            false => ColumnKind::Unsigned { bits: 64 },
+        },
+        nullable: true,
+    };
+    NAMES.map(column).to_vec()
+}
+
+fn ask(records: &[Biflow], question: &Question) -> Result<Answer, QueryError> {
+    let schema = schema();
+    let mut batch = FlowBatch::new(&schema);
+    for &(bytes, (first, last), answer) in records {
+        let reverse = |number: Option<u64>| number.map_or(Value::Absent, Value::Unsigned);
+        batch.push_row(&[
+            Value::Unsigned(1),
+            Value::Unsigned(bytes),
+            reverse(answer.map(|it| it.0)),
+            Value::Unsigned(first),
+            Value::Unsigned(last),
+            reverse(answer.map(|it| it.1.0)),
+            reverse(answer.map(|it| it.1.1)),
+        ]);
+    }
+    let query = Query::parse(question, &schema)?;
+    run(&query, [Ok::<_, QueryError>(batch)])
+}
+
+fn within(range: &str, group_by: Option<&str>) -> Question {
+    Question {
+        within: Some(range.to_owned()),
+        group_by: group_by.map(str::to_owned),
+        now_ns: Some(100 * SECOND),
+        ..Question::default()
+    }
+}
+
+/// The bytes of the records that are chosen.
+fn chosen(records: &[Biflow], range: &str) -> u64 {
+    let answer = ask(records, &within(range, None)).unwrap();
+    answer.totals.matched.bytes.unwrap()
+}
+
+fn seconds(from: u64, to: u64) -> String {
+    format!("{}..{}", from * SECOND, to * SECOND)
+}
+
+#[test]
+fn a_record_is_in_the_time_in_which_it_has_packets() {
+    let one = [(100, (10 * SECOND, 20 * SECOND), None)];
+    for (range, bytes) in [
+        (seconds(0, 10), 0),
+        (seconds(0, 11), 100),
+        (seconds(12, 13), 100),
+        // What lasts until a moment is in the time from this moment on.
+        (seconds(20, 30), 100),
+        (format!("{}..", 20 * SECOND + 1), 0),
+        ("..10000000001".to_owned(), 100),
+        ("..10000000000".to_owned(), 0),
+        ("-80s..".to_owned(), 100),
+        ("-79s..now".to_owned(), 0),
+        ("1970-01-01T00:00:15..1970-01-01T00:00:16".to_owned(), 100),
+    ] {
+        assert_eq!(chosen(&one, &range), bytes, "{range}");
+    }
+}
+
+#[test]
+fn each_direction_has_its_own_times() {
+    // Asked at 10 s; answered at 30 s.
+    let one = [(
+        100,
+        (10 * SECOND, 11 * SECOND),
+        Some((900, (30 * SECOND, 31 * SECOND))),
+    )];
+    assert_eq!(chosen(&one, &seconds(0, 15)), 1000);
+    assert_eq!(chosen(&one, &seconds(25, 40)), 1000);
+    assert_eq!(chosen(&one, &seconds(15, 25)), 0);
+    let answer = ask(&one, &within(&seconds(25, 40), Some("time:5s"))).unwrap();
+    assert_eq!(answer.rows.len(), 2);
+    let sum = |name: &str| {
+        let column = answer.columns.iter().position(|it| it.name == name);
+        let cells = answer.rows.iter().map(|row| match row[column.unwrap()] {
+            Cell::Unsigned(number) => number,
+            _ => 0,
+        });
+        cells.sum::<u64>()
+    };
+    // It began before.
+    assert_eq!(
+        (sum("records"), sum("bytes"), sum("reverse_bytes")),
+        (0, 0, 900)
+    );
+}
+
+#[test]
+fn a_short_time_within_long_records_has_its_buckets_alone() {
+    let day = 86_400 * SECOND;
+    let one = [(86_400_000, (0, day - 1), None)];
+    let all = Question {
+        within: None,
+        ..within("..", Some("time:1ms"))
+    };
+    let refused = ask(&one, &all).unwrap_err();
+    assert!(matches!(refused, QueryError::Buckets { .. }), "{refused}");
+    let answer = ask(&one, &within(&seconds(50, 51), Some("time:1ms"))).unwrap();
+    assert_eq!(answer.rows.len(), 1000);
+    let start = |row: &Vec<Cell>| row[0].clone();
+    let ends = answer
+        .rows
+        .first()
+        .map(start)
+        .zip(answer.rows.last().map(start));
+    let at_ms = |ms: u64| Cell::Unsigned(50 * SECOND + ms * 1_000_000);
+    assert_eq!(ends, Some((at_ms(0), at_ms(999))));
+}
+
+#[test]
+fn wrong_times_are_refused_with_what_would_be_right() {
+    for (range, reason) in [
+        ("", "write 2024-03-01T12:30..2024-03-01T13:00"),
+        ("..", "or one of both times with the dots"),
+        ("yesterday..", "write 2024"),
+        ("5", "write 2024"),
+        ("5..5", "this time ends before it begins"),
+        ("5..4", "this time ends before it begins"),
+        ("0..0", "this time ends before it begins"),
+    ] {
+        let refused = ask(&[], &within(range, None)).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("time: ") && refused.contains(reason),
+            "{refused}"
+        );
+    }
+    let clockless = Question {
+        now_ns: None,
+        ..within("-1h..", None)
+    };
+    let refused = ask(&[], &clockless).unwrap_err().to_string();
+    assert!(refused.contains("no time is counted from now"), "{refused}");
+    let column = Column {
+        name: "bytes".to_owned(),
+        kind: ColumnKind::Unsigned { bits: 64 },
+        nullable: false,
+    };
+    let refused = Query::parse(&within("5..", None), &vec![column]).unwrap_err();
+    assert!(refused.to_string().contains("no times"), "{refused}");
+}
+
+fn span() -> impl Strategy<Value = (u64, u64)> {
+    (0..200u64, prop_oneof![0..5u64, 0..100u64]).prop_map(|(first, lasts)| (first, first + lasts))
+}
+
+fn biflow() -> impl Strategy<Value = Biflow> {
+    let answer = proptest::option::of((0..1000u64, span()));
+    (0..1000u64, span(), answer)
+}
+
+proptest! {
+    /// Of the records that are in a time of whole buckets, these buckets are those of all time.
+    #[test]
+    fn buckets_are_those_of_all_time(
+        records in prop::collection::vec(biflow(), 0..20),
+        (from, count, width) in (0..30u64, 1..10u64, 1..20u64),
+    ) {
+        let (from, to) = (from * width, (from + count) * width);
+        let range = format!("{from}..{to}");
+        let meets = |(first, last): (u64, u64)| first < to && last >= from;
+        let is_in = |record: &&Biflow| meets(record.1) || record.2.is_some_and(|it| meets(it.1));
+        let expected: Vec<Biflow> = records.iter().filter(is_in).copied().collect();
+        let records_in = ask(&records, &within(&range, None)).unwrap().totals.matched.records;
+        prop_assert_eq!(records_in, expected.len() as u64);
+        let rows = |records: &[Biflow], range: Option<&str>| {
+            let question = Question {
+                within: range.map(str::to_owned),
+                select: Some("records,bytes,reverse_bytes,max(bytes)".to_owned()),
+                ..within("", Some(&format!("time:{width}ns")))
+            };
+            let rows = ask(records, &question).unwrap().rows;
+            let is_there = |row: &Vec<Cell>| {
+                let Cell::Unsigned(start) = row[0] else { return false };
+                (from..to).contains(&start)
+            };
+            // Silences are filled between the first and the last bucket that is made.
+            let is_silent = |row: &Vec<Cell>| row[1..4] == [const { Cell::Unsigned(0) }; 3];
+            let its = rows.into_iter().filter(|row| range.is_some() || is_there(row));
+            its.filter(|row| !is_silent(row)).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(rows(&records, Some(&range)), rows(&expected, None));
+    }
+}
