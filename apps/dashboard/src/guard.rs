@@ -26,8 +26,9 @@ pub(crate) struct Guard {
     pub(crate) token: Option<Token>,
 }
 
-/// The name of the cookie with the token.
-const COOKIE_NAME: &str = "turboflow_token";
+/// What the name of the cookie with the token begins with; the port follows, because cookies of one
+/// host are for all its ports.
+const COOKIE_NAME: &str = "turboflow_token_";
 
 /// Headers of every answer: the page loads and sends nothing elsewhere, and is part of no other.
 const HEADERS: [(&str, &str); 8] = [
@@ -150,6 +151,10 @@ impl Guard {
         }
     }
 
+    fn cookie_name(&self) -> String {
+        format!("{COOKIE_NAME}{}", self.address.port())
+    }
+
     /// Asks for the token. One in the address of the page becomes a cookie, and leaves the address.
     fn token(&self, request: &Request) -> Result<Passed, Refusal> {
         let Some(token) = &self.token else {
@@ -159,9 +164,10 @@ impl Guard {
         let bearer = header(headers, &AUTHORIZATION)?;
         let bearer = bearer.and_then(|it| it.strip_prefix("Bearer "));
         let cookies = header(headers, &COOKIE)?.unwrap_or_default();
+        let cookie_name = self.cookie_name();
         let cookie = cookies.split(';').find_map(|cookie| {
             let (name, value) = cookie.trim().split_once('=')?;
-            (name == COOKIE_NAME).then_some(value)
+            (name == cookie_name).then_some(value)
         });
         let is_known = [bearer, cookie]
             .into_iter()
@@ -173,7 +179,9 @@ impl Guard {
             _ => None,
         };
         match said {
-            Some((said, rest)) if token.is(&said) => Ok(Passed::With(entered(&said, &rest))),
+            Some((said, rest)) if token.is(&said) => {
+                Ok(Passed::With(entered(&cookie_name, &said, &rest)))
+            }
             None if is_known => Ok(Passed::In),
             _ => {
                 let reason = "a token is needed here: open this address with ?token=TOKEN";
@@ -198,12 +206,13 @@ fn of_address(query: &str) -> Option<(String, String)> {
 }
 
 /// Leads to the page, with a cookie.
-fn entered(token: &str, rest: &str) -> Response {
+fn entered(name: &str, token: &str, rest: &str) -> Response {
     let place = match rest {
         "" => "/".to_owned(),
         rest => format!("/?{rest}"),
     };
-    let cookie = format!("{COOKIE_NAME}={token}; HttpOnly; SameSite=Strict; Path=/");
+    // Lax: a link to the page in another one leads there.
+    let cookie = format!("{name}={token}; HttpOnly; SameSite=Lax; Path=/");
     let headers = [(LOCATION, place), (SET_COOKIE, cookie)];
     (StatusCode::SEE_OTHER, headers).into_response()
 }

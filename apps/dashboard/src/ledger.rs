@@ -1,73 +1,181 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ledgers beside the records: where every packet of a run went.
+//! Ledgers beside the records: where every packet of a run went, and which records have none.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use turboflow_formats::NamePattern;
 
-use crate::store::Seen;
+use crate::files::Seen;
 
-/// Most bytes of a ledger.
+/// Most bytes of a ledger, and of all ledgers.
 const LEDGER_BYTES: u64 = 4 << 20;
+const LEDGERS_BYTES: u64 = 16 << 20;
 /// Most files that are looked at.
-const FILES_MAX: usize = 256;
+const FILES_MAX: usize = 1024;
+/// Files without a ledger that are named.
+const NAMED_MAX: usize = 20;
 
-/// The ledgers that were named, those in the folders that were given, and those beside the files
-/// that were given and name one of them as an output.
-pub(crate) fn found(given: &[PathBuf], files: &[Seen], named: &[PathBuf]) -> Vec<Value> {
-    let mut found = Vec::new();
-    let mut known = BTreeSet::new();
-    for path in named {
-        known.insert(path.clone());
-        match read(path) {
-            Some(ledger) => found.push(of(path, ledger)),
-            None => found.push(json!({
-                "name": path.display().to_string(),
-                "error": "this is no ledger",
-            })),
+/// What ledgers say of the files, and the files that they were found in.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledgers {
+    pub(crate) json: Value,
+    looked_at: Vec<Seen>,
+}
+
+/// Where ledgers are looked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Places<'a> {
+    pub(crate) given: &'a [PathBuf],
+    pub(crate) files: &'a [Seen],
+    /// Files that were named as ledgers.
+    pub(crate) named: &'a [PathBuf],
+}
+
+impl Ledgers {
+    /// The ledgers that were named, those in the folders that were given, and those in the folders
+    /// of files that name one of them as an output.
+    pub(crate) fn of(places: Places<'_>) -> Self {
+        let mut found = Vec::new();
+        let mut outputs = Vec::new();
+        let mut bytes = 0;
+        let (looked_at, problem) = candidates(places);
+        for seen in &looked_at {
+            let path = &seen.path;
+            let is_named = places.named.contains(path);
+            let ledger = match bytes + seen.bytes > LEDGERS_BYTES {
+                true => Err(too_large("all ledgers", LEDGERS_BYTES)),
+                false => read(path, is_named),
+            };
+            let ledger = match ledger {
+                Ok(Some(ledger)) => ledger,
+                Ok(None) => continue,
+                Err(reason) => {
+                    found.push(json!({ "name": path.display().to_string(), "error": reason }));
+                    continue;
+                }
+            };
+            let its = Outputs::of(&ledger, (!is_named).then(|| folder_of(path)));
+            let is_of_folder = places.given.iter().any(|it| path.starts_with(it));
+            let is_of_file = || places.files.iter().any(|file| its.have(&file.path));
+            if is_named || is_of_folder || is_of_file() {
+                bytes += seen.bytes;
+                found.push(json!({ "name": path.display().to_string(), "ledger": ledger }));
+                outputs.push(its);
+            }
+        }
+        found.extend(problem);
+        let has_none = |file: &&Seen| !outputs.iter().any(|its| its.have(&file.path));
+        let without: Vec<&Seen> = places.files.iter().filter(has_none).collect();
+        let names = without.iter().take(NAMED_MAX);
+        let names = names.map(|file| file.path.display().to_string());
+        Self {
+            json: json!({
+                "found": found,
+                "without": { "files": without.len(), "names": names.collect::<Vec<_>>() },
+            }),
+            looked_at,
         }
     }
-    let names: BTreeSet<_> = files.iter().filter_map(|it| it.path.file_name()).collect();
-    let folders = files.iter().filter_map(|it| it.path.parent());
-    let folders: BTreeSet<&Path> = folders.chain(given.iter().map(PathBuf::as_path)).collect();
-    let paths = folders
-        .into_iter()
-        .flat_map(|folder| json_files(folder, given));
-    for path in paths.take(FILES_MAX) {
-        let Some(ledger) = read(&path) else {
-            continue;
-        };
-        let is_of_folder = given.iter().any(|it| path.starts_with(it));
+
+    /// Whether other files would be looked at now.
+    pub(crate) fn are_old(&self, places: Places<'_>) -> bool {
+        candidates(places).0 != self.looked_at
+    }
+}
+
+/// The outputs of a run.
+struct Outputs {
+    /// Only files in this folder, or below it, are of this run.
+    folder: Option<PathBuf>,
+    names: HashSet<String>,
+    patterns: Vec<NamePattern>,
+}
+
+impl Outputs {
+    fn of(ledger: &Value, folder: Option<PathBuf>) -> Self {
         let outputs = ledger["outputs"].as_array().into_iter().flatten();
-        let mut outputs = outputs.filter_map(|it| Path::new(it["name"].as_str()?).file_name());
-        let is_of_file = outputs.any(|name| names.contains(name));
-        if (is_of_folder || is_of_file) && known.insert(path.clone()) {
-            found.push(of(&path, ledger));
+        // The folders of a run may have moved since.
+        let names = outputs.filter_map(|it| Path::new(it["name"].as_str()?).file_name()?.to_str());
+        let (patterns, names): (Vec<&str>, Vec<&str>) =
+            names.partition(|name| NamePattern::is_meant(Path::new(name)));
+        Self {
+            folder,
+            names: names.into_iter().map(str::to_owned).collect(),
+            patterns: patterns.iter().filter_map(|it| it.parse().ok()).collect(),
         }
     }
-    found
-}
 
-fn of(path: &Path, ledger: Value) -> Value {
-    json!({ "name": path.display().to_string(), "ledger": ledger })
-}
-
-/// The `.json` files of a folder; of files that were given, their folder is the current one where
-/// the path has none.
-fn json_files(folder: &Path, given: &[PathBuf]) -> Vec<PathBuf> {
-    let folder = match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
-    };
-    if given.iter().any(|path| path == folder && !path.is_dir()) {
-        return Vec::new();
+    fn have(&self, file: &Path) -> bool {
+        let name = file.file_name().unwrap_or_default();
+        let is_known = name.to_str().is_some_and(|name| self.names.contains(name));
+        let is_made = || {
+            self.patterns
+                .iter()
+                .any(|it| it.could_make(Path::new(name)))
+        };
+        let is_below = || {
+            let folder = self.folder.as_ref();
+            folder.is_none_or(|folder| folder_of(file).starts_with(folder))
+        };
+        (is_known || is_made()) && is_below()
     }
+}
+
+/// The folder of a file; `.` is that of a bare name.
+fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// The files that may be ledgers, and what was not looked at.
+fn candidates(places: Places<'_>) -> (Vec<Seen>, Option<Value>) {
+    let Places {
+        given,
+        files,
+        named,
+    } = places;
+    let mut folders: BTreeSet<PathBuf> = given.iter().filter(|it| it.is_dir()).cloned().collect();
+    for file in files {
+        let own = folder_of(&file.path);
+        // Those between a folder that was given and its files, too.
+        let above = given.iter().find(|it| own.starts_with(it));
+        let mut folder = Some(own.as_path());
+        while let Some(this) = folder.filter(|this| !folders.contains(*this)) {
+            folders.insert(this.to_owned());
+            folder = above.and_then(|_| this.parent());
+        }
+    }
+    let mut paths: Vec<PathBuf> = named.to_vec();
+    let (mut problem, mut known) = (None, paths.iter().cloned().collect::<HashSet<_>>());
+    for folder in &folders {
+        for path in json_files(folder) {
+            if paths.len() >= FILES_MAX {
+                problem = Some(json!({
+                    "name": folder.display().to_string(),
+                    "error": format!("more than {FILES_MAX} .json files: the rest is not read"),
+                }));
+                break;
+            }
+            if known.insert(path.clone()) {
+                paths.push(path);
+            }
+        }
+    }
+    (paths.into_iter().map(Seen::of).collect(), problem)
+}
+
+/// The `.json` files of a folder, in the order of their names.
+fn json_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
-    let is_json = |path: &PathBuf| path.extension().is_some_and(|it| it == "json");
+    let is_json = |path: &PathBuf| path.extension() == Some(OsStr::new("json"));
     let mut paths: Vec<PathBuf> = paths
         .filter(is_json)
         .filter(|path| path.is_file())
@@ -76,12 +184,34 @@ fn json_files(folder: &Path, given: &[PathBuf]) -> Vec<PathBuf> {
     paths
 }
 
-/// A file, if it is a ledger.
-fn read(path: &Path) -> Option<Value> {
-    let mut text = String::new();
-    let file = File::open(path).ok()?;
-    file.take(LEDGER_BYTES).read_to_string(&mut text).ok()?;
-    let json: Value = serde_json::from_str(&text).ok()?;
-    let is_ledger = json["balanced"].is_boolean() && json["packets_received"].is_u64();
-    is_ledger.then_some(json)
+/// A ledger; nothing where the file is another one, which only one that was named must not be.
+fn read(path: &Path, is_named: bool) -> Result<Option<Value>, String> {
+    let mut text = Vec::new();
+    let outcome = File::open(path).and_then(|file| {
+        let is_file = file.metadata()?.is_file();
+        is_file
+            .then_some(file)
+            .ok_or_else(|| io::Error::other("this is no file"))
+    });
+    let read = outcome.and_then(|file| file.take(LEDGER_BYTES + 1).read_to_end(&mut text));
+    match read {
+        // It left since it was found.
+        Err(error) if error.kind() == ErrorKind::NotFound && !is_named => return Ok(None),
+        Err(error) => return Err(format!("it cannot be read: {error}")),
+        Ok(_) if text.len() as u64 > LEDGER_BYTES => {
+            return Err(too_large("a ledger", LEDGER_BYTES));
+        }
+        Ok(_) => {}
+    }
+    let json: Option<Value> = serde_json::from_slice(&text).ok();
+    let is_ledger =
+        |json: &Value| json["balanced"].is_boolean() && json["packets_received"].is_u64();
+    match json.filter(is_ledger) {
+        None if is_named => Err("this is no ledger".to_owned()),
+        ledger => Ok(ledger),
+    }
+}
+
+fn too_large(what: &str, most: u64) -> String {
+    format!("it is not read: {what} may have {most} bytes")
 }

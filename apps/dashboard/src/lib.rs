@@ -14,6 +14,7 @@ mod answer;
 mod assets;
 mod connections;
 mod error;
+mod files;
 mod guard;
 mod ledger;
 mod limits;

@@ -12,6 +12,8 @@ pub struct Limits {
     pub groups: usize,
     /// Longest time for the questions of a request together.
     pub answer_time: Duration,
+    /// Most bytes of the answers to a request.
+    pub answer_bytes: usize,
     /// Most bytes of the body of a request.
     pub body_bytes: usize,
     /// Most questions of a request.
@@ -36,6 +38,7 @@ impl Default for Limits {
             rows: 10_000,
             groups: 1_000_000,
             answer_time: Duration::from_secs(20),
+            answer_bytes: 16 << 20,
             body_bytes: 64 << 10,
             panels: 16,
             threads: 2,

@@ -16,15 +16,16 @@ const EVERY: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Most bytes of a page of metrics.
 const PAGE_BYTES: u64 = 1 << 20;
-/// How many samples are kept for pages that open later.
-const SAMPLES: usize = 600;
+/// How many samples are kept for pages that open later, and how many bytes of them.
+const SAMPLES: usize = 120;
+const SAMPLES_BYTES: usize = 1 << 20;
 /// What all names of metrics begin with.
 const PREFIX: &str = "turboflow_";
 
 /// A running program.
 pub(crate) struct Live {
     address: String,
-    history: Mutex<VecDeque<Arc<str>>>,
+    history: Mutex<History>,
     last: watch::Sender<Arc<str>>,
 }
 
@@ -44,7 +45,7 @@ impl Live {
     /// The samples of the last minutes, the oldest first, each a JSON text.
     pub(crate) fn history(&self) -> Vec<Arc<str>> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        history.iter().cloned().collect()
+        history.samples.iter().cloned().collect()
     }
 
     /// The newest sample, as it comes.
@@ -66,12 +67,30 @@ impl Live {
             };
             let text: Arc<str> = sample.to_string().into();
             let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-            history.push_back(Arc::clone(&text));
-            if history.len() > SAMPLES {
-                history.pop_front();
-            }
+            history.keep(Arc::clone(&text));
             drop(history);
             self.last.send_replace(text);
+        }
+    }
+}
+
+/// The last samples.
+#[derive(Default)]
+struct History {
+    samples: VecDeque<Arc<str>>,
+    bytes: usize,
+}
+
+impl History {
+    /// Keeps a sample, and as many before it as there may be.
+    fn keep(&mut self, sample: Arc<str>) {
+        self.bytes += sample.len();
+        self.samples.push_back(sample);
+        while self.samples.len() > SAMPLES || self.bytes > SAMPLES_BYTES {
+            let Some(oldest) = self.samples.pop_front() else {
+                return;
+            };
+            self.bytes -= oldest.len();
         }
     }
 }
@@ -109,6 +128,23 @@ fn counters(page: &str) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_samples_are_kept_of_long_pages() {
+        let mut history = History::default();
+        let long: Arc<str> = "x".repeat(SAMPLES_BYTES / 4).into();
+        for _ in 0..SAMPLES {
+            history.keep(Arc::clone(&long));
+        }
+        assert_eq!((history.samples.len(), history.bytes), (4, SAMPLES_BYTES));
+        for _ in 0..2 * SAMPLES {
+            history.keep("{}".into());
+        }
+        assert_eq!(
+            (history.samples.len(), history.bytes),
+            (SAMPLES, 2 * SAMPLES)
+        );
+    }
 
     #[test]
     fn counters_are_read_by_name_and_labels() {

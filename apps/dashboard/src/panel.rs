@@ -11,7 +11,7 @@ use turboflow_query::{Answer, Cell, Query, Question};
 
 use crate::answer;
 use crate::error::Refusal;
-use crate::question::{Conditions, Kind, Panel, Request, command};
+use crate::question::{Conditions, Kind, Panel, Request, command, within};
 use crate::series;
 use crate::{Limits, store::Snapshot};
 
@@ -94,7 +94,8 @@ impl Asked {
         let conditions = self.conditions(panel)?;
         let by = self.measure(panel);
         let question = |conditions: &Conditions, range| Question {
-            filter: conditions.within(range, &self.snapshot).text(),
+            filter: conditions.text(),
+            within: within(range, &self.snapshot),
             group_by: Some(keys.clone()),
             by: by.clone(),
             select: panel.select.clone(),
@@ -122,7 +123,8 @@ impl Asked {
     fn records(&self, panel: &Panel) -> Result<Value, Refusal> {
         let conditions = self.conditions(panel)?;
         let (found, query, command) = self.ask(Question {
-            filter: conditions.within(self.range, &self.snapshot).text(),
+            filter: conditions.text(),
+            within: within(self.range, &self.snapshot),
             by: self.measure(panel),
             select: panel.select.clone(),
             ascending: panel.ascending,

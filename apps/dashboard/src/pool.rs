@@ -72,9 +72,14 @@ impl Pool {
             .map(|panel| self.start(panel, &asked, &scope))
             .collect();
         let answers = async {
-            let mut texts = Vec::new();
+            let (mut texts, mut bytes) = (Vec::new(), 0);
             for one in started {
-                texts.push(one.await.map_err(|_| failed())?);
+                let text = one.await.map_err(|_| failed())?;
+                bytes += text.len();
+                if bytes > self.limits.answer_bytes {
+                    return Err(self.long());
+                }
+                texts.push(text);
             }
             Ok::<_, Refusal>(texts)
         };
@@ -119,6 +124,14 @@ impl Pool {
                 Err(_) => failed().body.to_string(),
             }
         })
+    }
+
+    #[cold]
+    fn long(&self) -> Refusal {
+        let most = self.limits.answer_bytes;
+        let reason =
+            format!("the answers have more than {most} bytes: ask for fewer rows or columns");
+        Refusal::bad(reason)
     }
 
     #[cold]

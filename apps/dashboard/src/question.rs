@@ -129,6 +129,15 @@ impl Panel {
     }
 }
 
+/// The part of time that a question is about. A bound that leaves out nothing is left out.
+pub(crate) fn within(range: Option<(u64, u64)>, snapshot: &Snapshot) -> Option<String> {
+    let ((from, to), (first, last)) = (range?, snapshot.times_ns?);
+    let from = (from > first).then(|| time_text(from)).unwrap_or_default();
+    let to = (to <= last).then(|| time_text(to)).unwrap_or_default();
+    let is_part = !from.is_empty() || !to.is_empty();
+    is_part.then(|| format!("{from}..{to}"))
+}
+
 /// Conditions, all of which hold.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conditions(Vec<String>);
@@ -161,16 +170,6 @@ impl Conditions {
         let mut all = self.clone();
         all.0.extend(condition);
         all
-    }
-
-    /// Records with packets in that time. A bound that leaves out nothing is left out.
-    pub(crate) fn within(&self, range: Option<(u64, u64)>, snapshot: &Snapshot) -> Self {
-        let (Some((from, to)), Some((first, last))) = (range, snapshot.times_ns) else {
-            return self.clone();
-        };
-        let from = (from > first).then(|| format!("last_ns >= {}", time_text(from)));
-        let to = (to <= last).then(|| format!("first_ns < {}", time_text(to)));
-        self.and(from).and(to)
     }
 
     /// The filter.
@@ -209,6 +208,7 @@ pub(crate) fn command(given: &[PathBuf], question: &Question) -> String {
     words.extend(given.iter().map(|path| shell(&path.display().to_string())));
     let options = [
         ("--where", &question.filter),
+        ("--within", &question.within),
         ("--group-by", &question.group_by),
         ("--by", &question.by),
         ("--select", &question.select),

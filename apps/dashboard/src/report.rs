@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use turboflow_query::flow_files;
 
 use crate::assets::{PLACE, REPORT};
 use crate::panel::Asked;
 use crate::question::{Panel, Request};
 use crate::routes::fields_of;
-use crate::store::{Snapshot, check};
-use crate::{DashboardError, Limits, ledger};
+use crate::store::{Given, Snapshot, check};
+use crate::{DashboardError, Limits};
 
 /// The questions of the pages that a report has; the page reads this file, too.
 const PANELS: &str = include_str!("../web/src/panels.json");
@@ -35,7 +36,13 @@ pub fn report(
     filter: Option<String>,
 ) -> Result<Vec<u8>, DashboardError> {
     check(given)?;
-    let snapshot = Arc::new(Snapshot::opened(given, 1)?);
+    // A report is of the files that there are.
+    flow_files(given)?;
+    let of = Given {
+        files: given.to_vec(),
+        ledgers: ledgers.to_vec(),
+    };
+    let snapshot = Arc::new(Snapshot::opened(&of, 1)?);
     let request = Request {
         filter,
         ..Request::default()
@@ -66,7 +73,7 @@ pub fn report(
     let answers = json!({
         "files": snapshot.to_json(given),
         "fields": fields_of(&snapshot),
-        "ledgers": ledger::found(given, &snapshot.files, ledgers),
+        "ledgers": snapshot.ledgers.json,
         "where": request.filter,
         "answers": answers,
     });

@@ -25,12 +25,11 @@ use crate::live::Live;
 use crate::pool::Pool;
 use crate::question::Request;
 use crate::store::Snapshot;
-use crate::{Limits, answer, ledger};
+use crate::{Limits, answer};
 
 /// What answers stand on.
 pub(crate) struct Shared {
     pub(crate) given: Arc<[PathBuf]>,
-    pub(crate) ledgers: Vec<PathBuf>,
     pub(crate) limits: Limits,
     pub(crate) pool: Pool,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
@@ -111,17 +110,12 @@ pub(crate) fn fields_of(snapshot: &Snapshot) -> Value {
     fields.collect()
 }
 
-async fn ledgers(State(shared): State<Arc<Shared>>) -> Answer {
+async fn ledgers(State(shared): State<Arc<Shared>>) -> Response {
     let snapshot = shared.snapshot();
     let history = shared.live.as_ref().map(|live| live.history());
-    let find = move || ledger::found(&shared.given, &snapshot.files, &shared.ledgers);
-    let found = tokio::task::spawn_blocking(find).await;
-    let found = found.map_err(|_| Refusal::bad("the ledgers could not be read"))?;
     let history = history.map_or("null".to_owned(), |all| format!("[{}]", all.join(",")));
-    let found = Value::Array(found).to_string();
-    Ok(json_text(format!(
-        "{{\"ledgers\":{found},\"live\":{history}}}"
-    )))
+    let found = &snapshot.ledgers.json;
+    json_text(format!("{{\"ledgers\":{found},\"live\":{history}}}"))
 }
 
 async fn query(State(shared): State<Arc<Shared>>, body: Body) -> Answer {

@@ -12,7 +12,7 @@ use turboflow_query::{Answer, Cell, Query, Question};
 use crate::answer;
 use crate::error::Refusal;
 use crate::panel::{Asked, any_of, before, keys_of};
-use crate::question::{Conditions, Panel};
+use crate::question::{Conditions, Panel, within};
 
 /// Points of time where a question does not say how many, and most of them.
 const POINTS: u64 = 120;
@@ -133,7 +133,7 @@ pub(crate) fn series(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
     if let Some(keys) = &panel.group_by {
         let top = panel.top.unwrap_or(GROUPS).clamp(1, GROUPS_MAX);
         let parts = series.parts(keys, top, &mut commands)?;
-        let is_whole = SUMS.contains(&&*series.measure) && !keys.split(',').any(is_host);
+        let is_whole = series.is_sum() && !keys.split(',').any(is_host);
         if is_whole {
             json["other"] = rest(&total, &parts.values);
         }
@@ -189,7 +189,8 @@ impl Series<'_> {
     fn question(&self, conditions: &Conditions, range: (u64, u64), group_by: String) -> Question {
         let snapshot = &self.asked.snapshot;
         Question {
-            filter: conditions.within(Some(range), snapshot).text(),
+            filter: conditions.text(),
+            within: within(Some(range), snapshot),
             group_by: Some(group_by),
             select: Some(self.measure.clone()),
             ..Question::default()
@@ -217,9 +218,15 @@ impl Series<'_> {
         Ok((points, answer, command))
     }
 
+    /// Whether the measure is a sum.
+    fn is_sum(&self) -> bool {
+        let summed = self.measure.strip_prefix("sum(");
+        SUMS.contains(&&*self.measure) || summed.is_some_and(|rest| rest.ends_with(')'))
+    }
+
     /// What a bucket without records has.
     fn nothing(&self) -> Point {
-        SUMS.contains(&&*self.measure).then_some(0.0)
+        self.is_sum().then_some(0.0)
     }
 
     fn parts(&self, keys: &str, top: usize, commands: &mut Vec<String>) -> Result<Parts, Refusal> {

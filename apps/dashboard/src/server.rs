@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -14,7 +14,7 @@ use crate::guard::Guard;
 use crate::live::Live;
 use crate::pool::Pool;
 use crate::routes::{Shared, router};
-use crate::store::{Snapshot, check, seen};
+use crate::store::{Given, Snapshot, check};
 use crate::{DashboardError, Limits, Token};
 
 /// What the dashboard shows, and to which clients.
@@ -35,6 +35,26 @@ pub struct Options {
     pub token: Option<Token>,
     /// Bounds on requests.
     pub limits: Limits,
+}
+
+impl Options {
+    fn given(&self) -> Given {
+        Given {
+            files: self.given.clone(),
+            ledgers: self.ledgers.clone(),
+        }
+    }
+}
+
+/// The first number of a snapshot: a page that was opened before the program was started anew sees
+/// that its snapshot is another one. In milliseconds, so that a page keeps it exactly.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "no two runs have the same number"
+)]
+fn first_id() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(1, |since| since.as_millis() as u64)
 }
 
 /// How often files are looked for.
@@ -64,12 +84,12 @@ impl Server {
             });
         }
         check(&options.given)?;
-        let given = options.given.clone();
+        let given = options.given();
         let snapshot = tokio::task::spawn_blocking(move || {
-            // A folder may still be empty.
-            match given.iter().all(|path| path.is_dir()) {
-                true => Ok(Snapshot::of(&given, 1)),
-                false => Snapshot::opened(&given, 1),
+            // What folders have may be mended while the page says what is wrong.
+            match given.files.iter().all(|path| path.is_dir()) {
+                true => Ok(Snapshot::of(&given, first_id())),
+                false => Snapshot::opened(&given, first_id()),
             }
         });
         let snapshot = snapshot.await.expect("reading files does not panic")?;
@@ -101,9 +121,9 @@ impl Server {
 
     /// Answers requests until it is dropped.
     pub async fn run(self) {
+        let looked_at = self.options.given();
         let Options {
             given,
-            ledgers,
             live,
             names,
             token,
@@ -119,7 +139,6 @@ impl Server {
             live: live.clone(),
             snapshot,
             given: Arc::clone(&given),
-            ledgers,
             limits,
         });
         let guard = Arc::new(Guard {
@@ -137,23 +156,20 @@ impl Server {
         // In one task, so that all end with it.
         tokio::join!(
             connections::serve(self.listener, app, limits),
-            look(&given, &sender),
+            look(&looked_at, &sender),
             follow,
         );
     }
 }
 
 /// Looks every second whether there are other files, and tells.
-async fn look(given: &Arc<[PathBuf]>, sender: &watch::Sender<Arc<Snapshot>>) {
+async fn look(given: &Given, sender: &watch::Sender<Arc<Snapshot>>) {
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let (given, now) = (Arc::clone(given), Arc::clone(&sender.borrow()));
-        let look = move || {
-            let is_other = seen(&given) != now.files;
-            is_other.then(|| Snapshot::of(&given, now.id + 1))
-        };
+        let (given, now) = (given.clone(), Arc::clone(&sender.borrow()));
+        let look = move || now.next(&given);
         if let Ok(Some(other)) = tokio::task::spawn_blocking(look).await {
             // Without a page that follows, the next request sees it.
             let _ = sender.send(Arc::new(other));

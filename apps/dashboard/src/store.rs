@@ -1,30 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The files of flow records as they are now.
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use turboflow_query::{
-    Answer, Cell, FieldName, Input, Query, QueryError, Question, answer, fields, flow_files,
+    Answer, Cell, FieldName, Input, Query, QueryError, Question, answer, fields,
 };
 
 use crate::DashboardError;
-
-/// A file, and what would tell that it has changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub(crate) path: PathBuf,
-    pub(crate) bytes: u64,
-    modified: Option<SystemTime>,
-}
+use crate::files::{Seen, found, seen};
+use crate::ledger::{Ledgers, Places};
 
 /// Files that were opened together.
 pub(crate) struct Snapshot {
-    /// Counts up; another one stands for other files.
+    /// Another one stands for other files, also of another run of the program at this address.
     pub(crate) id: u64,
     pub(crate) files: Vec<Seen>,
     /// Opened once, so that the columns of all files have been compared.
@@ -34,17 +26,32 @@ pub(crate) struct Snapshot {
     pub(crate) times_ns: Option<(u64, u64)>,
     /// What was passed over or left out, in sentences.
     pub(crate) notes: Vec<String>,
+    /// Where files are cut, in sentences: their whole records are there.
+    pub(crate) damages: Vec<String>,
     /// Why the files cannot be read.
     pub(crate) error: Option<String>,
+    pub(crate) ledgers: Ledgers,
 }
+
+/// Of what a snapshot is taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    /// Files, folders and patterns.
+    pub(crate) files: Vec<PathBuf>,
+    /// Files of ledgers.
+    pub(crate) ledgers: Vec<PathBuf>,
+}
+
+/// How often files are looked for once more where they change while they are opened.
+const TRIES: u32 = 2;
 
 /// A bucket of the time that holds all: 136 years.
 const ALL_OF_TIME: &str = "first_ns:50000d";
 
 impl Snapshot {
     /// A snapshot of what the arguments stand for. What cannot be read is kept as the reason.
-    pub(crate) fn of(given: &[PathBuf], id: u64) -> Self {
-        Self::opened(given, id).unwrap_or_else(|error| Self::none(id, seen(given), error))
+    pub(crate) fn of(given: &Given, id: u64) -> Self {
+        Self::opened(given, id).unwrap_or_else(|error| Self::none(id, seen(&given.files), error))
     }
 
     fn none(id: u64, files: Vec<Seen>, error: QueryError) -> Self {
@@ -57,23 +64,36 @@ impl Snapshot {
             fields: Vec::new(),
             times_ns: None,
             notes: Vec::new(),
-            // A folder that has no file yet is waited for.
-            error: match error {
-                QueryError::NoFiles { .. } => None,
-                error => Some(error.to_string()),
-            },
+            damages: Vec::new(),
+            error: Some(error.to_string()),
+            ledgers: Ledgers::default(),
         }
     }
 
     /// As [`Self::of`], with the error.
-    pub(crate) fn opened(given: &[PathBuf], id: u64) -> Result<Self, QueryError> {
-        let found = match given {
-            [] => return Ok(Self::none(id, Vec::new(), no_files())),
-            given => flow_files(given)?,
-        };
+    pub(crate) fn opened(given: &Given, id: u64) -> Result<Self, QueryError> {
+        let mut tries = 0..TRIES;
+        loop {
+            let opened = Self::opened_once(given, id);
+            let is_last = tries.next().is_none();
+            match opened {
+                // A file may have left, or been replaced, since it was found.
+                Ok(snapshot) if is_last || snapshot.changed().is_none() => return Ok(snapshot),
+                Err(error) if is_last => return Err(error),
+                _ => {}
+            }
+        }
+    }
+
+    fn opened_once(given: &Given, id: u64) -> Result<Self, QueryError> {
+        let found = found(&given.files)?;
+        // Before they are read: what changes then is noticed.
+        let files: Vec<Seen> = found.files.iter().cloned().map(Seen::of).collect();
         let input = Input::open(&found.files)?;
         let mut notes = found.passed_over;
         notes.extend(found.read_once);
+        let empty = found.empty.iter().map(|place| place.display());
+        notes.extend(empty.map(|place| format!("{place} has no file of flow records yet")));
         if !input.left_out().is_empty() {
             let columns = input.left_out().join(", ");
             notes.push(format!("columns that are not read: {columns}"));
@@ -81,18 +101,52 @@ impl Snapshot {
         let fields = fields(input.shape());
         let snapshot = Self {
             id,
-            files: found.files.into_iter().map(Seen::of).collect(),
+            ledgers: Ledgers::of(places(given, &files)),
+            files,
             fields,
             input: Mutex::new(input),
             times_ns: None,
             notes,
+            damages: Vec::new(),
             error: None,
         };
-        let times_ns = snapshot.find_times()?;
+        let (times_ns, damages) = match snapshot.files[..] {
+            [] => (None, Vec::new()),
+            _ => snapshot.read_through()?,
+        };
         Ok(Self {
             times_ns,
+            damages,
             ..snapshot
         })
+    }
+
+    /// What has changed since this snapshot; `None` where it is as it was.
+    pub(crate) fn next(&self, given: &Given) -> Option<Self> {
+        let id = self.id + 1;
+        if seen(&given.files) != self.files {
+            return Some(Self::of(given, id));
+        }
+        let places = places(given, &self.files);
+        if !self.ledgers.are_old(places) {
+            return None;
+        }
+        Some(Self {
+            id,
+            ledgers: Ledgers::of(places),
+            files: self.files.clone(),
+            input: Mutex::new(self.input()),
+            fields: self.fields.clone(),
+            times_ns: self.times_ns,
+            notes: self.notes.clone(),
+            damages: self.damages.clone(),
+            error: self.error.clone(),
+        })
+    }
+
+    /// The first file that is not any more what it was when the snapshot was taken.
+    fn changed(&self) -> Option<&Seen> {
+        self.files.iter().find(|file| !file.is_still_there())
     }
 
     /// The records, to be read from their start.
@@ -108,6 +162,10 @@ impl Snapshot {
     }
 
     /// The answer of `turboflow show`.
+    ///
+    /// # Errors
+    /// Those of the question; [`QueryError::Changed`] where a file is another one meanwhile, so that
+    /// the answers of a snapshot are about the same records.
     pub(crate) fn answer(
         &self,
         query: &Query,
@@ -117,24 +175,40 @@ impl Snapshot {
         if let Some(stop) = stop {
             input.stop_where(Arc::clone(stop));
         }
-        answer(query, &mut input, None)
+        let answer = answer(query, &mut input, None);
+        match (answer, self.changed()) {
+            (Err(QueryError::Stopped), _) => Err(QueryError::Stopped),
+            (_, Some(file)) => Err(QueryError::Changed {
+                place: file.path.display().to_string(),
+                difference: "it is another file, or shorter".to_owned(),
+            }),
+            (answer, None) => answer,
+        }
     }
 
-    fn find_times(&self) -> Result<Option<(u64, u64)>, QueryError> {
-        if !self.has("first_ns") || !self.has("last_ns") {
-            return Ok(None);
-        }
-        let question = Question {
-            group_by: Some(ALL_OF_TIME.to_owned()),
-            select: Some("first_ns,last_ns".to_owned()),
-            ..Question::default()
+    /// Reads all records once: the times of the first and the last packet, and where files are cut.
+    fn read_through(&self) -> Result<(Option<(u64, u64)>, Vec<String>), QueryError> {
+        let has_times = self.has("first_ns") && self.has("last_ns");
+        let question = match has_times {
+            true => Question {
+                group_by: Some(ALL_OF_TIME.to_owned()),
+                select: Some("first_ns,last_ns".to_owned()),
+                ..Question::default()
+            },
+            false => Question {
+                top: Some(1),
+                ..Question::default()
+            },
         };
-        let rows = self.answer(&self.query(&question)?, None)?.rows;
+        let mut input = self.input();
+        let rows = answer(&self.query(&question)?, &mut input, None)?.rows;
+        let damages = input.damages().to_vec();
         let times = rows.iter().filter_map(|row| match row[..] {
-            [_, Cell::Unsigned(first), Cell::Unsigned(last)] => Some((first, last)),
+            [_, Cell::Unsigned(first), Cell::Unsigned(last)] if has_times => Some((first, last)),
             _ => None,
         });
-        Ok(times.reduce(|all, its| (all.0.min(its.0), all.1.max(its.1))))
+        let times = times.reduce(|all, its| (all.0.min(its.0), all.1.max(its.1)));
+        Ok((times, damages))
     }
 
     /// Whether the records have that field.
@@ -166,36 +240,19 @@ impl Snapshot {
             "first_ns": self.times_ns.map(|(first, _)| first.to_string()),
             "last_ns": self.times_ns.map(|(_, last)| last.to_string()),
             "notes": self.notes,
+            "damages": self.damages,
             "error": self.error,
             "version": env!("CARGO_PKG_VERSION"),
         })
     }
 }
 
-fn no_files() -> QueryError {
-    QueryError::NoFiles {
-        place: String::new(),
+fn places<'a>(given: &'a Given, files: &'a [Seen]) -> Places<'a> {
+    Places {
+        given: &given.files,
+        files,
+        named: &given.ledgers,
     }
-}
-
-impl Seen {
-    fn of(path: PathBuf) -> Self {
-        let metadata = fs::metadata(&path).ok();
-        Self {
-            bytes: metadata.as_ref().map_or(0, fs::Metadata::len),
-            modified: metadata.and_then(|its| its.modified().ok()),
-            path,
-        }
-    }
-}
-
-/// The files that the arguments stand for now.
-pub(crate) fn seen(given: &[PathBuf]) -> Vec<Seen> {
-    let found = match given {
-        [] => Vec::new(),
-        given => flow_files(given).map(|it| it.files).unwrap_or_default(),
-    };
-    found.into_iter().map(Seen::of).collect()
 }
 
 /// Refuses what cannot be read again for every question.

@@ -22,6 +22,7 @@ pub(crate) fn shown(command: &str) -> Answer {
         let mut value = || Some(words.next().unwrap().clone());
         match word.as_str() {
             "--where" => question.filter = value(),
+            "--within" => question.within = value(),
             "--group-by" => question.group_by = value(),
             "--by" => question.by = value(),
             "--select" => question.select = value(),
@@ -332,5 +333,79 @@ fn a_report_has_the_answers_in_it() {
             .unwrap_err()
             .to_string()
             .contains("did you mean bytes?")
+    );
+}
+
+/// A file of one biflow that is asked at 10 s and answered at 30 s.
+fn biflow(path: &Path) {
+    let text = "src_addr,dst_addr,src_port,dst_port,protocol,packets,bytes,reverse_packets,\
+                reverse_bytes,first_ns,last_ns,reverse_first_ns,reverse_last_ns\n\
+                10.0.0.1,192.0.2.1,4000,53,17,1,100,2,900,10000000000,11000000000,30000000000,\
+                31000000000\n\
+                10.0.0.2,192.0.2.1,4000,53,17,1,7,,,1000000000,90000000000,,\n";
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn a_chosen_time_has_what_either_direction_has_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("biflow.csv");
+    biflow(&file);
+    let dashboard = started(options(&[file]));
+    for (from, to, bytes) in [(9, 12, 1007), (28, 40, 1007), (15, 20, 7)] {
+        let ask = json!({
+            "from": format!("{from}000000000"),
+            "to": format!("{to}000000000"),
+            "panels": [{ "group_by": "protocol" }, { "kind": "series" }],
+        });
+        let panels = dashboard.panels(&ask);
+        assert_eq!(
+            panels[0]["totals"]["matched"]["bytes"], bytes,
+            "{from} to {to}"
+        );
+        compare(&panels[0]);
+        compare_series(&panels[1]);
+    }
+}
+
+#[test]
+fn a_moment_of_long_records_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("long.csv");
+    let day = 86_400_000_000_000u64;
+    let text = format!(
+        "src_addr,packets,bytes,first_ns,last_ns\n10.0.0.1,9,{day},0,{}\n",
+        day - 1
+    );
+    std::fs::write(&file, text).unwrap();
+    let dashboard = started(options(&[file]));
+    let ask = json!({
+        "from": "50000000000",
+        "to": "50100000000",
+        "panels": [{ "kind": "series", "by": "bytes" }],
+    });
+    let series = &dashboard.panels(&ask)[0];
+    assert_eq!(series["width"], "1ms");
+    let total = series["total"].as_array().unwrap();
+    assert_eq!((total.len(), &total[0]), (100, &json!(1_000_000)));
+    compare_series(series);
+}
+
+#[test]
+fn an_answer_has_so_many_bytes_at_most() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("made.csv");
+    records(&file, 2000);
+    let mut options = options(&[file]);
+    options.limits.answer_bytes = 10_000;
+    let dashboard = started(options);
+    let ask = |body: &str| dashboard.ask("POST", "/api/query", body);
+    let said = ask(r#"{"panels":[{"kind":"records","top":2000}]}"#);
+    assert_eq!(said.status, 400);
+    let reason = said.json()["error"]["reason"].to_string();
+    assert!(reason.contains("more than 10000 bytes"), "{reason}");
+    assert_eq!(
+        ask(r#"{"panels":[{"kind":"records","top":2}]}"#).status,
+        200
     );
 }

@@ -473,6 +473,7 @@ fn without_the_token_nothing_is_told() {
         ..options
     });
     let host = dashboard.address.to_string();
+    let name = format!("turboflow_token_{}", dashboard.address.port());
     let tries = [
         String::new(),
         "Authorization: Bearer wrong\r\n".to_owned(),
@@ -480,8 +481,10 @@ fn without_the_token_nothing_is_told() {
         format!("Authorization: Bearer {token}x\r\n"),
         format!("Authorization: bearer{token}\r\n"),
         format!("Cookie: token={token}\r\n"),
-        "Cookie: turboflow_token=\r\n".to_owned(),
-        format!("Cookie: turboflow_token={}\r\n", &token[..20]),
+        format!("Cookie: {name}=\r\n"),
+        format!("Cookie: {name}={}\r\n", &token[..20]),
+        // Another dashboard's on this host.
+        format!("Cookie: turboflow_token_1={token}\r\n"),
         format!("X-Token: {token}\r\n"),
     ];
     for more in &tries {
@@ -518,10 +521,11 @@ fn without_the_token_nothing_is_told() {
     assert_eq!(header("location"), "/?page=flows");
     let cookie = header("set-cookie");
     assert!(
-        cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"),
+        cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"),
         "{cookie}"
     );
     let cookie = cookie.split(';').next().unwrap();
+    assert_eq!(cookie, format!("{name}={token}"));
     assert_eq!(known(&format!("Cookie: other=1; {cookie}\r\n")), 200);
 }
 

@@ -87,7 +87,8 @@ fn new_files_of_a_folder_are_seen() {
     let given = folder.path().to_owned();
     let dashboard = started(options(std::slice::from_ref(&given)));
     let mut events = Events::of(&dashboard);
-    assert_eq!(events.next("files")["files"], json!([]));
+    let first = events.next("files");
+    assert_eq!(first["files"], json!([]));
     records(&given.join(".a.csv.1-1.tmp"), 10);
     std::fs::rename(given.join(".a.csv.1-1.tmp"), given.join("a.csv")).unwrap();
     let files = events.next("files");
@@ -96,7 +97,8 @@ fn new_files_of_a_folder_are_seen() {
     let matched = |answer: &Value| answer["totals"]["matched"]["records"].clone();
     assert_eq!(matched(&dashboard.panels(&all)[0]), 10);
     records(&given.join("b.csv"), 5);
-    assert_eq!(events.next("files")["snapshot"], 3);
+    let second = first["snapshot"].as_u64().unwrap() + 2;
+    assert_eq!(events.next("files")["snapshot"], second);
     assert_eq!(matched(&dashboard.panels(&all)[0]), 15);
 }
 
@@ -130,34 +132,180 @@ fn a_running_program_is_followed() {
     assert!(history.as_array().unwrap().len() >= 2, "{history}");
 }
 
+/// A ledger of five packets, with these outputs.
+fn ledger(outputs: &[&str]) -> String {
+    let outputs = outputs.iter().map(|name| json!({ "name": name }));
+    let outputs = outputs.collect::<Vec<_>>();
+    json!({ "balanced": true, "packets_received": 5, "outputs": outputs }).to_string()
+}
+
+/// The last names of the ledgers that are found, and of the files that have none.
+fn ledgers_of(dashboard: &Running) -> (Vec<String>, Vec<String>) {
+    let ledgers = dashboard.get("/api/ledger").json()["ledgers"].clone();
+    let last = |name: &Value| {
+        let name = name.as_str().unwrap();
+        name.rsplit('/').next().unwrap().to_owned()
+    };
+    let found = ledgers["found"].as_array().unwrap().iter();
+    let without = &ledgers["without"];
+    let names: Vec<_> = without["names"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(last)
+        .collect();
+    assert_eq!(without["files"], names.len());
+    (found.map(|it| last(&it["name"])).collect(), names)
+}
+
+fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}
+
 #[test]
 fn ledgers_are_found_beside_their_records_alone() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     records(&at("a.csv"), 5);
-    let ledger = |output: &str| json!({ "balanced": true, "packets_received": 5, "outputs": [{ "name": output }] });
-    std::fs::write(at("a.json"), ledger("elsewhere/a.csv").to_string()).unwrap();
-    std::fs::write(at("b.json"), ledger("b.csv").to_string()).unwrap();
+    std::fs::write(at("a.json"), ledger(&["elsewhere/a.csv"])).unwrap();
+    std::fs::write(at("b.json"), ledger(&["b.csv"])).unwrap();
     std::fs::write(at("secret.json"), r#"{"password": "x"}"#).unwrap();
-    let found = |dashboard: &Running| {
-        let ledgers = dashboard.get("/api/ledger").json()["ledgers"].clone();
-        let ledgers = ledgers.as_array().unwrap().clone();
-        let names = ledgers
-            .iter()
-            .map(|it| it["name"].as_str().unwrap().to_owned());
-        names
-            .map(|name| name.rsplit('/').next().unwrap().to_owned())
-            .collect::<Vec<_>>()
-    };
     let of_file = started(options(&[at("a.csv")]));
-    assert_eq!(found(&of_file), ["a.json"]);
+    assert_eq!(ledgers_of(&of_file), (names(["a.json"]), vec![]));
     let of_folder = started(options(&[folder.path().to_owned()]));
-    assert_eq!(found(&of_folder), ["a.json", "b.json"]);
+    assert_eq!(
+        ledgers_of(&of_folder),
+        (names(["a.json", "b.json"]), vec![])
+    );
     let named = started(turboflow_dashboard::Options {
         ledgers: vec![at("b.json")],
         ..options(&[at("a.csv")])
     });
-    assert_eq!(found(&named), ["b.json", "a.json"]);
+    assert_eq!(ledgers_of(&named), (names(["b.json", "a.json"]), vec![]));
+}
+
+/// "Complete" is about all records, so those without a ledger are known.
+#[test]
+fn a_file_has_a_ledger_in_its_own_folder_or_above_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["left/day", "right"] {
+        std::fs::create_dir_all(at(name)).unwrap();
+    }
+    for name in [
+        "left/day/flows-20240301T1200.csv",
+        "left/day/flows-20240301T1200-1.csv",
+        "left/day/other.csv",
+        "right/flows-20240301T1200.csv",
+    ] {
+        records(&at(name), 5);
+    }
+    std::fs::write(
+        at("left/run.json"),
+        ledger(&["flows/%d/flows-%Y%m%dT%H%M.csv"]),
+    )
+    .unwrap();
+    let given = [at("left"), at("right")];
+    let dashboard = started(options(&given));
+    let mut events = Events::of(&dashboard);
+    let before = events.next("files")["snapshot"].as_u64().unwrap();
+    let without = names(["other.csv", "flows-20240301T1200.csv"]);
+    assert_eq!(ledgers_of(&dashboard), (names(["run.json"]), without));
+    // A run writes its ledger when its files are there.
+    std::fs::write(at("right/run.json"), ledger(&["flows-20240301T1200.csv"])).unwrap();
+    assert_eq!(events.next("files")["snapshot"], before + 1);
+    let (found, without) = ledgers_of(&dashboard);
+    assert_eq!(found, names(["run.json", "run.json"]));
+    assert_eq!(without, names(["other.csv"]));
+}
+
+#[test]
+fn what_is_no_ledger_or_too_large_a_one_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    records(&at("a.csv"), 5);
+    std::fs::write(at("large.json"), vec![b' '; 5 << 20]).unwrap();
+    std::fs::write(at("other.json"), "{}").unwrap();
+    let dashboard = started(turboflow_dashboard::Options {
+        ledgers: vec![at("other.json"), at("gone.json"), folder.path().to_owned()],
+        ..options(&[folder.path().to_owned()])
+    });
+    let found = dashboard.get("/api/ledger").json()["ledgers"]["found"].clone();
+    let errors: Vec<&str> = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["error"].as_str().unwrap())
+        .collect();
+    assert_eq!(errors.len(), 4, "{errors:?}");
+    for (error, part) in errors.iter().zip([
+        "no ledger",
+        "cannot be read",
+        "cannot be read",
+        "4194304 bytes",
+    ]) {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(ledgers_of(&dashboard).1, names(["a.csv"]));
+}
+
+#[test]
+fn an_empty_folder_hides_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let [full, empty] = ["full", "empty"].map(|name| folder.path().join(name));
+    for folder in [&full, &empty] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    records(&full.join("a.csv"), 5);
+    // A pipe would be waited for.
+    let _socket = std::os::unix::net::UnixListener::bind(full.join("b.csv")).unwrap();
+    let dashboard = started(options(&[empty, full]));
+    let files = dashboard.get("/api/files").json();
+    assert_eq!(files["files"].as_array().unwrap().len(), 1);
+    let notes = files["notes"].to_string();
+    assert!(notes.contains("has no file of flow records yet"), "{notes}");
+    assert!(notes.contains("b.csv is a pipe or a device"), "{notes}");
+}
+
+#[test]
+fn a_cut_file_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.csv");
+    records(&file, 5);
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, &text[..text.len() - 20]).unwrap();
+    let dashboard = started(options(&[file]));
+    let damages = dashboard.get("/api/files").json()["damages"].clone();
+    assert_eq!(damages.as_array().unwrap().len(), 1, "{damages}");
+}
+
+/// All numbers of a page are about the same records.
+#[test]
+fn a_file_that_is_replaced_is_not_mixed_with_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    records(&at("a.csv"), 5);
+    let dashboard = started(options(&[at("a.csv")]));
+    let mut events = Events::of(&dashboard);
+    let before = events.next("files")["snapshot"].as_u64().unwrap();
+    records(&at("new"), 7);
+    std::fs::rename(at("new"), at("a.csv")).unwrap();
+    let request = json!({ "panels": [{ "group_by": "protocol" }] });
+    let said = dashboard
+        .ask("POST", "/api/query", &request.to_string())
+        .json();
+    let panel = &said["panels"][0];
+    // Unless it has been seen by then.
+    match said["snapshot"] == before {
+        true => {
+            let reason = panel["error"]["reason"].as_str().unwrap();
+            assert!(reason.contains("it is another file"), "{reason}");
+        }
+        false => assert_eq!(panel["totals"]["matched"]["records"], 7),
+    }
+    assert_eq!(events.next("files")["snapshot"], before + 1);
+    let matched = &dashboard.panels(&request)[0]["totals"]["matched"]["records"];
+    assert_eq!(*matched, 7);
 }
 
 #[test]

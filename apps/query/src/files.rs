@@ -26,6 +26,8 @@ pub struct FoundFiles {
     /// What is there several times and read once: copies of a file in other formats, and files that
     /// were named twice.
     pub read_once: Vec<String>,
+    /// Folders and patterns that stand for no file.
+    pub empty: Vec<PathBuf>,
 }
 
 /// Which of the files in folders are read.
@@ -41,21 +43,33 @@ pub type IsMeant = fn(&Path) -> bool;
 /// [`QueryError::NoFiles`] where there is none, [`QueryError::Folder`] where a folder cannot be
 /// read.
 pub fn flow_files(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
-    let search = search(given, is_of_flows).map_err(|error| match error {
-        QueryError::Empty { place } => QueryError::NoFiles { place },
-        other => other,
-    })?;
+    let found = flow_files_so_far(given)?;
+    match found.empty.first() {
+        Some(place) => Err(QueryError::NoFiles {
+            place: place.display().to_string(),
+        }),
+        None => Ok(found),
+    }
+}
+
+/// As [`flow_files`], for those who look again: folders and patterns may stand for no file yet.
+///
+/// # Errors
+/// [`QueryError::Folder`] where a folder cannot be read.
+pub fn flow_files_so_far(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
     let Search {
         mut found,
         passed_over,
+        empty,
         ..
-    } = search;
+    } = search(given, is_of_flows)?;
     let mut read_once = named_again(&mut found);
     read_once.extend(copies::left_out(&mut found));
     Ok(FoundFiles {
         files: found.into_iter().map(|file| file.path).collect(),
         passed_over,
         read_once,
+        empty,
     })
 }
 
@@ -66,10 +80,16 @@ pub fn flow_files(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
 /// [`QueryError::Empty`] where there is none, [`QueryError::Folder`] where a folder cannot be read.
 pub fn files_of(given: &[PathBuf], is_meant: IsMeant) -> Result<FoundFiles, QueryError> {
     let search = search(given, is_meant)?;
+    if let Some(place) = search.empty.first() {
+        return Err(QueryError::Empty {
+            place: place.display().to_string(),
+        });
+    }
     Ok(FoundFiles {
         files: search.found.into_iter().map(|file| file.path).collect(),
         passed_over: search.passed_over,
         read_once: Vec::new(),
+        empty: Vec::new(),
     })
 }
 
@@ -103,6 +123,7 @@ fn search(given: &[PathBuf], is_meant: IsMeant) -> Result<Search, QueryError> {
         is_meant,
         found: Vec::new(),
         passed_over: Vec::new(),
+        empty: Vec::new(),
         named: HashSet::new(),
         seen: HashMap::new(),
         matches: 0,
@@ -117,9 +138,7 @@ fn search(given: &[PathBuf], is_meant: IsMeant) -> Result<Search, QueryError> {
             search.take(path.clone(), true);
         }
         if search.matches == 0 {
-            return Err(QueryError::Empty {
-                place: path.display().to_string(),
-            });
+            search.empty.push(path.clone());
         }
     }
     Ok(search)
@@ -159,6 +178,7 @@ struct Search {
     is_meant: IsMeant,
     found: Vec<Found>,
     passed_over: Vec<String>,
+    empty: Vec<PathBuf>,
     /// The files that were named themselves.
     named: HashSet<FileId>,
     /// The files in folders and of patterns, and their places in `found`.
@@ -169,9 +189,22 @@ struct Search {
 
 impl Search {
     /// Takes a file, unless it was found before. One that is named twice is there twice.
+    /// What is found and is no file is passed over: a pipe would be waited for.
     fn take(&mut self, path: PathBuf, is_named: bool) {
+        let metadata = fs::metadata(&path);
+        if !is_named {
+            match &metadata {
+                Ok(its) if its.is_file() => {}
+                Ok(_) => return self.pass_over(&path, "is a pipe or a device"),
+                // It was there when its folder was read.
+                Err(_) if fs::symlink_metadata(&path).is_err() => return,
+                Err(error) => {
+                    return self.pass_over(&path, &format!("cannot be reached ({error})"));
+                }
+            }
+        }
         self.matches += 1;
-        let file = fs::metadata(&path).ok().filter(fs::Metadata::is_file);
+        let file = metadata.ok().filter(fs::Metadata::is_file);
         let id = file.map(|file| (file.dev(), file.ino()));
         if let Some(id) = id {
             if let Some(&place) = self.seen.get(&id) {

@@ -37,7 +37,7 @@ mod within;
 pub use answer::{Answer, AnswerColumn, Cell, Counts, Shares, Show, Totals};
 pub use drill::{FieldName, fields};
 pub use error::{Misread, Part, QueryError};
-pub use files::{FoundFiles, IsMeant, files_of, flow_files};
+pub use files::{FoundFiles, IsMeant, files_of, flow_files, flow_files_so_far};
 pub use filter::Filter;
 pub use input::Input;
 pub use literal::{time_ns, time_text};

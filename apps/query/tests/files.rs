@@ -2,7 +2,7 @@
 //! The files that arguments stand for.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use turboflow_query::{Input, flow_files};
+use turboflow_query::{Input, flow_files, flow_files_so_far};
 use turboflow_record::Value;
 
 #[test]
@@ -229,4 +229,42 @@ fn ipfix_files_are_joined_by_the_names_of_their_columns() {
     std::fs::write(&csv, "bytes,protocol\n1,6\n").unwrap();
     let other = [files[0].clone(), csv];
     assert!(Input::open(&other).is_err(), "texts have their own columns");
+}
+
+#[test]
+fn what_is_found_and_is_no_file_is_passed_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::write(at("a.csv"), "bytes\n1\n").unwrap();
+    // As a pipe, it would be waited for.
+    let _socket = std::os::unix::net::UnixListener::bind(at("b.csv")).unwrap();
+    std::os::unix::fs::symlink(at("gone"), at("c.csv")).unwrap();
+    for given in [at(""), at("*.csv")] {
+        let found = flow_files(&[given]).unwrap();
+        assert_eq!(found.files, [at("a.csv")]);
+        let told = found.passed_over.join("\n");
+        assert!(told.contains("b.csv is a pipe or a device"), "{told}");
+        assert!(told.contains("c.csv cannot be reached"), "{told}");
+    }
+    let named = flow_files(&[at("b.csv")]).unwrap();
+    assert_eq!(named.files, [at("b.csv")]);
+}
+
+#[test]
+fn a_folder_may_have_no_file_yet() {
+    let directory = tempfile::tempdir().unwrap();
+    let [full, empty] = ["full", "empty"].map(|name| directory.path().join(name));
+    for folder in [&full, &empty] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    std::fs::write(full.join("a.csv"), "bytes\n1\n").unwrap();
+    let given = [empty.clone(), full.clone()];
+    let found = flow_files_so_far(&given).unwrap();
+    assert_eq!(found.files, [full.join("a.csv")]);
+    assert_eq!(found.empty, [empty.clone()]);
+    let refused = flow_files(&given).unwrap_err().to_string();
+    assert!(
+        refused.starts_with(&empty.display().to_string()),
+        "{refused}"
+    );
 }
