@@ -18,6 +18,7 @@ mod files;
 mod guard;
 mod ledger;
 mod limits;
+mod links;
 mod live;
 mod panel;
 mod pool;

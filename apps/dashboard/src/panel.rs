@@ -12,8 +12,8 @@ use turboflow_query::{Answer, Cell, Query, Question};
 use crate::answer;
 use crate::error::Refusal;
 use crate::question::{Conditions, Kind, Panel, Request, command, within};
-use crate::series;
 use crate::{Limits, store::Snapshot};
+use crate::{links, series};
 
 /// What questions of one request have in common.
 pub(crate) struct Asked {
@@ -56,6 +56,7 @@ impl Asked {
             Kind::Groups => self.groups(panel),
             Kind::Records => self.records(panel),
             Kind::Series => series::series(self, panel),
+            Kind::Links => links::links(self, panel),
         }
     }
 

@@ -64,6 +64,8 @@ pub(crate) enum Kind {
     Records,
     /// The largest groups over time, and the rest.
     Series,
+    /// What was seen from one exporter to the next.
+    Links,
 }
 
 /// A time in text or number; numbers of a page are not exact.

@@ -409,3 +409,37 @@ fn an_answer_has_so_many_bytes_at_most() {
         200
     );
 }
+
+/// Three exporters on a path, and a flow that one of them did not see.
+#[test]
+fn links_are_of_all_flows_in_the_order_of_their_ttl() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("seen.csv");
+    let mut text =
+        "exporter,src_addr,dst_addr,src_port,dst_port,protocol,packets,max_ttl\n".to_owned();
+    for port in 1..=5000 {
+        for (exporter, packets, ttl) in [("core", 10, 63), ("branch", 9, 62), ("edge", 10, 64)] {
+            if exporter != "core" || port > 1 {
+                text += &format!("{exporter},10.0.0.1,192.0.2.1,{port},80,6,{packets},{ttl}\n");
+            }
+        }
+    }
+    text += "edge,10.0.0.9,192.0.2.1,9,80,6,7,64\n";
+    std::fs::write(&file, text).unwrap();
+    let dashboard = started(options(&[file]));
+    let answer = &dashboard.panels(&json!({ "panels": [{ "kind": "links" }] }))[0];
+    assert_eq!(
+        (&answer["flows"], &answer["flows_seen_twice"]),
+        (&json!(5001), &json!(5000))
+    );
+    let link = |from: &str, to: &str, flows: u64, before: u64, behind: u64| json!({ "from": from, "to": to, "flows": flows, "before": before, "behind": behind });
+    let expected = json!([
+        link("core", "branch", 4999, 49_990, 44_991),
+        link("edge", "branch", 1, 10, 9),
+        link("edge", "core", 4999, 49_990, 49_990),
+    ]);
+    assert_eq!(answer["links"], expected);
+    let filtered = json!({ "where": "src_port == 1", "panels": [{ "kind": "links" }] });
+    let answer = &dashboard.panels(&filtered)[0];
+    assert_eq!(answer["links"], json!([link("edge", "branch", 1, 10, 9)]));
+}

@@ -55,8 +55,19 @@ export interface Series {
   matched: Counts;
 }
 
+/** What was seen from one exporter to the next. */
+export interface Links {
+  error?: Problem;
+  /** The field by which exporters are in order. */
+  ttl: string | null;
+  flows: number;
+  flows_seen_twice: number;
+  links: { from: string; to: string; flows: number; before: number; behind: number }[];
+  commands: string[];
+}
+
 export interface Panel {
-  kind?: "groups" | "records" | "series";
+  kind?: "groups" | "records" | "series" | "links";
   where?: string;
   group_by?: string;
   by?: string;
@@ -74,6 +85,8 @@ export interface Files {
   first_ns: string | null;
   last_ns: string | null;
   notes: string[];
+  /** Where files are cut. */
+  damages: string[];
   error: string | null;
   version: string;
   live: string | null;
@@ -92,6 +105,12 @@ export interface LedgerFile {
   ledger: Record<string, any>;
 }
 
+/** The ledgers that there are, and the files of records that none of them names. */
+export interface Ledgers {
+  found: LedgerFile[];
+  without: { files: number; names: string[] };
+}
+
 export interface Sample {
   number: number;
   error?: string;
@@ -101,7 +120,7 @@ export interface Sample {
 export interface Report {
   files: Files;
   fields: Field[];
-  ledgers: LedgerFile[];
+  ledgers: Ledgers;
   where: string | null;
   answers: Record<string, Answer | Series>;
 }
@@ -134,7 +153,7 @@ async function ask<T>(path: string, body?: unknown, signal?: AbortSignal): Promi
 
 export const files = async (): Promise<Files> => report?.files ?? ask("/api/files");
 export const fields = async (): Promise<Field[]> => report?.fields ?? ask("/api/fields");
-export const ledgers = async (): Promise<{ ledgers: LedgerFile[]; live: Sample[] | null }> =>
+export const ledgers = async (): Promise<{ ledgers: Ledgers; live: Sample[] | null }> =>
   report ? { ledgers: report.ledgers, live: null } : ask("/api/ledger");
 
 export interface Question {
@@ -145,14 +164,14 @@ export interface Question {
 }
 
 /** The answers to the questions of a page, in their order. */
-export async function query(question: Question, signal?: AbortSignal): Promise<(Answer | Series)[]> {
+export async function query(question: Question, signal?: AbortSignal): Promise<(Answer | Series | Links)[]> {
   const body = {
     where: question.where || null,
     from: question.from || null,
     to: question.to || null,
     panels: question.panels,
   };
-  const answer = await ask<{ panels: (Answer | Series)[] }>("/api/query", body, signal);
+  const answer = await ask<{ panels: (Answer | Series | Links)[] }>("/api/query", body, signal);
   return answer.panels;
 }
 

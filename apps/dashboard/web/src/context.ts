@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What all pages share: the state, the files, the fields, and how to move on.
 
-import type { Answer, Field, Files, LedgerFile, Panel, Sample, Series } from "./api";
+import type { Answer, Field, Files, Ledgers, Links, Panel, Sample, Series } from "./api";
 import { query, Refused, report } from "./api";
 import type { State } from "./state";
 import { with_ } from "./state";
@@ -10,7 +10,7 @@ export interface Context {
   state: State;
   files: Files;
   fields: Field[];
-  ledgers: LedgerFile[];
+  ledgers: Ledgers;
   samples: Sample[];
   /** Shows another state; `replace` without a step in the history. */
   go(change: Partial<State>, replace?: boolean): void;
@@ -32,8 +32,13 @@ export function measureName(context: Context, unit: string): string {
   return has(context, `total_${unit}`) ? `total_${unit}` : unit;
 }
 
+/** Whether records are of both directions. */
+export function isBiflow(context: Context): boolean {
+  return has(context, "reverse_packets") || has(context, "reverse_bytes");
+}
+
 /** Asks within the filter and the range of time of the state. */
-export async function ask(context: Context, panels: Panel[]): Promise<(Answer | Series)[]> {
+export async function ask(context: Context, panels: Panel[]): Promise<(Answer | Series | Links)[]> {
   const { where, from, to } = context.state;
   return query({ where, from, to, panels }, context.signal);
 }

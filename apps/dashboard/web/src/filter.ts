@@ -5,6 +5,7 @@
 import type { Answer, Problem } from "./api";
 import { query, Refused } from "./api";
 import type { Context } from "./context";
+import { words } from "./context";
 import { fill, h } from "./dom";
 import { label } from "./format";
 
@@ -164,7 +165,7 @@ export function filterBox(context: Context): HTMLElement {
       input.removeAttribute("aria-invalid");
       context.go({ where });
     } catch (problem) {
-      if (problem instanceof Refused) say(problem.problem);
+      say(problem instanceof Refused ? problem.problem : { reason: `The filter could not be tried: ${words(problem)}. Is the program still running?` });
     }
   }
 

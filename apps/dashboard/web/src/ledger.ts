@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the numbers are complete: what a ledger or a running program says.
 
-import type { LedgerFile, Sample } from "./api";
+import type { Files, LedgerFile, Ledgers, Sample } from "./api";
 import { exact } from "./format";
 
 export interface Verdict {
@@ -20,6 +20,8 @@ export function losses(ledger: Record<string, any>): [string, number][] {
     ["flow records that no output took", at(ledger, "records_dropped")],
     ["sums that do not add up", (ledger.imbalances ?? []).length],
     ["captures that were damaged", (ledger.damaged ?? []).length],
+    ["captures that were passed over", (ledger.passed_over ?? []).length],
+    ["outputs that failed", (ledger.outputs ?? []).filter((output: Record<string, unknown>) => output.error).length],
   ];
   return found.filter(([, count]) => count > 0);
 }
@@ -28,12 +30,27 @@ function missing(list: [string, number][]): string {
   return list.map(([what, count]) => `${exact(count)} ${what}`).join("; ");
 }
 
-/** The verdict on ledgers of runs that have ended. */
-export function verdict(ledgers: LedgerFile[]): Verdict {
-  const known = ledgers.filter((file) => !file.error);
-  if (!known.length) return { kind: "unknown", text: "no ledger", more: "No ledger is beside these records: record with --ledger FILE.json to see whether they are complete." };
+/** The verdict on records whose runs have ended: "complete" where that is known of all of them. */
+export function verdict(ledgers: Ledgers, files: Files): Verdict {
+  const known = ledgers.found.filter((file) => !file.error);
   const lost = known.flatMap((file) => losses(file.ledger));
+  if (files.damages.length) lost.push(["files of records that are cut", files.damages.length]);
   if (lost.length) return { kind: "lost", text: short(lost), more: missing(lost) };
+  if (!known.length) return { kind: "unknown", text: "no ledger", more: "No ledger is beside these records: record with --ledger FILE.json to see whether they are complete." };
+  const { without } = ledgers;
+  if (without.files) return { kind: "unknown", text: `${exact(without.files)} of ${exact(files.files.length)} files without ledger`, more: `No ledger names ${without.names.join(", ")}${without.files > without.names.length ? ", ..." : ""}: whether these records are complete is not known.` };
+  const unread = ledgers.found.length - known.length;
+  if (unread) return { kind: "unknown", text: `${exact(unread)} ledgers not read`, more: ledgers.found.filter((file) => file.error).map((file) => `${file.name}: ${file.error}`).join("; ") };
+  return complete(known);
+}
+
+/** The verdict on one run that has ended. */
+export function verdictOf(file: LedgerFile): Verdict {
+  const lost = losses(file.ledger);
+  return lost.length ? { kind: "lost", text: short(lost), more: missing(lost) } : complete([file]);
+}
+
+function complete(known: LedgerFile[]): Verdict {
   const packets = known.reduce((sum, file) => sum + at(file.ledger, "packets_received"), 0);
   return { kind: "complete", text: "complete", more: `Each of ${exact(packets)} packets is in a flow record, or counted by a reason why not.` };
 }

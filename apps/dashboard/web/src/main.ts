@@ -40,7 +40,7 @@ const samples: api.Sample[] = [];
 let state = readState();
 let files: api.Files;
 let fields: api.Field[] = [];
-let ledgers: api.LedgerFile[] = [];
+let ledgers: api.Ledgers = { found: [], without: { files: 0, names: [] } };
 let leaving: (() => void)[] = [];
 let listeners: ((sample: api.Sample) => void)[] = [];
 let asking = new AbortController();
@@ -76,8 +76,9 @@ function switchTheme(): void {
 function mark(): ReturnType<typeof verdict> {
   const last = samples.at(-1);
   const live = last && files.live ? liveVerdict(last) : null;
-  const stored = verdict(ledgers);
-  if (live && (live.kind === "lost" || stored.kind === "unknown")) return live;
+  const stored = verdict(ledgers, files);
+  // Files that a running program has made have no ledger yet.
+  if (live && (live.kind === "lost" || (stored.kind === "unknown" && live.kind !== "unknown"))) return live;
   return stored;
 }
 
@@ -172,11 +173,39 @@ async function show(isStep: boolean): Promise<void> {
   }
   if (mine !== asking) return;
   const focused = document.activeElement?.id;
+  const again = isStep ? null : kept(content);
   left.forEach((leave) => leave());
   fill(content, h("h1", { class: "sr" }, title), head, body);
+  again?.();
   content.removeAttribute("aria-busy");
   content.dataset.shown = name;
   if (isStep && focused && focused !== "main") document.getElementById(focused)?.focus({ preventScroll: true });
+}
+
+/**
+ * What a reader has typed, opened and scrolled to, to be put back where a page is drawn again
+ * because there are new records.
+ */
+function kept(root: HTMLElement): () => void {
+  const typed = [...root.querySelectorAll<HTMLInputElement>("input[type=text]")].filter((input) => input.id && input.value !== input.defaultValue).map((input) => [input.id, input.value]);
+  const active = document.activeElement as HTMLInputElement | null;
+  const focused = active && root.contains(active) ? active.id : "";
+  const selection = active instanceof HTMLInputElement && active.type === "text" ? [active.selectionStart, active.selectionEnd] : null;
+  const open = [...root.querySelectorAll("details")].map((details) => details.open);
+  const scrolled = [...root.querySelectorAll<HTMLElement>(".virtual")].map((box) => box.scrollTop);
+  return () => {
+    for (const [id, value] of typed) {
+      const input = document.getElementById(id) as HTMLInputElement | null;
+      if (input) input.value = value;
+    }
+    const details = [...root.querySelectorAll("details")];
+    if (details.length === open.length) details.forEach((one, at) => (one.open = open[at]));
+    const boxes = [...root.querySelectorAll<HTMLElement>(".virtual")];
+    if (boxes.length === scrolled.length) boxes.forEach((box, at) => (box.scrollTop = scrolled[at]));
+    const element = focused ? (document.getElementById(focused) as HTMLInputElement | null) : null;
+    element?.focus({ preventScroll: true });
+    if (element && selection) element.setSelectionRange(selection[0], selection[1]);
+  };
 }
 
 function onKey(event: KeyboardEvent): void {

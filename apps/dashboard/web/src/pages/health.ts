@@ -7,7 +7,7 @@ import { sankey, type Link } from "../charts";
 import type { Context } from "../context";
 import { h, token } from "../dom";
 import { exact } from "../format";
-import { asLedger, liveVerdict, losses, verdict, type Verdict } from "../ledger";
+import { asLedger, liveVerdict, losses, verdictOf, type Verdict } from "../ledger";
 import { panel } from "../panel";
 import { livePanel } from "./overview";
 
@@ -18,16 +18,21 @@ const count = (ledger: Ledger, name: string): number => Number(ledger[name] ?? 0
 export async function health(context: Context): Promise<HTMLElement> {
   const last = context.samples.at(-1);
   const live = context.files.live && last?.counters ? { name: context.files.live, ledger: asLedger(last.counters) } : null;
-  const known = context.ledgers.filter((file) => !file.error);
+  const { found, without } = context.ledgers;
+  const known = found.filter((file) => !file.error);
   const page = h(
     "div",
     { class: "page" },
     context.files.live ? livePanel(context) : null,
     live ? ledgerPanel(context, live, liveVerdict(last!), "The running program") : null,
-    known.map((file) => ledgerPanel(context, file, verdict([file]), "Ledger")),
-    context.ledgers.filter((file) => file.error).map((file) => panel({ title: file.name, class: "wide" }, h("p", { class: "problem" }, file.error))),
+    context.files.damages.length ? panel({ title: "Cut files", class: "wide", id: "panel-cut", note: "their whole records are shown" }, context.files.damages.map((text) => h("p", { class: "problem" }, text))) : null,
+    known.map((file) => ledgerPanel(context, file, verdictOf(file), "Ledger")),
+    found.filter((file) => file.error).map((file) => panel({ title: file.name, class: "wide" }, h("p", { class: "problem" }, file.error))),
     !known.length && !live
       ? panel({ title: "No ledger", class: "wide", id: "panel-no-ledger" }, h("p", { class: "empty" }, "A ledger says where every packet went. `turboflow record -r FILE -w FLOWS --ledger FLOWS.json` writes one beside the records, and this page finds it there."))
+      : null,
+    known.length && without.files
+      ? panel({ title: "Records without a ledger", class: "wide", id: "panel-without" }, h("p", { class: "problem" }, `No ledger names ${exact(without.files)} of ${exact(context.files.files.length)} files, so whether their records are complete is not known.`), h("ul", { class: "files" }, without.names.map((name) => h("li", {}, h("code", {}, name)))))
       : null,
     filesPanel(context),
   );

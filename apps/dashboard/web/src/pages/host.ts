@@ -3,12 +3,13 @@
 
 import type { Answer, Panel, Series } from "../api";
 import type { Context } from "../context";
-import { ask, has, refine } from "../context";
+import { ask, has, isBiflow, refine } from "../context";
 import { h } from "../dom";
 import { exact } from "../format";
 import { panel, tile } from "../panel";
 import { seriesPlot } from "../plot";
-import { topTable } from "../table";
+import { with_ } from "../state";
+import { at, topTable } from "../table";
 import { chooseTime } from "./overview";
 
 export async function host(context: Context): Promise<HTMLElement> {
@@ -31,23 +32,44 @@ async function largest(context: Context): Promise<HTMLElement> {
   return panel({ title: "The largest hosts", note: "↗ shows all about one", answer, class: "wide" }, answer.error ? null : topTable(context, answer, { caption: "The largest hosts", columns: ["bytes", "packets", "records"] }));
 }
 
+/** How the tables and plots of a host are called: a biflow has both directions in it. */
+const TITLES = {
+  flows: { out: "Sent", in: "Received", to: "Sent to", from: "Received from", asks: "Ports it sent to", offers: "Its ports" },
+  biflows: { out: "Connections that it opened", in: "Connections that others opened", to: "Peers that it asked", from: "Peers that asked it", asks: "Services that it used", offers: "Services that it offered" },
+};
+const NOTES = {
+  flows: { to: "by destination", from: "by source", asks: "services that it uses, and answers", offers: "what others sent to" },
+  biflows: { to: "both directions", from: "both directions", asks: "both directions", offers: "both directions" },
+};
+
 async function about(context: Context, name: string): Promise<HTMLElement> {
   const unit = context.state.unit;
-  const [sent, received] = [`src_addr == ${name}`, `dst_addr == ${name}`];
+  const [out, into] = [`src_addr == ${name}`, `dst_addr == ${name}`];
   const hasTimes = Boolean(context.files.first_ns);
+  const kind = isBiflow(context) ? "biflows" : "flows";
+  const [title, note] = [TITLES[kind], NOTES[kind]];
   const panels: Panel[] = [
-    { where: sent, group_by: "dst_addr", by: unit, top: 10 },
-    { where: received, group_by: "src_addr", by: unit, top: 10 },
-    { where: sent, group_by: "protocol,dst_port", by: unit, top: 10 },
-    { where: received, group_by: "protocol,dst_port", by: unit, top: 10 },
+    { where: out, group_by: "dst_addr", by: unit, top: 10 },
+    { where: into, group_by: "src_addr", by: unit, top: 10 },
+    { where: out, group_by: "protocol,dst_port", by: unit, top: 10 },
+    { where: into, group_by: "protocol,dst_port", by: unit, top: 10 },
+    // All of them in one row, each direction by itself.
+    { where: out, group_by: "src_addr", by: "records", top: 1 },
+    { where: into, group_by: "dst_addr", by: "records", top: 1 },
   ];
   if (has(context, "application")) panels.push({ where: `host ${name}`, group_by: "application", by: unit, top: 10 });
-  if (hasTimes) panels.push({ kind: "series", where: sent, group_by: "protocol", by: unit, top: 5 }, { kind: "series", where: received, group_by: "protocol", by: unit, top: 5 });
+  if (hasTimes) panels.push({ kind: "series", where: out, group_by: "protocol", by: unit, top: 5 }, { kind: "series", where: into, group_by: "protocol", by: unit, top: 5 });
   const answers = await ask(context, panels);
-  const [to, from, asks, offers] = answers as Answer[];
-  if (to.error) return panel({ title: name, answer: to, class: "wide" });
+  const [to, from, asks, offers, asSource, asDestination] = answers as Answer[];
+  const wrong = [to, from, asSource, asDestination].find((answer) => answer.error);
+  if (wrong) return panel({ title: name, answer: wrong, class: "wide" });
   const times = hasTimes ? (answers.slice(-2) as Series[]) : [];
-  const applications = has(context, "application") ? (answers[4] as Answer) : null;
+  const applications = has(context, "application") ? (answers[6] as Answer) : null;
+  const sum = (what: string): { sent: string; received: string } => ({
+    sent: exact(added(asSource, what, asDestination, `reverse_${what}`)),
+    received: exact(added(asDestination, what, asSource, `reverse_${what}`)),
+  });
+  const [bytes, packets] = [sum("bytes"), sum("packets")];
   const table = (title: string, answer: Answer, note: string) => panel({ title, note, answer }, answer.error ? null : topTable(context, answer, { caption: title }));
   const plot = (title: string, series: Series) =>
     panel({ title, answer: series }, series.error ? null : seriesPlot(series, { kind: "area", height: 180, label: `${title} over time`, onRange: (first, last) => chooseTime(context, first, last), onLine: (condition) => refine(context, condition), onLeave: context.onLeave }));
@@ -57,13 +79,23 @@ async function about(context: Context, name: string): Promise<HTMLElement> {
     h(
       "section",
       { class: "tiles", "aria-label": `In all, ${name}` },
-      tile("Bytes sent", exact(to.totals.matched.bytes), "", `${exact(to.totals.matched.packets)} packets`, "host-sent"),
-      tile("Bytes received", exact(from.totals.matched.bytes), "", `${exact(from.totals.matched.packets)} packets`, "host-received"),
-      tile("Peers sent to", exact(to.totals.rows)),
-      tile("Peers heard from", exact(from.totals.rows)),
-      tile("Flows", exact(to.totals.matched.records + from.totals.matched.records), "", `${exact(to.totals.matched.records)} out, ${exact(from.totals.matched.records)} in`),
-      h("div", { class: "tile" }, h("span", { class: "tile-name" }, "All its flows"), h("button", { type: "button", class: "small", onclick: () => context.go({ page: "flows", where: `host ${name}` }) }, "Show flows")),
+      tile("Bytes sent", bytes.sent, "", `${packets.sent} packets`, "host-sent"),
+      tile("Bytes received", bytes.received, "", `${packets.received} packets`, "host-received"),
+      tile(title.to, exact(to.totals.rows), "", "peers"),
+      tile(title.from, exact(from.totals.rows), "", "peers"),
+      tile("Flows from it", exact(to.totals.matched.records), "", "records", "host-out"),
+      tile("Flows to it", exact(from.totals.matched.records), "", "records", "host-in"),
+      h("div", { class: "tile" }, h("span", { class: "tile-name" }, "All its flows"), h("button", { type: "button", class: "small", onclick: () => context.go({ page: "flows", where: with_(context.state.where, `host ${name}`) }) }, "Show flows")),
     ),
-    h("div", { class: "grid" }, times.length ? [plot("Sent", times[0]), plot("Received", times[1])] : null, table("Sent to", to, "by destination"), table("Received from", from, "by source"), table("Ports it sent to", asks, "services that it uses, and answers"), table("Its ports", offers, "what others sent to"), applications ? table("Applications", applications, "both directions") : null),
+    h("div", { class: "grid" }, times.length ? [plot(title.out, times[0]), plot(title.in, times[1])] : null, table(title.to, to, note.to), table(title.from, from, note.from), table(title.asks, asks, note.asks), table(title.offers, offers, note.offers), applications ? table("Applications", applications, "both directions") : null),
   );
+}
+
+/** A column of one answer and one of another, each of at most one row. */
+function added(one: Answer, column: string, other: Answer, its: string): string {
+  const of = (answer: Answer, name: string): bigint => {
+    const [row, place] = [answer.rows[0], at(answer, name)];
+    return row && place >= 0 && row[place] !== null ? BigInt(row[place] as number | string) : 0n;
+  };
+  return String(of(one, column) + of(other, its));
 }

@@ -42,7 +42,7 @@ export async function overview(context: Context): Promise<HTMLElement> {
     const by = id === "ends" ? "records" : state.unit;
     return { ...panel, by, group_by: id === "time" ? key : panel.group_by, compare: state.compare === "1" };
   });
-  const answers = report ? wanted.map(({ id }) => report!.answers[id]) : await ask(context, panels);
+  const answers = (report ? wanted.map(({ id }) => report!.answers[id]) : await ask(context, panels)) as (Answer | Series)[];
   const of = (id: string) => {
     const place = wanted.findIndex((panel) => panel.id === id);
     return place < 0 ? undefined : answers[place];
@@ -80,7 +80,7 @@ function tiles(context: Context, any: Answer | Series, time: Series | undefined,
   const averaged = context.state.from || context.state.to ? NaN : seconds;
   const bytes = Number(matched.bytes ?? 0);
   const packets = Number(matched.packets ?? 0);
-  const mark = verdict(context.ledgers);
+  const mark = verdict(context.ledgers, context.files);
   return h(
     "section",
     { class: "tiles", "aria-label": "In all" },
@@ -89,7 +89,7 @@ function tiles(context: Context, any: Answer | Series, time: Series | undefined,
     tile("Bytes", exact(matched.bytes), "", averaged > 0 ? `${short((bytes * 8) / averaged, "bit/s")} on average` : "", "tile-bytes"),
     hosts && !hosts.error ? tile("Hosts", exact(hosts.totals.rows), "", "sent or received", "tile-hosts") : null,
     time && !time.error && Number.isFinite(seconds) ? tile("Time", duration(seconds * 1000), "", `${time.width} per step`, "tile-time") : null,
-    tile("Ledger", mark.text, "", h("span", { class: `dot is-${mark.kind}` }, mark.kind === "complete" ? "every packet accounted for" : mark.kind === "lost" ? "see Health" : "record with --ledger"), "tile-ledger"),
+    tile("Ledger", mark.text, "", h("span", { class: `dot is-${mark.kind}` }, mark.kind === "complete" ? "every packet accounted for" : mark.kind === "lost" || context.ledgers.found.length ? "see Health" : "record with --ledger"), "tile-ledger"),
   );
 }
 
