@@ -96,7 +96,7 @@ impl Input {
 
     /// Adds columns of what an enrichment says of addresses and ports. Returns the names of those
     /// that the records have already, which stay theirs.
-    pub fn enrich(&mut self, enrichment: Enrichment) -> Vec<String> {
+    pub fn enrich(&mut self, enrichment: impl Into<Arc<Enrichment>>) -> Vec<String> {
         let enricher = Enricher::new(enrichment, &self.columns.schema);
         let taken = enricher.taken().to_vec();
         self.schema = self.columns.schema.clone();

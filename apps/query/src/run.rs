@@ -77,17 +77,36 @@ struct Pass<'a> {
 /// # Errors
 /// The error of `input`.
 pub fn last_packet_ns(input: &mut Input) -> Result<Option<u64>, QueryError> {
+    Ok(last_packet_until(input, u64::MAX)?.time_ns)
+}
+
+/// The last packet of records whose times may be wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LastPacket {
+    /// The time of the last packet that is not too late; `None` where there is none.
+    pub time_ns: Option<u64>,
+    /// Records whose last packet is later, which were passed over.
+    pub later: u64,
+}
+
+/// The last packet of all records that end at `until_ns` or before.
+///
+/// # Errors
+/// The error of `input`.
+pub fn last_packet_until(input: &mut Input, until_ns: u64) -> Result<LastPacket, QueryError> {
     let columns = TimeColumns::of(input.schema());
     input.read_apart(columns.columns().collect(), Vec::new());
-    let mut latest_ns = None;
+    let mut last = LastPacket::default();
     while let Some(batch) = input.next_batch()? {
         let times = columns.of_batch(&batch);
-        let last = (0..batch.rows())
-            .filter_map(|row| times.times(row).whole().map(|span| span.last_ns))
-            .max();
-        latest_ns = latest_ns.max(last);
+        for span in (0..batch.rows()).filter_map(|row| times.times(row).whole()) {
+            match span.last_ns <= until_ns {
+                true => last.time_ns = last.time_ns.max(Some(span.last_ns)),
+                false => last.later += 1,
+            }
+        }
     }
-    Ok(latest_ns)
+    Ok(last)
 }
 
 impl<'a> Pass<'a> {

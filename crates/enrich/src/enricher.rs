@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, Value, Values};
 
@@ -18,7 +19,7 @@ const SIDES: [&str; 2] = ["src", "dst"];
 
 /// Makes columns of what an [`Enrichment`] says of records with certain columns.
 pub struct Enricher {
-    enrichment: Enrichment,
+    enrichment: Arc<Enrichment>,
     columns: Vec<(Column, Derived)>,
     taken: Vec<String>,
     known: HashMap<IpAddr, Known>,
@@ -55,7 +56,8 @@ impl Enricher {
     /// Binds an enrichment to records with the columns of `schema`. Records without addresses get
     /// no columns of addresses, and a column that records have already stays theirs.
     #[must_use]
-    pub fn new(enrichment: Enrichment, schema: &[Column]) -> Self {
+    pub fn new(enrichment: impl Into<Arc<Enrichment>>, schema: &[Column]) -> Self {
+        let enrichment = enrichment.into();
         let place = |name: &str| schema.iter().position(|column| column.name == name);
         let text = ColumnKind::Text;
         let of_addresses = [
