@@ -22,7 +22,9 @@ pub fn json(alert: &Alert) -> Value {
 #[must_use]
 pub fn alertmanager(alerts: &[Alert]) -> Value {
     let alerts = alerts.iter().map(|alert| {
-        let mut labels = labels(alert);
+        let labels = alert.labels.iter();
+        let labels = labels.map(|(name, label)| (label_name(name), label.clone().into()));
+        let mut labels: Map<String, Value> = labels.collect();
         labels.insert("alertname".to_owned(), alert.rule.clone().into());
         labels.insert("severity".to_owned(), alert.severity.name().into());
         json!({
@@ -32,6 +34,16 @@ pub fn alertmanager(alerts: &[Alert]) -> Value {
         })
     });
     alerts.collect()
+}
+
+/// A name that Alertmanager takes: `[a-zA-Z_][a-zA-Z0-9_]*`.
+fn label_name(field: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let mut name: String = field.chars().map(letter).collect();
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        name.insert(0, '_');
+    }
+    name
 }
 
 fn labels(alert: &Alert) -> Map<String, Value> {
@@ -54,19 +66,35 @@ pub fn syslog(alert: &Alert) -> String {
     };
     let mut parameters = format!(" value=\"{}\"", alert.value);
     for (name, label) in &alert.labels {
-        let name: String = name
-            .chars()
-            .filter(|c| !matches!(c, ' ' | '=' | ']' | '"'))
-            .collect();
-        parameters.push_str(&format!(" {name}=\"{}\"", escaped(label)));
+        let (name, label) = (parameter_name(name), escaped(&one_line(label)));
+        parameters.push_str(&format!(" {name}=\"{label}\""));
     }
     format!(
         "<{}>1 {} - turboflow - {} [alert@32473{parameters}] {}",
         LOCAL0 * 8 + severity,
         alert.time,
         alert.rule,
-        alert.summary
+        one_line(&alert.summary)
     )
+}
+
+/// The longest name of a parameter (RFC 5424, section 6.3.3).
+const NAME_MAX: usize = 32;
+
+/// A name of a parameter: visible letters of ASCII without `=`, `]` and `"`.
+fn parameter_name(field: &str) -> String {
+    let letter = |c: char| match c {
+        '=' | ']' | '"' => '_',
+        c if c.is_ascii_graphic() => c,
+        _ => '_',
+    };
+    field.chars().map(letter).take(NAME_MAX).collect()
+}
+
+/// Text without control characters, so that none of it looks like a message of its own.
+fn one_line(text: &str) -> String {
+    let letter = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(letter).collect()
 }
 
 /// Escapes what ends a parameter (RFC 5424, section 6.3.3).
@@ -103,6 +131,30 @@ mod tests {
             "<132>1 2024-03-01T12:30:00Z - turboflow - port-scan \
              [alert@32473 value=\"7\" src_addr=\"a\\\"\\]b\"] 192.0.2.1 scans"
         );
+    }
+
+    #[test]
+    fn names_of_labels_are_those_that_receivers_take() {
+        let mut alert = alert();
+        let named = |name: &str| (name.to_owned(), "a\nb".to_owned());
+        alert.labels = ["src_addr/24", "first_ns:5m", "24h", "a=\"b\"] ä"]
+            .map(named)
+            .to_vec();
+        alert.labels.push(named(&"long".repeat(10)));
+        alert.summary = "two\nlines".to_owned();
+        let sent = alertmanager(&[alert.clone()]);
+        let labels = sent[0]["labels"].as_object().unwrap();
+        for name in ["src_addr_24", "first_ns_5m", "_24h", "a__b____"] {
+            assert_eq!(labels[name], "a\nb", "{name}");
+        }
+        assert_eq!(
+            syslog(&alert),
+            "<132>1 2024-03-01T12:30:00Z - turboflow - port-scan \
+             [alert@32473 value=\"7\" src_addr/24=\"a b\" first_ns:5m=\"a b\" 24h=\"a b\" \
+             a__b____=\"a b\" longlonglonglonglonglonglonglong=\"a b\"] two lines"
+        );
+        // Programs of your own get the fields as they are.
+        assert_eq!(json(&alert)["labels"]["src_addr/24"], "a\nb");
     }
 
     #[test]
