@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use turboflow_query::{Cell, Input, Query, QueryError, Question, answer, time_text};
+use turboflow_query::{Answer, Cell, Input, Query, QueryError, Question, Show, answer, time_text};
 
 use crate::State;
 use crate::rule::{Kind, Rule, Severity};
@@ -36,6 +36,8 @@ pub struct Found {
     pub alerts: Vec<Alert>,
     /// Alerts that are left out, because there are too many.
     pub left_out: usize,
+    /// The column that the rule needs and the records lack: it was not asked.
+    pub lacks: Option<String>,
 }
 
 /// A group as the answer has it.
@@ -45,49 +47,41 @@ struct Group {
     value: u64,
 }
 
-/// Asks a rule of an input, which is read to its end. `last_ns` is the time of its last packet.
-/// Finds nothing where the records lack the column that the rule needs.
+/// Asks a rule of an input, which is read to its end. `clock_ns` is the time of its last packet, or
+/// an earlier one, if that is known to be wrong.
 ///
 /// # Errors
 /// [`QueryError`], where the rule's question does not fit the records, or they cannot be read.
 pub fn find(
     rule: &Rule,
     mut input: Input,
-    last_ns: u64,
+    clock_ns: u64,
     state: &mut State,
 ) -> Result<Found, QueryError> {
-    let lacks = |name: &String| !input.schema().iter().any(|column| column.name == *name);
-    if rule.needs.as_ref().is_some_and(lacks) {
-        return Ok(Found::default());
+    let lacks = |name: &&String| !input.schema().iter().any(|column| column.name == **name);
+    if let Some(column) = rule.needs.as_ref().filter(lacks) {
+        return Ok(Found {
+            lacks: Some(column.clone()),
+            ..Found::default()
+        });
     }
     let names: Vec<&str> = rule.group_by.split(',').map(str::trim).collect();
     let question = rule.question();
     let query = Query::parse(&question, input.shape())?;
-    let rows = answer(&query, &mut input, None)?.rows;
-    let is_timed = rule.is_timed();
-    let groups = rows.into_iter().map(|row| {
-        let mut cells = row.into_iter();
-        let time_ns = is_timed.then(|| number(cells.next().as_ref()));
-        let labels = cells.by_ref().take(names.len()).map(|cell| text(&cell));
-        Group {
-            time_ns,
-            labels: labels.collect(),
-            value: number(cells.last().as_ref()),
-        }
-    });
-    let groups: Vec<Group> = groups.collect();
+    let groups = rule.groups(answer(&query, &mut input, None)?, names.len());
     let groups = match rule.kind {
         Kind::Amount if rule.distinct.is_some() => rule.beyond(counted(groups)),
         Kind::Amount => rule.beyond(groups),
-        Kind::New | Kind::Silent => rule.changed(groups, last_ns, state),
+        Kind::New | Kind::Silent => rule.changed(groups, clock_ns, state),
     };
     let left_out = groups.len().saturating_sub(ALERTS_MAX);
     let shown = groups.into_iter().take(ALERTS_MAX);
     Ok(Found {
         alerts: shown
-            .map(|group| rule.alert(&names, group, last_ns))
+            .map(|group| rule.alert(&names, group, clock_ns))
             .collect(),
         left_out,
+        lacks: None,
     })
 }
 
@@ -132,6 +126,21 @@ impl Rule {
         }
     }
 
+    /// The groups of an answer; the fields of the group have the texts of tables.
+    fn groups(&self, answer: Answer, fields: usize) -> Vec<Group> {
+        let skipped = usize::from(self.is_timed());
+        let shows: Vec<Show> = answer.columns.iter().map(|column| column.show).collect();
+        let group = |row: Vec<Cell>| {
+            let labels = row.iter().zip(&shows).skip(skipped).take(fields);
+            Group {
+                time_ns: self.is_timed().then(|| number(row.first())),
+                labels: labels.map(|(cell, show)| text(cell, *show)).collect(),
+                value: number(row.last()),
+            }
+        };
+        answer.rows.into_iter().map(group).collect()
+    }
+
     /// The groups above the limit, the largest first.
     fn beyond(&self, mut groups: Vec<Group>) -> Vec<Group> {
         groups.retain(|group| self.above.is_some_and(|limit| group.value > limit));
@@ -143,15 +152,15 @@ impl Rule {
     }
 
     /// The groups that are new, or silent now. The first input of all is learnt.
-    fn changed(&self, groups: Vec<Group>, last_ns: u64, state: &mut State) -> Vec<Group> {
+    fn changed(&self, groups: Vec<Group>, clock_ns: u64, state: &mut State) -> Vec<Group> {
         let (known, is_learnt) = state.of(&self.name);
         let mut found = Vec::new();
         for group in groups {
             let key = group.labels.join("\t");
             let is_first = !known.contains_key(&key);
-            // Files may come in any order.
+            // Files may come in any order, and what is ahead of the clock is of the present.
             let latest_ns = known.entry(key).or_default();
-            *latest_ns = group.value.max(*latest_ns);
+            *latest_ns = group.value.min(clock_ns).max(*latest_ns);
             if is_first && is_learnt && self.kind == Kind::New {
                 found.push(group);
             }
@@ -160,7 +169,7 @@ impl Rule {
             let period_ns = self.period_s.unwrap_or(0).saturating_mul(1_000_000_000);
             // It is said once: a group that comes back is learnt anew.
             known.retain(|labels, seen_ns| {
-                let is_silent = seen_ns.saturating_add(period_ns) < last_ns;
+                let is_silent = seen_ns.saturating_add(period_ns) < clock_ns;
                 if is_silent {
                     found.push(Group {
                         time_ns: None,
@@ -175,7 +184,7 @@ impl Rule {
         found
     }
 
-    fn alert(&self, names: &[&str], group: Group, last_ns: u64) -> Alert {
+    fn alert(&self, names: &[&str], group: Group, clock_ns: u64) -> Alert {
         let names = names.iter().map(|name| (*name).to_owned());
         let labels: Vec<(String, String)> = names.zip(group.labels).collect();
         let value = match self.kind {
@@ -192,7 +201,7 @@ impl Rule {
             summary,
             labels,
             value: group.value,
-            time: second(group.time_ns.unwrap_or(last_ns)),
+            time: second(group.time_ns.unwrap_or(clock_ns)),
         }
     }
 }
@@ -210,13 +219,10 @@ fn number(cell: Option<&Cell>) -> u64 {
     }
 }
 
-fn text(cell: &Cell) -> String {
-    match cell {
-        Cell::Absent | Cell::List(_) => String::new(),
-        Cell::Address(address) => address.to_string(),
-        Cell::Network(address, length) => format!("{address}/{length}"),
-        Cell::Unsigned(number) => number.to_string(),
-        Cell::Float(number) => number.to_string(),
-        Cell::Text(text) | Cell::Plain(text) => text.to_string(),
+/// A field as tables show it; a time with its date, as that of the alert.
+fn text(cell: &Cell, show: Show) -> String {
+    match (cell, show) {
+        (Cell::Unsigned(time_ns), Show::Time) => time_text(*time_ns),
+        (cell, show) => cell.to_text(show, false),
     }
 }

@@ -120,6 +120,12 @@ pub fn rules(text: &str) -> Result<Vec<Rule>, RuleError> {
 }
 
 impl Rule {
+    /// The seconds after which silence is an alert, where the rule is about that.
+    #[must_use]
+    pub fn silent_after_s(&self) -> Option<u64> {
+        self.period_s.filter(|_| self.kind == Kind::Silent)
+    }
+
     /// Keys that do not go together.
     fn fault(&self) -> Option<&'static str> {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '-';

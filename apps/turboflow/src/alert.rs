@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow alert`: rules over files of flow records, and where alerts go.
 
+mod follow;
+mod send;
+
+use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs, UdpSocket};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use serde_json::Value;
-use turboflow_alert::{Alert, Rule, State, alertmanager, find, json, rules, syslog};
-use turboflow_query::{Input, QueryError, last_packet_ns};
+use turboflow_alert::{Alert, Rule, State, find, json, rules};
+use turboflow_query::{Enrichment, Input, QueryError, last_packet_until};
 
+use crate::enrich::{EnrichArgs, say_taken};
 use crate::exit::{Outcome, print};
 use crate::log::say;
-use crate::show::{found, say_damages};
+use crate::show::{clock_ns, found, pipe_of, say_damages};
+use crate::units::grouped;
+use send::Receiver;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,56 +65,35 @@ pub(crate) struct AlertArgs {
     #[arg(long, value_name = "URL")]
     to: Vec<String>,
 
-    /// Read a log in JSON from standard input, and ask each file that it says is complete
+    /// Read a log in JSON from standard input, and ask each file that it says is complete. Its
+    /// other lines are passed on to standard error
     #[arg(long)]
     follow: bool,
+
+    #[command(flatten)]
+    enrich: EnrichArgs,
 }
 
-/// How long a receiver of alerts may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Where alerts go.
-enum Receiver {
-    Webhook { host: String, path: String },
-    Alertmanager { host: String },
-    Syslog { host: String },
-}
+/// How far ahead of the machine's clock a record may be, where no rule about silence says it.
+const AHEAD_S: u64 = 600;
 
 pub(crate) fn run(args: &AlertArgs) -> anyhow::Result<Outcome> {
     let place = args.rules.display();
     let text = fs::read_to_string(&args.rules);
     let text = text.with_context(|| format!("cannot read the rules {place}"))?;
-    let rules = rules(&text).map_err(|error| anyhow!("{place}: {error}"))?;
     let receivers = args.to.iter().map(|url| Receiver::parse(url));
-    let receivers = receivers.collect::<anyhow::Result<Vec<_>>>()?;
-    let mut state = args.read_state()?;
-    if !args.follow {
-        let files = found(&args.files)?;
-        return args.ask(&rules, &receivers, &files, &mut state);
+    let mut asking = Asking {
+        args,
+        rules: rules(&text).map_err(|error| anyhow!("{place}: {error}"))?,
+        receivers: receivers.collect::<anyhow::Result<Vec<_>>>()?,
+        enrichment: args.enrich.read()?,
+        state: args.read_state()?,
+        told: BTreeSet::new(),
+    };
+    match args.follow {
+        true => follow::follow(&mut asking, io::stdin().lock()),
+        false => asking.ask(&found(&args.files)?),
     }
-    let mut outcome = Outcome::Well;
-    for line in io::stdin().lock().lines() {
-        let Some(file) = completed(&line?) else {
-            continue;
-        };
-        match args.ask(&rules, &receivers, &[file], &mut state) {
-            Ok(Outcome::Well) => {}
-            Ok(lossy) => outcome = lossy,
-            Err(error) => {
-                // The next file is asked all the same.
-                outcome = Outcome::Lossy;
-                say!(Error CouldNotRun; "{}", crate::exit::in_words(&error));
-            }
-        }
-    }
-    Ok(outcome)
-}
-
-/// The file that a line of a log says is complete.
-fn completed(line: &str) -> Option<PathBuf> {
-    let event: Value = serde_json::from_str(line).ok()?;
-    let is_it = event["event"] == "file_completed";
-    is_it.then(|| event["file"].as_str().map(PathBuf::from))?
 }
 
 impl AlertArgs {
@@ -121,24 +105,48 @@ impl AlertArgs {
         let wrong = "it is no state of `turboflow alert`: remove it, or name another file";
         State::parse(&text).map_err(|error| anyhow!("{}: {error}: {wrong}", path.display()))
     }
+}
 
+/// What is asked, of one file after the other.
+struct Asking<'a> {
+    args: &'a AlertArgs,
+    rules: Vec<Rule>,
+    receivers: Vec<Receiver>,
+    enrichment: Option<Arc<Enrichment>>,
+    state: State,
+    /// What is said once, and not of each file again.
+    told: BTreeSet<String>,
+}
+
+impl Asking<'_> {
     /// Asks all rules of files, and sends what they find.
-    fn ask(
-        &self,
-        rules: &[Rule],
-        receivers: &[Receiver],
-        files: &[PathBuf],
-        state: &mut State,
-    ) -> anyhow::Result<Outcome> {
-        let mut alerts = Vec::new();
+    fn ask(&mut self, files: &[PathBuf]) -> anyhow::Result<Outcome> {
+        if let Some(place) = pipe_of(files) {
+            bail!(
+                "{place} can be read once, and records are read for their last time and then for \
+                 each rule: write them into a file first"
+            );
+        }
         let mut whole = Input::open(files)?;
-        let last_ns = last_packet_ns(&mut whole)?.unwrap_or(0);
+        let clock_ns = self.clock(&mut whole)?;
         let mut outcome = say_damages(&whole);
+        let (mut alerts, mut lacking) = (Vec::new(), Vec::new());
         // What a rule cannot be asked takes no alert from the others.
         let mut wrong = None;
-        for rule in rules {
-            let found = match find(rule, Input::open(files)?, last_ns, state) {
-                Ok(found) => found,
+        for index in 0..self.rules.len() {
+            let mut input = whole.again(files);
+            self.enrich(&mut input);
+            let rule = &self.rules[index];
+            match find(rule, input, clock_ns, &mut self.state) {
+                Ok(found) => {
+                    let name = &rule.name;
+                    lacking.extend(found.lacks.map(|column| (name.clone(), column)));
+                    if found.left_out > 0 {
+                        say!(Warning AnswerNote; "rule {name:?}: {} alerts more are left out",
+                            found.left_out);
+                    }
+                    alerts.extend(found.alerts);
+                }
                 Err(error) => {
                     let does_not_fit = matches!(error, QueryError::Question(_));
                     let error = anyhow!(error).context(format!("rule {:?}", rule.name));
@@ -148,29 +156,74 @@ impl AlertArgs {
                         outcome = Outcome::Lossy;
                         say!(Error CouldNotRun; "{}", crate::exit::in_words(&error));
                     }
-                    continue;
                 }
-            };
-            if found.left_out > 0 {
-                say!(Warning AnswerNote; "rule {:?}: {} alerts more are left out", rule.name,
-                    found.left_out);
             }
-            alerts.extend(found.alerts);
         }
+        self.say_passed_over(&lacking);
         for alert in &alerts {
             print(&format!("{}\n", json(alert)))?;
         }
-        for receiver in receivers.iter().filter(|_| !alerts.is_empty()) {
-            if let Err(error) = receiver.send(&alerts) {
-                outcome = Outcome::Lossy;
+        if !self.send(&alerts) {
+            outcome = Outcome::Lossy;
+        }
+        if let Some(path) = &self.args.state {
+            write_state(path, &self.state)?;
+        }
+        wrong.map_or(Ok(outcome), Err)
+    }
+
+    /// Sends alerts to each receiver; whether all took them.
+    fn send(&self, alerts: &[Alert]) -> bool {
+        let mut are_sent = true;
+        for receiver in self.receivers.iter().filter(|_| !alerts.is_empty()) {
+            if let Err(error) = receiver.send(alerts) {
+                are_sent = false;
                 say!(Error OutputFailed, output = receiver.host();
                     "{} alerts were not sent: {}", alerts.len(), crate::exit::in_words(&error));
             }
         }
-        if let Some(path) = &self.state {
-            write_state(path, state)?;
+        are_sent
+    }
+
+    /// The time of the last packet. A record that is far ahead of the machine's clock does not
+    /// count: by its time everyone else would be silent.
+    fn clock(&self, whole: &mut Input) -> anyhow::Result<u64> {
+        let ahead_s = self.rules.iter().filter_map(Rule::silent_after_s).min();
+        let ahead_s = ahead_s.unwrap_or(AHEAD_S);
+        let now_ns = clock_ns();
+        let until_ns = now_ns.saturating_add(ahead_s.saturating_mul(1_000_000_000));
+        let last = last_packet_until(whole, until_ns)?;
+        if last.later == 0 {
+            return Ok(last.time_ns.unwrap_or(0));
         }
-        wrong.map_or(Ok(outcome), Err)
+        say!(Warning AnswerNote;
+            "flow records more than {ahead_s} s ahead of this machine's clock: {}; they make no one \
+             silent: set the clock of their exporter, or of this machine", grouped(last.later));
+        Ok(last.time_ns.unwrap_or(now_ns))
+    }
+
+    /// Adds what files say of addresses and ports.
+    fn enrich(&mut self, input: &mut Input) {
+        let Some(enrichment) = &self.enrichment else {
+            return;
+        };
+        let taken = input.enrich(Arc::clone(enrichment));
+        if self.told.insert(format!("columns {taken:?}")) {
+            say_taken(&taken);
+        }
+    }
+
+    /// Says once of each rule that it was passed over, because records lack a column.
+    fn say_passed_over(&mut self, rules: &[(String, String)]) {
+        let is_new = |(rule, _): &&(String, String)| self.told.insert(format!("rule {rule}"));
+        let news = rules.iter().filter(is_new);
+        let news: Vec<String> = news
+            .map(|(rule, column)| format!("{rule:?} ({column})"))
+            .collect();
+        if !news.is_empty() {
+            say!(Info AnswerNote; "rules are passed over where records lack a column: {}",
+                news.join(", "));
+        }
     }
 }
 
@@ -180,91 +233,4 @@ fn write_state(path: &Path, state: &State) -> anyhow::Result<()> {
     beside.push(".new");
     fs::write(&beside, state.to_text()).context("cannot write the state")?;
     fs::rename(&beside, path).context("cannot write the state")
-}
-
-impl Receiver {
-    fn parse(url: &str) -> anyhow::Result<Self> {
-        let forms = "write http://HOST:PORT/PATH, alertmanager+http://HOST:PORT or \
-                     syslog+udp://HOST:PORT";
-        let (scheme, rest) = url
-            .split_once("://")
-            .with_context(|| format!("{url:?}: {forms}"))?;
-        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let has_port = host
-            .rsplit_once(':')
-            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        let is_plain = !url.contains(|c: char| c.is_whitespace() || c.is_control());
-        if !has_port || !is_plain {
-            bail!("{url:?}: {forms}");
-        }
-        let host = host.to_owned();
-        match scheme {
-            "http" => Ok(Self::Webhook {
-                host,
-                path: format!("/{path}"),
-            }),
-            "alertmanager+http" if path.is_empty() => Ok(Self::Alertmanager { host }),
-            "syslog+udp" if path.is_empty() => Ok(Self::Syslog { host }),
-            _ => bail!("{url:?}: {forms}"),
-        }
-    }
-
-    fn host(&self) -> &str {
-        match self {
-            Self::Webhook { host, .. } | Self::Alertmanager { host } | Self::Syslog { host } => {
-                host
-            }
-        }
-    }
-
-    fn send(&self, alerts: &[Alert]) -> anyhow::Result<()> {
-        match self {
-            Self::Webhook { host, path } => {
-                let all: Value = alerts.iter().map(json).collect();
-                post(host, path, &all.to_string())
-            }
-            Self::Alertmanager { host } => {
-                post(host, "/api/v2/alerts", &alertmanager(alerts).to_string())
-            }
-            Self::Syslog { host } => {
-                let to = host
-                    .to_socket_addrs()?
-                    .next()
-                    .context("there is no such host")?;
-                let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-                let socket = UdpSocket::bind(any)?;
-                for alert in alerts {
-                    socket.send_to(syslog(alert).as_bytes(), to)?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-/// Posts a text in JSON (RFC 9112). The answer has to be one of success.
-fn post(host: &str, path: &str, body: &str) -> anyhow::Result<()> {
-    let to = host
-        .to_socket_addrs()?
-        .next()
-        .context("there is no such host")?;
-    let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())?;
-    // The status is in the first line: "HTTP/1.1 200 OK".
-    let mut line = String::new();
-    BufReader::new(stream.take(4096)).read_line(&mut line)?;
-    let line = line.trim_end();
-    let status = line.split(' ').nth(1).unwrap_or_default();
-    match status.len() == 3 && status.starts_with('2') {
-        true => Ok(()),
-        false => bail!("{host} answered {line:?}"),
-    }
 }

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -44,8 +45,16 @@ impl EnrichArgs {
 
     /// Gives an input the columns of these files.
     pub(crate) fn enrich(&self, input: &mut Input) -> anyhow::Result<()> {
+        if let Some(enrichment) = self.read()? {
+            say_taken(&input.enrich(enrichment));
+        }
+        Ok(())
+    }
+
+    /// What these files say, if there is one.
+    pub(crate) fn read(&self) -> anyhow::Result<Option<Arc<Enrichment>>> {
         if !self.is_given() {
-            return Ok(());
+            return Ok(None);
         }
         let mut enrichment = Enrichment::default();
         let into = &mut enrichment;
@@ -64,12 +73,15 @@ impl EnrichArgs {
         if let Some(path) = &self.country {
             of(path, into.add_countries(bytes(path)?))?;
         }
-        let taken = input.enrich(enrichment);
-        if !taken.is_empty() {
-            say!(Info AnswerNote; "the records have {} themselves: that is shown, not what files say",
-                taken.join(", "));
-        }
-        Ok(())
+        Ok(Some(Arc::new(enrichment)))
+    }
+}
+
+/// Says which columns the records have themselves.
+pub(crate) fn say_taken(taken: &[String]) {
+    if !taken.is_empty() {
+        say!(Info AnswerNote; "the records have {} themselves: that is shown, not what files say",
+            taken.join(", "));
     }
 }
 

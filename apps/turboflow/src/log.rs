@@ -91,6 +91,7 @@ events! {
     LedgerImbalance "ledger_imbalance"
     LeftOver "left_over"
     Listening "listening"
+    LogNotRead "log_not_read"
     MemoryLimited "memory_limited"
     MemoryRefused "memory_refused"
     #[cfg(feature = "kernel")]

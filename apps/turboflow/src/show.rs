@@ -276,14 +276,20 @@ pub(crate) fn say_damages(input: &Input) -> Outcome {
 
 /// The time of the last packet of all records, which is read before they are.
 fn last_packet_ns(files: &[PathBuf]) -> anyhow::Result<Option<u64>> {
-    if let Some(pipe) = files.iter().find(|file| !file.is_file()) {
-        let place = match pipe.to_str() {
-            Some("-") => "standard input".to_owned(),
-            _ => pipe.display().to_string(),
-        };
+    if let Some(place) = pipe_of(files) {
         bail!("--now last reads the records twice, and {place} can be read once: write a time");
     }
     Ok(turboflow_query::last_packet_ns(&mut Input::open(files)?)?)
+}
+
+/// The first of the files that can be read only once.
+pub(crate) fn pipe_of(files: &[PathBuf]) -> Option<String> {
+    let is_pipe = |file: &&PathBuf| file.as_os_str() == "-" || file.exists() && !file.is_file();
+    let pipe = files.iter().find(is_pipe)?;
+    Some(match pipe.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => pipe.display().to_string(),
+    })
 }
 
 /// Parses `--now`.

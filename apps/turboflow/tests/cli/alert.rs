@@ -5,21 +5,21 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
-use std::process::Stdio;
 use std::thread;
 
 use turboflow_testing::{Need, captures_folder, is_missing};
 
-use crate::support::{Folder, Ran, command, office, pcap_header, pcap_packet, project, turboflow};
+use crate::support::{Folder, office, pcap_header, pcap_packet, project, turboflow};
 
 /// Raw IP.
 const RAW: u32 = 101;
 const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
+const SCANNER: [u8; 4] = [203, 0, 113, 9];
 
 /// A TCP packet with that length in its IP header, of which the headers are captured.
-fn tcp(from: [u8; 4], to: [u8; 4], ports: [u16; 2], flags: u8, length: u16) -> Vec<u8> {
+pub(crate) fn tcp(from: [u8; 4], to: [u8; 4], ports: [u16; 2], flags: u8, length: u16) -> Vec<u8> {
     let mut packet = vec![0x45, 0];
     packet.extend(length.to_be_bytes());
     packet.extend([0, 0, 0, 0, 64, 6, 0, 0]);
@@ -32,7 +32,17 @@ fn tcp(from: [u8; 4], to: [u8; 4], ports: [u16; 2], flags: u8, length: u16) -> V
 }
 
 /// Flow records of packets a millisecond apart, from a second on.
-fn records(folder: &Folder, name: &str, second: u64, packets: &[Vec<u8>]) -> String {
+pub(crate) fn records(folder: &Folder, name: &str, second: u64, packets: &[Vec<u8>]) -> String {
+    recorded(folder, name, second, packets, &[])
+}
+
+fn recorded(
+    folder: &Folder,
+    name: &str,
+    second: u64,
+    packets: &[Vec<u8>],
+    options: &[&str],
+) -> String {
     let mut capture = pcap_header(RAW);
     for (number, packet) in packets.iter().enumerate() {
         capture.extend(pcap_packet(
@@ -42,11 +52,12 @@ fn records(folder: &Folder, name: &str, second: u64, packets: &[Vec<u8>]) -> Str
     }
     let capture = folder.write(&format!("{name}.pcap"), capture);
     let file = folder.file(&format!("{name}.parquet"));
-    turboflow(["record", "-q", "-r", &capture, "-w", &file]).exits(0);
+    let args = ["record", "-q", "-r", &capture, "-w", &file];
+    turboflow(args.iter().chain(options)).exits(0);
     file
 }
 
-fn shipped() -> String {
+pub(crate) fn shipped() -> String {
     project("contrib/alerts/rules.toml")
 }
 
@@ -60,10 +71,10 @@ fn alerts(args: &[&str]) -> Vec<serde_json::Value> {
 }
 
 /// A scan from ports that change, and its refusals.
-fn scan(ports: u16) -> Vec<Vec<u8>> {
-    let (scanner, target) = ([203, 0, 113, 9], [192, 0, 2, 1]);
-    let asked = |port| tcp(scanner, target, [40_000 + port, port], SYN, 40);
-    let refused = |port| tcp(target, scanner, [port, 40_000 + port], RST | ACK, 40);
+pub(crate) fn scan(ports: u16) -> Vec<Vec<u8>> {
+    let target = [192, 0, 2, 1];
+    let asked = |port| tcp(SCANNER, target, [40_000 + port, port], SYN, 40);
+    let refused = |port| tcp(target, SCANNER, [port, 40_000 + port], RST | ACK, 40);
     (1..=ports)
         .flat_map(|port| [asked(port), refused(port)])
         .collect()
@@ -119,20 +130,101 @@ fn a_syn_flood_is_an_alert_of_its_target() {
 }
 
 #[test]
-fn a_gigabyte_to_the_outside_is_exfiltration() {
+fn a_scan_of_hosts_is_one_alert() {
     let folder = Folder::new();
-    let large = |to| vec![tcp([10, 0, 0, 5], to, [40_000, 443], ACK, 60_000); 20_000];
-    let found = alerts(&[&records(
-        &folder,
-        "out",
-        1_700_000_000,
-        &large([198, 51, 100, 9]),
-    )]);
+    // One port of each, and all refuse.
+    let scan = |hosts: u8| -> Vec<_> {
+        let asked = |host| tcp(SCANNER, [192, 0, 2, host], [40_000, 22], SYN, 40);
+        let refused = |host| tcp([192, 0, 2, host], SCANNER, [22, 40_000], RST | ACK, 40);
+        (1..=hosts)
+            .flat_map(|host| [asked(host), refused(host)])
+            .collect()
+    };
+    for options in [&[][..], &["--biflow"]] {
+        let file = recorded(&folder, "scan", 1_700_000_000, &scan(51), options);
+        let found = alerts(&[&file]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0]["rule"], "host-scan");
+        assert_eq!(found[0]["value"], 51);
+        assert_eq!(found[0]["labels"]["src_addr"], "203.0.113.9");
+        // At the limit there is none.
+        let few = recorded(&folder, "few", 1_700_000_000, &scan(50), options);
+        assert_eq!(alerts(&[&few]), Vec::<serde_json::Value>::new());
+    }
+}
+
+#[test]
+fn much_that_goes_outside_is_exfiltration() {
+    let folder = Folder::new();
+    let sent = |to, packets| vec![tcp([10, 0, 0, 5], to, [40_000, 443], ACK, 60_000); packets];
+    let recorded = |packets: &[_]| alerts(&[&records(&folder, "out", 1_700_000_000, packets)]);
+    let found = recorded(&sent([198, 51, 100, 9], 2_000));
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0]["rule"], "exfiltration");
-    assert_eq!(found[0]["value"], 1_200_000_000);
-    let inside = records(&folder, "in", 1_700_000_000, &large([10, 9, 9, 9]));
-    assert_eq!(alerts(&[&inside]), Vec::<serde_json::Value>::new());
+    assert_eq!(found[0]["value"], 120_000_000);
+    let none = Vec::<serde_json::Value>::new();
+    assert_eq!(recorded(&sent([10, 9, 9, 9], 2_000)), none);
+    assert_eq!(recorded(&sent([198, 51, 100, 9], 1_600)), none);
+}
+
+#[test]
+fn a_host_that_only_answers_is_not_overlooked_in_biflows() {
+    let folder = Folder::new();
+    let outside = [198, 51, 100, 9];
+    let begun = |host| tcp(outside, [10, 0, 0, host], [40_000, 443], SYN, 60);
+    let answered = |host| tcp([10, 0, 0, host], outside, [443, 40_000], ACK, 60_000);
+    let mut packets = vec![begun(5)];
+    packets.extend(vec![answered(5); 2_000]);
+    let file = recorded(&folder, "out", 1_700_000_000, &packets, &["--biflow"]);
+    let found = alerts(&[&file]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["rule"], "exfiltration-in-answers");
+    assert_eq!(found[0]["value"], 120_000_000);
+    assert_eq!(
+        found[0]["summary"],
+        "10.0.0.5 sent 120000000 bytes to 198.51.100.9 within an hour, as answers"
+    );
+    // Host 7 is asked, and does not answer.
+    let packets = [begun(5), answered(5), begun(6), answered(6), begun(7)];
+    let second = recorded(&folder, "new", 1_700_003_600, &packets, &["--biflow"]);
+    let state = folder.file("state.json");
+    alerts(&[&file, "--state", &state]);
+    let found = alerts(&[&second, "--state", &state]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["rule"], "new-answerer");
+    assert_eq!(found[0]["labels"]["dst_addr"], "10.0.0.6");
+}
+
+#[test]
+fn the_incidents_of_a_days_traffic_are_found_and_nothing_else() {
+    let folder = Folder::new();
+    let capture = folder.file("day.pcap");
+    // An eighth of the conversations, and the whole incidents.
+    let day = "generate -q --workload site --seen-at headquarters --snap-length 64 \
+               --births-per-second 0.5 -w";
+    turboflow(day.split_whitespace().chain([&*capture])).exits(0);
+    for options in [&[][..], &["--biflow"]] {
+        let file = folder.file("day.parquet");
+        let args = ["record", "-q", "-r", &capture, "-w", &file];
+        turboflow(args.iter().chain(options)).exits(0);
+        let found = alerts(&[&file]);
+        let found = found.iter().map(|alert| {
+            let source = alert["labels"]["src_addr"].as_str();
+            let value = alert["value"].as_u64();
+            (
+                alert["rule"].as_str().unwrap(),
+                source.unwrap(),
+                value.unwrap(),
+            )
+        });
+        assert_eq!(
+            found.collect::<Vec<_>>(),
+            [
+                ("host-scan", "203.0.113.77", 100),
+                ("exfiltration", "10.20.16.45", 189_492_136),
+            ]
+        );
+    }
 }
 
 #[test]
@@ -152,19 +244,23 @@ fn a_new_talker_is_told_once() {
     assert!(alerts(&[&first, "--state", &state]).is_empty());
 }
 
+/// Records of a packet, by a probe of that name.
+fn of_exporter(folder: &Folder, name: &str, second: u64) -> String {
+    let packet = tcp([192, 0, 2, 1], [192, 0, 2, 2], [1, 2], ACK, 60);
+    let options = ["--identity", "--exporter", name];
+    recorded(
+        folder,
+        &format!("{name}-{second}"),
+        second,
+        &[packet],
+        &options,
+    )
+}
+
 #[test]
 fn a_silent_exporter_is_told_once() {
     let folder = Folder::new();
-    let of = |name: &str, second: u64| {
-        let mut capture = pcap_header(RAW);
-        let packet = tcp([192, 0, 2, 1], [192, 0, 2, 2], [1, 2], ACK, 60);
-        capture.extend(pcap_packet(second * 1_000_000, &packet));
-        let capture = folder.write("exporter.pcap", capture);
-        let file = folder.file(&format!("{name}-{second}.parquet"));
-        let args = ["record", "-q", "-r", &capture, "-w", &file, "--identity"];
-        turboflow(args.into_iter().chain(["--exporter", name])).exits(0);
-        file
-    };
+    let of = |name: &str, second| of_exporter(&folder, name, second);
     let state = folder.file("state.json");
     let start = 1_700_000_000;
     let both = [of("tap-1", start), of("tap-2", start)];
@@ -179,6 +275,28 @@ fn a_silent_exporter_is_told_once() {
         "tap-2 has been silent since 2023-11-14T22:13:20Z"
     );
     assert!(alerts(&[&of("tap-1", start + 900), "--state", &state]).is_empty());
+}
+
+#[test]
+fn a_clock_that_is_far_ahead_makes_no_one_silent() {
+    let folder = Folder::new();
+    let of = |name: &str, second| of_exporter(&folder, name, second);
+    let state = folder.file("state.json");
+    let start = 1_700_000_000;
+    // The clock of the second is in the year 2096.
+    let files = [of("tap-1", start), of("tap-2", 4_000_000_000)];
+    let rules = shipped();
+    let args = [
+        "alert", &files[0], &files[1], "--rules", &rules, "--state", &state,
+    ];
+    let ran = turboflow(args).exits(0);
+    assert_eq!(ran.stdout, "", "{ran:?}");
+    ran.says(&["more than 600 s ahead of this machine's clock: 1; they make no one silent"]);
+    assert!(alerts(&[&of("tap-1", start + 500), "--state", &state]).is_empty());
+    // That it was there is of the time of the others.
+    let found = alerts(&[&of("tap-1", start + 700), "--state", &state]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["labels"]["exporter"], "tap-2");
 }
 
 #[test]
@@ -288,112 +406,4 @@ fn a_receiver_that_refuses_is_told_with_what_was_lost() {
     answer.join().unwrap();
     // No one listens any more.
     turboflow(args).exits(1).says(&["1 alerts were not sent"]);
-}
-
-#[test]
-fn files_are_asked_as_a_log_says_that_they_are_complete() {
-    let folder = Folder::new();
-    let file = records(&folder, "scan", 1_700_000_000, &scan(150));
-    let rules = shipped();
-    let mut child = command(["alert", "--follow", "--rules", &rules])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let log = format!(
-        "no JSON\n{{\"event\":\"started\"}}\n\
-         {{\"event\":\"file_completed\",\"file\":{file:?},\"records\":150}}\n\
-         {{\"event\":\"file_completed\",\"file\":\"gone.parquet\"}}\n"
-    );
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(log.as_bytes()).unwrap();
-    drop(stdin);
-    let output = child.wait_with_output().unwrap();
-    let ran = Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    };
-    let ran = ran.exits(1).says(&["gone.parquet"]);
-    assert_eq!(ran.stdout.lines().count(), 1, "{ran:?}");
-    assert!(ran.stdout.contains("\"port-scan\""));
-}
-
-#[test]
-fn a_rule_that_does_not_fit_takes_no_alert_from_others() {
-    let folder = Folder::new();
-    let file = records(&folder, "scan", 1_700_000_000, &scan(150));
-    let strange = "[[rule]]\nname = \"strange\"\nsummary = \"x\"\nwhere = \"colour == 1\"\n\
-                   group_by = \"src_addr\"\nabove = 1\n";
-    let both = format!("{strange}{}", fs::read_to_string(shipped()).unwrap());
-    let rules = folder.write("both.toml", both);
-    let ran = turboflow(["alert", "--rules", &rules, &file]).exits(2);
-    assert!(ran.stdout.contains("port-scan"), "{}", ran.stdout);
-    ran.says(&["rule \"strange\"", "colour"]);
-}
-
-#[test]
-fn a_file_that_was_cut_is_said() {
-    let folder = Folder::new();
-    let file = folder.file("cut.csv");
-    turboflow(["record", "-q", "-r", &office(), "-w", &file]).exits(0);
-    let text = folder.read("cut.csv");
-    let cut = folder.write("cut.csv", &text[..text.len() - 20]);
-    let ran = turboflow(["alert", "--rules", &shipped(), &cut]).exits(1);
-    ran.says(&["cut.csv", "the flow records before were read"]);
-}
-
-#[test]
-fn rules_that_cannot_be_are_refused() {
-    let folder = Folder::new();
-    let file = folder.file("a.csv");
-    turboflow(["record", "-q", "-r", &office(), "-w", &file]).exits(0);
-    let rule = "[[rule]]\nname = \"a\"\nsummary = \"x\"\ngroup_by = \"src_addr\"\n";
-    for (text, words) in [
-        ("[[rule]]\nnam = 1\n".to_owned(), "line 2"),
-        (rule.to_owned(), "rule 1, \"a\": write above = the limit"),
-        (
-            format!("{rule}above = 1\n{rule}above = 1\n"),
-            "rule 2, \"a\": another rule has this name",
-        ),
-        (format!("{rule}kind = \"silent\"\n"), "write period_s"),
-        (
-            format!("{rule}kind = \"new\"\nabove = 1\n"),
-            "leave them out",
-        ),
-        (
-            format!("{rule}above = 1\nperiod_s = 0\n"),
-            "1 second or more",
-        ),
-        (
-            rule.replace("\"a\"", "\"a b\"") + "above = 1\n",
-            "letters, digits and hyphens",
-        ),
-        (
-            format!("{rule}above = 1\nwhere = \"colour == red\"\n"),
-            "colour",
-        ),
-        (format!("{rule}above = 1\nmeasure = \"pakets\"\n"), "pakets"),
-    ] {
-        let rules = folder.write("rules.toml", &text);
-        let ran = turboflow(["alert", &file, "--rules", &rules]).exits(2);
-        assert!(ran.stderr.contains(words), "{words}\n{}", ran.stderr);
-    }
-    let rules = shipped();
-    for url in [
-        "ftp://a:1",
-        "http://a",
-        "http://a:x/",
-        "syslog+udp://a:1/b",
-        "a",
-    ] {
-        let args = ["alert", &file, "--rules", &rules, "--to", url];
-        turboflow(args)
-            .exits(2)
-            .says(&["write http://HOST:PORT/PATH"]);
-    }
-    let state = folder.write("state.json", "[]");
-    let args = ["alert", &file, "--rules", &rules, "--state", &state];
-    turboflow(args).exits(2).says(&["it is no state"]);
 }

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod alert;
+mod alert_follow;
+mod alert_rules;
 mod align;
 mod applications;
 mod bad_input;
