@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Looks at the dashboard in a browser: numbers of its pages against those of `turboflow show`, the
-# console, accessibility, widths (apps/dashboard/web/browser.mjs). Needs Node 20, npm and Chromium,
-# which it installs where it may (root on Debian or Ubuntu), and the programs as tests build them.
+# Looks at the dashboard in a browser (apps/dashboard/web/browser): numbers of its pages against
+# those of `turboflow show`, the console, accessibility, widths; what a reader does; a report; and,
+# where network namespaces can be made, a running program that drops packets. Needs Node 20, npm and
+# Chromium, which it installs where it may (root on Debian or Ubuntu), and the programs as tests
+# build them.
 #
 #   scripts/dashboard-browser.sh [FOLDER FOR SCREENSHOTS]
 set -euo pipefail
@@ -10,6 +12,8 @@ cd "$(dirname "$0")/.."
 
 programs=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
 web=$PWD/apps/dashboard/web
+office=$PWD/samples/office.pcap
+shots=${1:+$(realpath "$1")}
 for program in turboflow turboflow-query; do
     [[ -x $programs/$program ]] || { echo "dashboard-browser: $programs/$program is not there: make test builds it" >&2; exit 2; }
 done
@@ -23,19 +27,68 @@ done
 [[ -d $web/node_modules ]] || (cd "$web" && npm ci --no-audit --no-fund --loglevel=error)
 
 folder=$(mktemp -d)
-dashboard=
+namespace=turboflow-browser-$$
+inside=()
+running=()
 stop() {
-    [[ -z $dashboard ]] || { kill -INT "$dashboard" && wait "$dashboard"; } || true
+    ((${#running[@]} == 0)) || { kill -INT "${running[@]}" && wait "${running[@]}"; } 2>/dev/null || true
+    ((${#inside[@]} == 0)) || ip netns del "$namespace"
     rm -rf "$folder"
 }
 trap stop EXIT
-"$programs/turboflow" record -q -r samples/office.pcap -w "$folder/office.parquet" --ledger "$folder/office.json"
-mkfifo "$folder/said"
-(cd "$folder" && exec "$programs/turboflow" dashboard office.parquet --listen 127.0.0.1:0 2>said) &
-dashboard=$!
-# It says where it listens: "turboflow: dashboard at http://127.0.0.1:PORT/".
-exec 8<"$folder/said"
-read -r line <&8
-address=${line##* }
-shots=${1:+$(realpath "$1")}
-(cd "$folder" && node --experimental-websocket "$web/browser.mjs" "${address%/}" "$programs/turboflow" office.parquet ${shots:+"$shots"})
+cd "$folder"
+
+# Starts a dashboard, and sets `address`: "turboflow: dashboard at http://127.0.0.1:PORT/".
+dashboard() { # WORDS...
+    rm -f said && mkfifo said
+    "${inside[@]}" "$programs/turboflow" dashboard "$@" --listen 127.0.0.1:0 2>said &
+    running+=($!)
+    exec 8<said
+    local line
+    while read -r line <&8 && [[ $line != *"dashboard at"* ]]; do echo "$line" >&2; done
+    address=${line##* }
+    address=${address%/}
+}
+
+look() { # CHECK WORDS...
+    "${inside[@]}" node --experimental-websocket "$web/browser/run.mjs" "$programs/turboflow" "$@"
+}
+
+# A live run is followed over loopback of a namespace of its own.
+running_program() {
+    inside=(ip netns exec "$namespace")
+    local packets
+    packets=$("$programs/turboflow" record -r "$office" -w all.csv --ledger all.json 2>/dev/null && python3 -c 'import json; print(json.load(open("all.json"))["packets_received"])')
+    "${inside[@]}" bash -c 'for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 >"$f"; done'
+    "${inside[@]}" ip link add va mtu 65535 type veth peer name vb mtu 65535
+    for link in lo va vb; do "${inside[@]}" ip link set "$link" up; done
+    rm -f heard && mkfifo heard
+    "${inside[@]}" "$programs/turboflow" record -i vb --ring-size 4MiB --metrics 127.0.0.1:9414 -w live.parquet 2>heard &
+    local recording=$!
+    running+=("$recording")
+    exec 9<heard
+    local line
+    while read -r line <&9 && [[ $line != *listening* ]]; do :; done
+    cat <&9 >/dev/null &
+    dashboard --live 127.0.0.1:9414
+    look live "$address" 127.0.0.1:9414 "$office" "$packets" "$recording" va
+}
+
+"$programs/turboflow" record -q -r "$office" -w office.parquet --ledger office.json
+dashboard office.parquet
+look pages "$address" office.parquet ${shots:+"$shots"}
+mkdir biflows
+"$programs/turboflow" record -q -r "$office" --biflow -w biflows/office.parquet
+"$programs/turboflow" record -q -r "$office" --biflow -w more.parquet
+"$programs/turboflow" report biflows/office.parquet -o report.html
+look report "$folder/report.html" biflows/office.parquet
+dashboard biflows
+look moves "$address" biflows more.parquet
+if ((EUID == 0)) && command -v ip >/dev/null && command -v tcpreplay >/dev/null && ip netns add "$namespace"; then
+    running_program
+elif [[ -n ${TURBOFLOW_CI:-} ]]; then
+    echo "dashboard-browser: no network namespace for a running program" >&2
+    exit 1
+else
+    echo "dashboard-browser: a running program is not looked at: that needs root, ip and tcpreplay"
+fi

@@ -30,12 +30,15 @@ function before(text: string, at: number): { word: string; start: number; last: 
   return { word, start: at - word.length, last };
 }
 
+/** Of one snapshot. */
 const values = new Map<string, Promise<Choice[]>>();
+let valuesOfSnapshot = 0;
 
 /** The commonest values of a field. */
 function valuesOf(context: Context, field: string): Promise<Choice[]> {
-  const key = `${context.files.snapshot} ${field}`;
-  let known = values.get(key);
+  if (valuesOfSnapshot !== context.files.snapshot) values.clear();
+  valuesOfSnapshot = context.files.snapshot;
+  let known = values.get(field);
   if (!known) {
     known = query({ where: "", from: "", to: "", panels: [{ group_by: field, by: "records", top: 40 }] })
       .then(([answer]) => {
@@ -50,7 +53,7 @@ function valuesOf(context: Context, field: string): Promise<Choice[]> {
         });
       })
       .catch(() => []);
-    values.set(key, known);
+    values.set(field, known);
   }
   return known;
 }

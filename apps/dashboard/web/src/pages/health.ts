@@ -16,19 +16,17 @@ type Ledger = Record<string, any>;
 const count = (ledger: Ledger, name: string): number => Number(ledger[name] ?? 0);
 
 export async function health(context: Context): Promise<HTMLElement> {
-  const last = context.samples.at(-1);
-  const live = context.files.live && last?.counters ? { name: context.files.live, ledger: asLedger(last.counters) } : null;
   const { found, without } = context.ledgers;
   const known = found.filter((file) => !file.error);
   const page = h(
     "div",
     { class: "page" },
     context.files.live ? livePanel(context) : null,
-    live ? ledgerPanel(context, live, liveVerdict(last!), "The running program") : null,
+    context.files.live ? liveLedger(context, context.files.live) : null,
     context.files.damages.length ? panel({ title: "Cut files", class: "wide", id: "panel-cut", note: "their whole records are shown" }, context.files.damages.map((text) => h("p", { class: "problem" }, text))) : null,
     known.map((file) => ledgerPanel(context, file, verdictOf(file), "Ledger")),
     found.filter((file) => file.error).map((file) => panel({ title: file.name, class: "wide" }, h("p", { class: "problem" }, file.error))),
-    !known.length && !live
+    !known.length && !context.files.live
       ? panel({ title: "No ledger", class: "wide", id: "panel-no-ledger" }, h("p", { class: "empty" }, "A ledger says where every packet went. `turboflow record -r FILE -w FLOWS --ledger FLOWS.json` writes one beside the records, and this page finds it there."))
       : null,
     known.length && without.files
@@ -37,6 +35,24 @@ export async function health(context: Context): Promise<HTMLElement> {
     filesPanel(context),
   );
   return page;
+}
+
+/** The ledger of a running program, drawn again with every sample. */
+function liveLedger(context: Context, name: string): HTMLElement {
+  const box = h("div", { class: "stack", id: "live-now" });
+  let leaving: (() => void)[] = [];
+  const leave = () => leaving.splice(0).forEach((each) => each());
+  const draw = () => {
+    const last = context.samples.at(-1);
+    if (!last?.counters) return;
+    leave();
+    const its = { ...context, onLeave: (listener: () => void) => leaving.push(listener) };
+    box.replaceChildren(ledgerPanel(its, { name, ledger: asLedger(last.counters) }, liveVerdict(last), "The running program"));
+  };
+  draw();
+  context.onSample(draw);
+  context.onLeave(leave);
+  return box;
 }
 
 function ledgerPanel(context: Context, file: LedgerFile, mark: Verdict, title: string): HTMLElement {

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a reader does: filters, completes, clicks, chooses a time, looks at a host and at one flow;
+// the numbers behind each step against those of `turboflow show`. The records are biflows.
+import assert from "node:assert/strict";
+import { copyFileSync } from "node:fs";
+
+const where = `new URLSearchParams(location.search).get("where")`;
+
+/** The sums of columns over the rows that `turboflow show` prints. */
+function sums(show, columns, ...words) {
+  const rows = show("--group-by", "protocol", "--select", columns.join(","), ...words).map((line) => line.split(",").map(Number));
+  return columns.map((_, at) => rows.reduce((sum, row) => sum + row[at + 1], 0));
+}
+
+async function filters(browser, address, show) {
+  await browser.visit(address);
+  await browser.typeFilter("tc");
+  await browser.until(`[...document.querySelectorAll("#choices li")].some((it) => it.textContent.startsWith("tcp"))`, "a completion");
+  while ((await browser.text("#choices [aria-selected=true]"))?.startsWith("tcp") !== true || (await browser.text("#choices [aria-selected=true] span")) !== "tcp") await browser.press("ArrowDown");
+  await browser.press("Tab");
+  await browser.until(`document.getElementById("filter").value === "tcp "`, "tcp is taken");
+  await browser.command("Input.insertText", { text: "and port 443" });
+  await browser.press("Enter");
+  await browser.until(`${where} === "tcp and port 443"`, "the filter is in the address");
+  await browser.settled();
+  assert.equal(await browser.tile("tile-records"), sums(show, ["records"], "--where", "tcp and port 443")[0]);
+  await browser.typeFilter("bites > 5");
+  await browser.press("Enter");
+  await browser.until(`!document.getElementById("filter-error").hidden`, "the mistake is said");
+  assert.equal(await browser.text("#filter-error mark"), "bites");
+  // The browser logs every refusal.
+  assert(browser.errors.splice(0).every((error) => error.includes("/api/query")));
+}
+
+async function clicks(browser, address, show) {
+  await browser.visit(address);
+  const host = await browser.text("#panel-hosts .link");
+  await browser.click("#panel-hosts .link");
+  await browser.until(`${where} === ${JSON.stringify(`host ${host}`)}`, "a click filters");
+  await browser.settled();
+  assert.equal(await browser.tile("tile-records"), sums(show, ["records"], "--where", `host ${host}`)[0]);
+  await browser.visit(address);
+  await browser.click(`[aria-label="All about ${host}"]`);
+  await browser.until(`document.querySelector("#host-sent")`, "the page of a host");
+  await browser.settled();
+  const [out, into] = ["src", "dst"].map((side) => sums(show, ["bytes", "reverse_bytes"], "--where", `${side}_addr == ${host}`));
+  assert.deepEqual([await browser.tile("host-sent"), await browser.tile("host-received")], [out[0] + into[1], into[0] + out[1]]);
+}
+
+async function times(browser, address, show) {
+  await browser.visit(address);
+  await browser.click('.times [title="The last 10 s of the records"]');
+  await browser.until(`new URLSearchParams(location.search).get("from")`, "a time is chosen");
+  await browser.settled();
+  const from = await browser.evaluate(`new URLSearchParams(location.search).get("from")`);
+  const [records, bytes] = sums(show, ["records", "total_bytes"], "--within", `${from}..`);
+  assert.deepEqual([await browser.tile("tile-records"), await browser.tile("tile-bytes")], [records, bytes]);
+}
+
+async function explore(browser, address) {
+  for (const view of ["area", "lines", "sankey", "heatmap", "table"]) {
+    await browser.visit(`${address}?page=explore&view=${view}&by=src_addr,dst_port`);
+    if (view !== "table") await browser.until(`document.querySelector("main canvas")`, `${view} is drawn`);
+    await browser.until(`document.querySelectorAll("#panel-table tbody tr").length >= 8`, `${view}: the table`);
+  }
+}
+
+async function flows(browser, address, show) {
+  await browser.visit(`${address}?page=flows`);
+  await browser.click("#panel-flows tbody tr.opens td:nth-child(2)");
+  await browser.until(`document.querySelector("#panel-flow .features")`, "one flow");
+  const flow = await browser.evaluate(`new URLSearchParams(location.search).get("flow")`);
+  const [packets] = sums(show, ["total_packets"], "--where", flow);
+  assert((await browser.text("#panel-flow header p")).replaceAll(",", "").includes(` ${packets} packets`), flow);
+}
+
+/** New records come while somebody types. */
+async function typing(browser, address, given, more) {
+  await browser.visit(address);
+  const before = await browser.evaluate(`document.querySelector("main").dataset.snapshot`);
+  await browser.typeFilter("not yet finis");
+  copyFileSync(more, `${given}/more.parquet`);
+  await browser.until(`document.querySelector("main").dataset.snapshot !== ${JSON.stringify(before)} && !document.querySelector("main").hasAttribute("aria-busy")`, "the new records");
+  assert.deepEqual(await browser.evaluate(`[document.activeElement.id, document.getElementById("filter").value]`), ["filter", "not yet finis"]);
+  await browser.command("Input.insertText", { text: "hed" });
+  assert.equal(await browser.evaluate(`document.getElementById("filter").value`), "not yet finished");
+}
+
+export async function moves(browser, address, show, given, more) {
+  await browser.command("Emulation.setDeviceMetricsOverride", { width: 1440, height: 900, deviceScaleFactor: 1, mobile: false });
+  await filters(browser, address, show);
+  await clicks(browser, address, show);
+  await times(browser, address, show);
+  await explore(browser, address);
+  await flows(browser, address, show);
+  await typing(browser, address, given, more);
+  return "filters, completions, clicks, times, views, one flow, new records while typing";
+}
