@@ -63,7 +63,7 @@ running_program() {
     "${inside[@]}" ip link add va mtu 65535 type veth peer name vb mtu 65535
     for link in lo va vb; do "${inside[@]}" ip link set "$link" up; done
     rm -f heard && mkfifo heard
-    "${inside[@]}" "$programs/turboflow" record -i vb --ring-size 4MiB --metrics 127.0.0.1:9414 -w live.parquet 2>heard &
+    "${inside[@]}" "$programs/turboflow" record -i vb --ring-size 1MiB --metrics 127.0.0.1:9414 -w live.parquet 2>heard &
     local recording=$!
     running+=("$recording")
     exec 9<heard

@@ -21,16 +21,17 @@ export async function live(browser, address, metrics, { capture, packets, pid, l
   const send = (...words) => execFileSync("tcpreplay", ["-q", "-i", link, ...words, capture], { stdio: "ignore" });
   await browser.visit(`${address}?page=health`);
   await browser.until(`${badge}.includes("complete")`, "a complete ledger");
-  send("--mbps", "100");
+  // Slower than the smallest ring is full.
+  send("--mbps", "10");
   await until("packets_received_total", (count) => count === packets);
   const start = Date.now();
   await browser.until(`${received} === "${packets}"`, `${packets} packets received`);
   const followed = Date.now() - start;
   // While the program is stopped, the ring fills up.
   process.kill(pid, "SIGSTOP");
-  send("--topspeed");
+  send("--topspeed", "--loop", "5");
   process.kill(pid, "SIGCONT");
-  const seen = await until("source_seen_total", (count) => count === 2 * packets);
+  const seen = await until("source_seen_total", (count) => count === 6 * packets);
   const dropped = await counter("source_dropped_total");
   assert(dropped > 0 && seen > dropped, `${dropped} of ${seen}`);
   const text = `${dropped.toLocaleString("en-US")} packets lost`;
