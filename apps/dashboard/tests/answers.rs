@@ -443,3 +443,30 @@ fn links_are_of_all_flows_in_the_order_of_their_ttl() {
     let answer = &dashboard.panels(&filtered)[0];
     assert_eq!(answer["links"], json!([link("edge", "branch", 1, 10, 9)]));
 }
+
+/// A line loses packets of both directions; who asked first is not known alike at both ends.
+#[test]
+fn each_direction_of_a_biflow_has_its_own_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("seen.csv");
+    let text = "exporter,src_addr,dst_addr,src_port,dst_port,protocol,packets,max_ttl,\
+                reverse_packets,reverse_max_ttl\n\
+                branch,10.0.0.1,192.0.2.1,9,80,6,100,64,48,61\n\
+                headquarters,10.0.0.1,192.0.2.1,9,80,6,96,63,50,62\n\
+                branch,10.0.0.1,192.0.2.1,7,80,6,10,64,10,61\n\
+                headquarters,192.0.2.1,10.0.0.1,80,7,6,10,62,9,63\n\
+                branch,10.0.0.1,192.0.2.1,5,80,6,1,64,,\n";
+    std::fs::write(&file, text).unwrap();
+    let dashboard = started(options(&[file]));
+    let answer = &dashboard.panels(&json!({ "panels": [{ "kind": "links" }] }))[0];
+    let link = |from: &str, to: &str, before: u64, behind: u64| json!({ "from": from, "to": to, "flows": 2, "before": before, "behind": behind });
+    let expected = json!([
+        link("branch", "headquarters", 110, 105),
+        link("headquarters", "branch", 60, 58),
+    ]);
+    assert_eq!(answer["links"], expected);
+    assert_eq!(
+        (&answer["flows"], &answer["flows_seen_twice"]),
+        (&json!(5), &json!(4))
+    );
+}

@@ -27,19 +27,34 @@ export async function network(context: Context): Promise<HTMLElement> {
     panel({ title: "Exporters", answer: exporters, class: "wide", note: "a packet that several saw counts at each" }, exporters.error ? null : topTable(context, exporters, { caption: "Exporters", columns: ["bytes", "packets", "records"] })),
     panel(
       { title: "Paths", class: "wide", note: order, answer: found },
-      paths.length ? sankey("Packets from exporter to exporter", [...new Set(paths.flatMap((link) => [link.source, link.target]))], paths, context.onLeave) : h("p", { class: "empty" }, "No flow was seen by more than one exporter."),
+      paths.length ? sankey("Packets from exporter to exporter", [...new Set(paths.flatMap((link) => [link.source, link.target]))], paths, context.onLeave) : h("p", { class: "empty" }, "No flow was seen at more than one hop."),
     ),
     !found.error && found.links.length
-      ? panel({ title: "Between two exporters", class: "wide", id: "panel-links", note: `${exact(found.flows_seen_twice)} of ${exact(found.flows)} flows were seen by more than one` }, lossTable(found))
+      ? panel({ title: "Between two exporters", class: "wide", id: "panel-links", note: `${exact(found.flows_seen_twice)} of ${exact(found.flows)} flows of one direction were seen at more than one hop` }, lossTable(found))
       : null,
   );
 }
 
 function pathsOf({ links }: Links): Link[] {
-  // What goes round has no order: a Sankey cannot draw it.
-  const isForward = (from: string, to: string) => !links.some((link) => link.from === to && link.to === from) || from < to;
-  const forward = links.filter(({ from, to }) => from !== to && isForward(from, to));
-  return forward.map((link) => ({ source: link.from, target: link.to, value: link.behind, text: `${short(link.behind, "packets")}, ${exact(Math.max(0, link.before - link.behind))} lost` }));
+  // What goes round has no order along which a Sankey could draw it: then from each hop to the next.
+  const isRound = goesRound(links);
+  return links.map((link) => ({
+    source: isRound ? `0|${link.from}` : link.from,
+    target: isRound ? `1|${link.to}` : link.to,
+    value: link.behind,
+    text: `${short(link.behind, "packets")}, ${exact(Math.max(0, link.before - link.behind))} lost`,
+  }));
+}
+
+/** Whether packets can come back to a hop by these links. */
+function goesRound(links: { from: string; to: string }[]): boolean {
+  let left = links;
+  for (;;) {
+    // Links to where none goes on from are on no circle.
+    const on = left.filter((link) => left.some((next) => next.from === link.to));
+    if (on.length === left.length) return left.length > 0;
+    left = on;
+  }
 }
 
 function lossTable({ links }: Links): HTMLElement {
