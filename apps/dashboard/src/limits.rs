@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Limits {
     /// Most rows of an answer.
     pub rows: usize,
-    /// Most groups that a question may make, of some hundred bytes each.
+    /// Most groups that a question may make, of about a hundred bytes each.
     pub groups: usize,
     /// Longest time for the questions of a request together.
     pub answer_time: Duration,
@@ -36,7 +36,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             rows: 10_000,
-            groups: 1_000_000,
+            groups: 4_000_000,
             answer_time: Duration::from_secs(20),
             answer_bytes: 16 << 20,
             body_bytes: 64 << 10,

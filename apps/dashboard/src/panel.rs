@@ -88,18 +88,39 @@ impl Asked {
         named.map(|name| self.snapshot.measure(name).to_owned())
     }
 
+    /// The columns of groups: what is measured, and how many records, packets and bytes. Others, such
+    /// as times, would have to be read.
+    fn usual_columns(&self, by: Option<&str>) -> String {
+        // Where records have a column of that name, it is not the one that groups make.
+        let [records, share] = ["records", "share"].map(|name| match self.snapshot.has(name) {
+            true => format!("group_{name}"),
+            false => name.to_owned(),
+        });
+        let measures = ["packets", "bytes"].map(|name| self.snapshot.measure(name));
+        let measures = measures.into_iter().filter(|name| self.snapshot.has(name));
+        let mut columns = vec![&*records];
+        columns.extend(measures);
+        columns.extend(by.filter(|by| !columns.contains(by)));
+        columns.push(&share);
+        columns.join(",")
+    }
+
     fn groups(&self, panel: &Panel) -> Result<Value, Refusal> {
         let Some(keys) = &panel.group_by else {
             return Err(Refusal::bad("groups need fields to group by"));
         };
         let conditions = self.conditions(panel)?;
         let by = self.measure(panel);
+        let select = panel
+            .select
+            .clone()
+            .or_else(|| Some(self.usual_columns(by.as_deref())));
         let question = |conditions: &Conditions, range| Question {
             filter: conditions.text(),
             within: within(range, &self.snapshot),
             group_by: Some(keys.clone()),
             by: by.clone(),
-            select: panel.select.clone(),
+            select: select.clone(),
             ascending: panel.ascending,
             top: Some(panel.rows(&self.limits)),
             ..Question::default()

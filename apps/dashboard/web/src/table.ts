@@ -57,7 +57,7 @@ export function topTable(context: Context, answer: Answer, options: { columns?: 
   const keys = answer.keys ?? 1;
   const by = answer.by ? at(answer, answer.by) : -1;
   const share = at(answer, "share");
-  const columns = (options.columns ?? ["packets", "records"]).map((name) => at(answer, name)).filter((column) => column >= 0 && column !== by);
+  const columns = (options.columns ?? ["packets", "records"]).map((name) => (at(answer, `total_${name}`) < 0 ? at(answer, name) : at(answer, `total_${name}`))).filter((column) => column >= 0 && column !== by);
   if (!answer.rows.length) return h("p", { class: "empty" }, "No records match.");
   const head = [
     ...answer.columns.slice(0, keys).map((column) => h("th", { scope: "col" }, label(column.name))),

@@ -48,14 +48,15 @@ async function about(context: Context, name: string): Promise<HTMLElement> {
   const hasTimes = Boolean(context.files.first_ns);
   const kind = isBiflow(context) ? "biflows" : "flows";
   const [title, note] = [TITLES[kind], NOTES[kind]];
+  const sums = ["packets", "bytes", "reverse_packets", "reverse_bytes"].filter((name) => has(context, name)).join(",");
   const panels: Panel[] = [
     { where: out, group_by: "dst_addr", by: unit, top: 10 },
     { where: into, group_by: "src_addr", by: unit, top: 10 },
     { where: out, group_by: "protocol,dst_port", by: unit, top: 10 },
     { where: into, group_by: "protocol,dst_port", by: unit, top: 10 },
     // All of them in one row, each direction by itself.
-    { where: out, group_by: "src_addr", by: "records", top: 1 },
-    { where: into, group_by: "dst_addr", by: "records", top: 1 },
+    { where: out, group_by: "src_addr", by: "records", select: sums, top: 1 },
+    { where: into, group_by: "dst_addr", by: "records", select: sums, top: 1 },
   ];
   if (has(context, "application")) panels.push({ where: `host ${name}`, group_by: "application", by: unit, top: 10 });
   if (hasTimes) panels.push({ kind: "series", where: out, group_by: "protocol", by: unit, top: 5 }, { kind: "series", where: into, group_by: "protocol", by: unit, top: 5 });
