@@ -4,6 +4,7 @@
 use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData, Values};
 
 use crate::ModelError;
+use crate::lines::LARGEST;
 
 /// A number of every record, by the names of columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +81,10 @@ impl Feature {
                 ColumnKind::Unsigned { .. } | ColumnKind::TimestampNs | ColumnKind::Float => {
                     Ok(index)
                 }
+                ColumnKind::List => Err(wrong(format!(
+                    "column {name:?} holds lists: name one with a number for each record, as the op \
+                     nth gives"
+                ))),
                 _ => Err(wrong(format!("column {name:?} holds no numbers"))),
             }
         };
@@ -121,8 +126,12 @@ impl BoundFeature {
                 true => number.ln_1p(),
                 false => number,
             };
-            // Neither a NaN or infinity of the file nor the logarithm of nothing is a number.
-            let number = if number.is_finite() { number } else { absent };
+            // Neither what is too large, a NaN of the file nor the logarithm of nothing is one.
+            let number = if number.abs() <= LARGEST {
+                number
+            } else {
+                absent
+            };
             put(row - start, number);
         };
         match self.form {
@@ -218,20 +227,24 @@ mod tests {
             column("packets", number),
             column("mean", ColumnKind::Float),
             column("name", ColumnKind::Text),
+            column("rate", ColumnKind::Float),
+            column("lengths", ColumnKind::List),
         ];
         let mut batch = FlowBatch::new(&schema);
         let at = 1_700_000_000_000_000_001;
-        for (last, bytes, packets, mean) in [
-            (at + 5, Value::Unsigned(7), 2, Value::Float(f64::NAN)),
-            (at - 1, Value::Absent, 0, Value::Float(0.5)),
+        for (last, bytes, packets, mean, rate) in [
+            (at + 5, Value::Unsigned(7), 2, f64::NAN, 1e39),
+            (at - 1, Value::Absent, 0, 0.5, -3e38),
         ] {
             batch.push_row(&[
                 Value::Unsigned(at),
                 Value::Unsigned(last),
                 bytes,
                 Value::Unsigned(packets),
-                mean,
+                Value::Float(mean),
                 Value::Text("x"),
+                Value::Float(rate),
+                Value::List(&[40, 1_500]),
             ]);
         }
         (schema, batch)
@@ -249,6 +262,8 @@ mod tests {
         assert_eq!(of("packets"), [2.0, 0.0]);
         assert_eq!(of("bytes"), [7.0, -1.0]);
         assert_eq!(of("mean"), [-1.0, 0.5]);
+        // What has no place in 32 bits would be infinite in a tree, and in a score.
+        assert_eq!(of("rate"), [-1.0, -3e38]);
         assert_eq!(of(" last_ns - first_ns "), [5.0, -1.0]);
         assert_eq!(of("bytes/packets"), [3.5, -1.0]);
         assert_eq!(of("packets / packets"), [1.0, -1.0]);
@@ -268,6 +283,9 @@ mod tests {
              meter with the definition that the model was trained with"
         );
         assert!(refused("name").contains("holds no numbers"));
+        assert!(
+            refused("lengths").contains("column \"lengths\" holds lists: name one with a number")
+        );
         for text in ["", "a b", "a - b - c", "log(a", "a/", "sin(a)"] {
             assert!(
                 Feature::parse(text).unwrap_err().contains("write a column"),

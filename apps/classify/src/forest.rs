@@ -124,7 +124,9 @@ impl Forest {
             "node" => {
                 let numbers = line.numbers(4, "feature, threshold, left and right")?;
                 let [feature, left, right] = [0, 2, 3].map(|place| numbers[place]);
-                let place = |number: f64| (number.fract() == 0.0).then_some(number as usize);
+                // A conversion would make -1 the first feature.
+                let is_place = |number: f64| number >= 0.0 && number.fract() == 0.0;
+                let place = |number: f64| is_place(number).then_some(number as usize);
                 match (place(feature), place(left), place(right)) {
                     (Some(feature), Some(left), Some(right)) if feature < features => {
                         Ok(Entry::Node {

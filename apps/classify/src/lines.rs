@@ -9,6 +9,12 @@ use crate::ModelError;
 /// The first line.
 pub(crate) const HEAD: &str = "turboflow-model 1";
 
+/// The largest number of a model, and of a record: the largest of 32 bits, which trees compare.
+/// Products and sums of such numbers stay finite, so that every score is a number.
+pub(crate) const LARGEST: f64 = f32::MAX as f64;
+/// A number below it, for people.
+const LARGEST_TEXT: &str = "3.4e38";
+
 /// A line with its number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'a> {
@@ -57,11 +63,17 @@ impl Line<'_> {
     /// The numbers of the line, of which there are `count`.
     ///
     /// # Errors
-    /// Where a word is no finite number, or there are more or fewer.
+    /// Where a word is no number of a model, or there are more or fewer.
     pub(crate) fn numbers(&self, count: usize, of: &str) -> Result<Vec<f64>, ModelError> {
         let numbers = self.rest.split_whitespace().map(|word| {
-            let number = word.parse().ok().filter(|number: &f64| number.is_finite());
-            number.ok_or_else(|| self.error(format!("{word:?} is no number")))
+            let number = word.parse().ok().filter(|number: &f64| !number.is_nan());
+            let number = number.ok_or_else(|| self.error(format!("{word:?} is no number")))?;
+            match number.abs() <= LARGEST {
+                true => Ok(number),
+                false => Err(self.error(format!(
+                    "{word} is too large: write a number from -{LARGEST_TEXT} to {LARGEST_TEXT}"
+                ))),
+            }
         });
         let numbers = numbers.collect::<Result<Vec<f64>, _>>()?;
         match numbers.len() == count {

@@ -77,6 +77,19 @@ fn a_linear_model_is_a_softmax_of_scores() {
     }
 }
 
+/// Scores that are not finite would have no softmax.
+#[test]
+fn the_largest_numbers_have_a_confidence() {
+    let model = "turboflow-model 1\nfeature packets\nfeature bytes\nclass a\nclass b\nlinear\n\
+        score -3.4e38 3.4e38 -3.4e38\nscore 3.4e38 3.4e38 3.4e38\n";
+    let largest = u64::MAX;
+    let found = classified(
+        model,
+        &format!("packets,bytes\n{largest},{largest}\n{largest},\n"),
+    );
+    assert_eq!(found, [("b".to_owned(), 1.0), ("a".to_owned(), 0.5)]);
+}
+
 /// Records are evaluated in blocks, and several at a time: where a block ends must not show.
 #[test]
 fn a_record_is_classified_alike_wherever_it_stands() {

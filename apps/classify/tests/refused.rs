@@ -66,6 +66,34 @@ fn what_is_wrong_is_named_with_its_line() {
             "line 6: a node has",
         ),
         (
+            body("tree\nnode -1 0 1 2\nleaf 1 0\nleaf 0 1\n"),
+            "line 6: a node has a feature from 0 to 0",
+        ),
+        (
+            body("tree\nnode 0 0 -1 2\nleaf 1 0\nleaf 0 1\n"),
+            "line 6: a node has a feature from 0 to 0, a threshold, and two nodes",
+        ),
+        (
+            body("tree\nnode 0 1e39 1 2\nleaf 1 0\nleaf 0 1\n"),
+            "line 6: 1e39 is too large: write a number from -3.4e38 to 3.4e38",
+        ),
+        (
+            body("tree\nnode 0 -inf 1 2\nleaf 1 0\nleaf 0 1\n"),
+            "line 6: -inf is too large",
+        ),
+        (
+            body("absent -1e300\ntree\nleaf 1 0\n"),
+            "line 5: -1e300 is too large",
+        ),
+        (
+            body("linear\nscore 1 1e300\nscore 1 1\n"),
+            "line 6: 1e300 is too large",
+        ),
+        (
+            body("linear\nscore 1 1\nscore 1e999 1\n"),
+            "line 7: 1e999 is too large",
+        ),
+        (
             body("tree\nleaf 1 0\nscore 1 1\n"),
             "line 7: \"score\" is no part of a tree",
         ),

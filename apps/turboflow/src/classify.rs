@@ -7,19 +7,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use turboflow_classify::{Classified, Classifier, Model};
-use turboflow_formats::{
-    ExportError, FlowWriter, Format, ParquetTypes, TextOptions, TimeForm, WriteOptions, to_writer,
-};
+use turboflow_formats::{ExportError, FlowWriter, Format, WriteOptions, to_writer};
 use turboflow_query::Input;
 use turboflow_record::{Column, FlowBatch, Schema};
 
 use crate::exit::Outcome;
-use crate::keys::Key;
+use crate::file_args::FileArgs;
 use crate::log::say;
-use crate::record::{
-    as_files, check_paths, check_use, file, format, format_of, is_stdout, name_of, origin,
-    parquet_types, stdout, time_form,
-};
+use crate::record::{check_paths, file, is_stdout, name_of, origin, stdout};
 use crate::show::{found, say_damages, say_left_out};
 use crate::signals::{self, STOP};
 use crate::units::counted;
@@ -40,12 +35,17 @@ has the format of their file, and how good they are.
 
 Exit codes: 0 all well; 1 records were lost on the way; 2 it could not run.";
 
+/// Formats that have a place for what a model says.
+const FORMATS: &str = "Format of files without such an extension: csv, jsonl, parquet or arrow. Of \
+    standard output: csv";
+
 /// Name the applications of flow records by a trained model: a tree, a forest or a linear model
 ///
 /// Reads what `turboflow show` reads. The records are as they were, with two columns more:
 /// `application`, a name, and `confidence`, from 0 to 1.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
+#[command(mut_arg("format", |format| format.help(FORMATS)))]
 pub(crate) struct ClassifyArgs {
     /// Files of flow records with the same columns, folders or patterns; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
@@ -64,32 +64,8 @@ pub(crate) struct ClassifyArgs {
     #[arg(long = "as", value_name = "NAME", default_value = APPLICATION)]
     name: String,
 
-    /// Format of files without such an extension: csv, jsonl, parquet or arrow. Of standard output:
-    /// csv
-    #[arg(long, value_name = "FORMAT", value_parser = format(), hide_possible_values = true)]
-    format: Option<Format>,
-
-    /// How CSV and JSON have times: ns (first_ns), s (first_s) or iso (first_iso)
-    #[arg(long, value_name = "FORM", default_value = "ns", value_parser = time_form())]
-    #[arg(hide_possible_values = true)]
-    time: TimeForm,
-
-    /// Protocols and end reasons by name in CSV and JSON
-    #[arg(long)]
-    names: bool,
-
-    /// Types of Parquet columns: exact, or lake or lake-binary for table formats such as Iceberg
-    #[arg(long, value_name = "TYPES", default_value = "exact", value_parser = parquet_types())]
-    #[arg(hide_possible_values = true)]
-    parquet_types: ParquetTypes,
-
-    /// Have files on the disk before they get their names
-    #[arg(long)]
-    sync: bool,
-
-    /// As root, write through outputs that are symbolic links
-    #[arg(long)]
-    follow_links: bool,
+    #[command(flatten)]
+    as_files: FileArgs,
 }
 
 /// The default name of the column.
@@ -153,29 +129,16 @@ fn with_classes(classifier: &mut Classifier<'_>, batch: &FlowBatch) -> FlowBatch
 }
 
 impl ClassifyArgs {
-    /// Refuses options that do not go with the output.
+    /// Refuses what does not go with the output.
     fn check_use(&self) -> anyhow::Result<()> {
-        let given = [
-            (Key::Format, self.format.is_some()),
-            (Key::TextTime, self.time != TimeForm::default()),
-            (Key::Names, self.names),
-            (Key::ParquetTypes, self.parquet_types.is_lake()),
-        ];
-        for (key, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
-            check_use(key, self.format, std::slice::from_ref(&self.write), false)?;
-        }
-        if self.format()? == Format::Ipfix {
+        self.as_files.check_use(&[&self.write])?;
+        if self.as_files.format(&self.write)? == Format::Ipfix {
             bail!(
                 "IPFIX has no information element for what a model says: write .parquet, .arrow, \
                  .csv or .jsonl"
             );
         }
         Ok(())
-    }
-
-    fn format(&self) -> anyhow::Result<Format> {
-        let default = is_stdout(&self.write).then_some(Format::Csv);
-        format_of(&self.write, self.format.or(default))
     }
 
     /// The columns of records, and the two.
@@ -209,16 +172,10 @@ impl ClassifyArgs {
         let is_biflow = schema.iter().any(is_reverse);
         let definition = input.shape().definition;
         let options = WriteOptions {
-            parquet_types: self.parquet_types,
             metadata: definition.map_or_else(Vec::new, |its| origin(its, is_biflow)),
-            files: as_files(self.sync, self.follow_links),
-            text: TextOptions {
-                time: self.time,
-                names: self.names,
-            },
-            ..WriteOptions::default()
+            ..self.as_files.write_options()
         };
-        let (path, format) = (&*self.write, self.format()?);
+        let (path, format) = (&*self.write, self.as_files.format(&self.write)?);
         if is_stdout(path) {
             let stdout = stdout(format, false)?;
             return Ok(to_writer(

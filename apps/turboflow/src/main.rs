@@ -16,6 +16,7 @@ mod definition;
 mod engines;
 mod enrich;
 mod exit;
+mod file_args;
 mod generate;
 #[cfg_attr(not(target_os = "linux"), path = "interfaces_elsewhere.rs")]
 mod interfaces;

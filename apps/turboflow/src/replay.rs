@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use turboflow_formats::wire::WireOptions;
-use turboflow_formats::{
-    ExportError, FlowWriter, Format, ParquetTypes, TextOptions, TimeForm, WriteOptions, to_writer,
-};
+use turboflow_formats::{ExportError, FlowWriter, WriteOptions, to_writer};
 use turboflow_merge::Layout;
 use turboflow_query::{Filter, Input};
 use turboflow_record::{ColumnKind, Definition, ElementOptions, FlowBatch, Schema, Value};
@@ -16,11 +14,10 @@ use turboflow_run::CountAboveZero;
 use turboflow_transport::{SendOptions, Target, send_to};
 
 use crate::exit::Outcome;
-use crate::keys::Key;
+use crate::file_args::FileArgs;
 use crate::log::say;
 use crate::record::{
-    FILE_DOMAIN, as_files, check_paths, check_use, file, format, format_of, is_stdout, name_of,
-    origin, own_domain, parquet_types, sending, stdout, time_form,
+    FILE_DOMAIN, check_paths, file, is_stdout, name_of, origin, own_domain, sending, stdout,
 };
 use crate::show::{clock_ns, found, moment, say_damages, say_left_out};
 use crate::signals::{self, STOP};
@@ -54,24 +51,8 @@ pub(crate) struct ReplayArgs {
     #[arg(short, long = "write", value_name = "OUT", required = true)]
     write: Vec<String>,
 
-    /// Format of files without such an extension: csv, jsonl, parquet, arrow or ipfix. Of standard
-    /// output: csv
-    #[arg(long, value_name = "FORMAT", value_parser = format(), hide_possible_values = true)]
-    format: Option<Format>,
-
-    /// How CSV and JSON have times: ns (first_ns), s (first_s) or iso (first_iso)
-    #[arg(long, value_name = "FORM", default_value = "ns", value_parser = time_form())]
-    #[arg(hide_possible_values = true)]
-    time: TimeForm,
-
-    /// Protocols and end reasons by name in CSV and JSON
-    #[arg(long)]
-    names: bool,
-
-    /// Types of Parquet columns: exact, or lake or lake-binary for table formats such as Iceberg
-    #[arg(long, value_name = "TYPES", default_value = "exact", value_parser = parquet_types())]
-    #[arg(hide_possible_values = true)]
-    parquet_types: ParquetTypes,
+    #[command(flatten)]
+    as_files: FileArgs,
 
     /// Only records that match, as in `turboflow show`
     #[arg(long = "where", value_name = "EXPR")]
@@ -80,14 +61,6 @@ pub(crate) struct ReplayArgs {
     /// The time from which --where counts -1h and now. Default: the clock
     #[arg(long, value_name = "TIME", value_parser = moment)]
     now: Option<u64>,
-
-    /// Have files on the disk before they get their names
-    #[arg(long)]
-    sync: bool,
-
-    /// As root, write through outputs that are symbolic links
-    #[arg(long)]
-    follow_links: bool,
 
     /// Maximum flow records per second to a collector, such as 50k
     #[arg(long, value_name = "RATE", value_parser = str::parse::<CountAboveZero>)]
@@ -107,7 +80,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<Outcome> {
     let files = found(&args.files)?;
     let written: Vec<&Path> = args.write.iter().map(Path::new).collect();
     check_paths(&written, &files)?;
-    args.check_use()?;
+    args.as_files.check_use(&written)?;
     let mut input = Input::open(&files)?;
     say_left_out(&input);
     let schema = input.schema().clone();
@@ -213,21 +186,6 @@ impl LeftOut {
 }
 
 impl ReplayArgs {
-    /// Refuses options that apply to no output.
-    fn check_use(&self) -> anyhow::Result<()> {
-        let written: Vec<PathBuf> = self.write.iter().map(PathBuf::from).collect();
-        let given = [
-            (Key::Format, self.format.is_some()),
-            (Key::TextTime, self.time != TimeForm::default()),
-            (Key::Names, self.names),
-            (Key::ParquetTypes, self.parquet_types.is_lake()),
-        ];
-        for (key, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
-            check_use(key, self.format, &written, false)?;
-        }
-        Ok(())
-    }
-
     fn output(&self, to: &str, meaning: &Meaning) -> anyhow::Result<Box<dyn FlowWriter>> {
         let schema = &meaning.schema;
         let elements = ElementOptions::default();
@@ -249,18 +207,11 @@ impl ReplayArgs {
             bail!("--rate is for collectors: {to} takes records as fast as they come");
         } else {
             let path = Path::new(to);
-            let default = is_stdout(path).then_some(Format::Csv);
-            let format = format_of(path, self.format.or(default))?;
+            let format = self.as_files.format(path)?;
             let options = WriteOptions {
-                parquet_types: self.parquet_types,
                 metadata: origin(&meaning.definition, meaning.is_biflow),
-                files: as_files(self.sync, self.follow_links),
                 wire: wire(FILE_DOMAIN),
-                text: TextOptions {
-                    time: self.time,
-                    names: self.names,
-                },
-                ..WriteOptions::default()
+                ..self.as_files.write_options()
             };
             if is_stdout(path) {
                 let stdout = stdout(format, false)?;

@@ -123,6 +123,24 @@ fn a_file_keeps_its_definition() {
     assert!(has("turboflow.definition"));
 }
 
+/// Both have the same options, except for IPFIX, which `classify` cannot write.
+#[test]
+fn files_are_written_by_the_options_of_replay() {
+    let explained = |command: &str| {
+        let help = turboflow([command, "--help"]).exits(0).stdout;
+        ["format", "time", "names", "parquet-types", "sync"].map(|option| {
+            let lines = help.lines().map(str::trim_start);
+            let of_it = lines.skip_while(|line| !line.starts_with(&format!("--{option}")));
+            of_it.skip(1).take(1).collect::<String>()
+        })
+    };
+    let (classify, replay) = (explained("classify"), explained("replay"));
+    assert!(classify[0].contains("csv, jsonl, parquet or arrow"));
+    assert!(replay[0].contains("csv, jsonl, parquet, arrow or ipfix"));
+    assert_eq!(classify[1..], replay[1..]);
+    assert!(classify.iter().all(|line| !line.is_empty()));
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let (folder, [csv, _, parquet, _], model) = files();
@@ -130,6 +148,11 @@ fn what_cannot_be_is_refused() {
         "broken.model",
         BY_PORT.replace("node 0 52.5 3 4", "node 0 52.5 3"),
     );
+    let negative = folder.write(
+        "negative.model",
+        BY_PORT.replace("node 0 52.5", "node -1 52.5"),
+    );
+    let large = folder.write("large.model", BY_PORT.replace("442.5", "1e999"));
     let foreign = folder.write("foreign.model", BY_PORT.replace("dst_port", "ja4_port"));
     let named = folder.file("named.csv");
     turboflow(["classify", &csv, "--model", &model, "-w", &named]).exits(0);
@@ -141,6 +164,14 @@ fn what_cannot_be_is_refused() {
     refused(
         &[&csv, "--model", &broken],
         &["broken.model, line 9: 3 numbers stand behind"],
+    );
+    refused(
+        &[&csv, "--model", &negative],
+        &["negative.model, line 9: a node has a feature from 0 to 1"],
+    );
+    refused(
+        &[&csv, "--model", &large],
+        &["large.model, line 13: 1e999 is too large"],
     );
     refused(
         &[&csv, "--model", &foreign],

@@ -3,12 +3,13 @@
 
 use crate::support::{Folder, office, turboflow};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "record",
     "collect",
     "run",
     "show",
     "sql",
+    "classify",
     "replay",
     "top",
     "generate",
