@@ -129,8 +129,8 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Question")]
     top_each: Option<u64>,
 
-    /// The time from which --where and --within count -1h and now: a time, or `last` for that of the last
-    /// packet. Default: the clock
+    /// The time from which --where and --within count -1h and now: a time, or `last` for that of
+    /// the last packet. Default: the clock
     #[arg(long, value_name = "TIME", value_parser = now, help_heading = "Question")]
     now: Option<Now>,
 
@@ -143,7 +143,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_enum, default_value_t = AnswerFormat::Table, help_heading = "Answer")]
     format: AnswerFormat,
 
-    /// How CSV and JSON have times: first_ns, first_s or first_iso. Default: ns
+    /// Times in CSV and JSON: first_ns, first_s or first_iso. Default: ns
     #[arg(long, value_name = "FORM", value_parser = time_form(), hide_possible_values = true)]
     #[arg(help_heading = "Answer")]
     time: Option<TimeForm>,
