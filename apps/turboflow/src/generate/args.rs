@@ -22,6 +22,8 @@ Workloads (what each is calibrated to: docs/workloads.md):
   adversarial     --attack all-at-once, collisions or single-packets
   site            a company's day at two routers (--seen-at), with a scan, an exfiltration and a line
                   that loses packets; --births-per-second
+  telemetry       a network whose nodes write INT, reports and IOAM (--carrier), with an incast and
+                  a loop
 
 Examples:
   Ten seconds of the Internet link that the paper's figures are about
@@ -43,6 +45,10 @@ Examples:
   A day's records of two places, with an incident to find (docs/first-incident.md)
     turboflow generate -w - --workload site --seen-at headquarters --snap-length 64 |
       turboflow record -r - --identity --exporter headquarters -w headquarters.parquet
+  In-band telemetry without a switch, and the records of it (docs/telemetry.md)
+    turboflow generate -w network.pcap --workload telemetry
+    turboflow record -r network.pcap --int-port 5000 --int-report-port 5001 \\
+      --definition samples/definitions/paper-table-2-network.toml -w flows.parquet
   Ten million small packets of 300,000 flows with Internet-like skew
     turboflow generate -w zipf.pcap --packets 10M --flows 300k --traffic zipf --snap-length 64
   A mixed link: packet sizes of the simple IMIX, a third IPv6, a tenth tagged, UDP in between
@@ -100,7 +106,8 @@ pub(crate) struct GenerateArgs {
     #[arg(conflicts_with_all = ["workload", "duration", "snap_length"])]
     pub(super) links: Option<u64>,
 
-    /// Packets in all. Counts may have k, M or G. Default 1M; site a day's
+    /// Packets in all. Counts may have k, M or G. Default 1M; site a day's; telemetry
+    /// all it has
     #[arg(long, value_name = "N", value_parser = count, conflicts_with = "duration")]
     #[arg(help_heading = "How much")]
     pub(super) packets: Option<u64>,
@@ -132,6 +139,11 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_enum, value_name = "ROUTER", help_heading = "What")]
     #[arg(hide_short_help = true)]
     pub(super) seen_at: Option<RouterName>,
+
+    /// telemetry: how all of it travels. Default: each way, by flow
+    #[arg(long, value_enum, value_name = "CARRIER", help_heading = "What")]
+    #[arg(hide_short_help = true)]
+    pub(super) carrier: Option<CarrierName>,
 
     /// adversarial: what the packets are made to do
     #[arg(long, value_enum, value_name = "ATTACK", help_heading = "Attack")]
@@ -220,6 +232,8 @@ pub(super) enum WorkloadName {
     Adversarial,
     /// A company's day, with an incident to find: see --seen-at
     Site,
+    /// A network with in-band telemetry, an incast and a loop: see --carrier
+    Telemetry,
 }
 
 /// The routers of a company.
@@ -229,6 +243,19 @@ pub(super) enum RouterName {
     Headquarters,
     /// Sees its own clients, in front of the line to the headquarters
     Branch,
+}
+
+/// How in-band telemetry travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum CarrierName {
+    /// INT-MD behind TCP and UDP, marked by DSCP 23
+    IntDscp,
+    /// INT-MD in UDP to port 5000
+    IntPort,
+    /// INT reports to UDP port 5001
+    Report,
+    /// IOAM traces, all in IPv6
+    Ioam,
 }
 
 /// The kinds of attack.
@@ -251,6 +278,7 @@ impl WorkloadName {
             Self::ProbeStress => "probe-stress",
             Self::Adversarial => "adversarial",
             Self::Site => "site",
+            Self::Telemetry => "telemetry",
         }
     }
 }

@@ -20,6 +20,7 @@ use anyhow::{Context, bail};
 use turboflow_capture::write::PcapWriter;
 use turboflow_formats::FileOptions;
 use turboflow_packet::LinkType;
+use turboflow_workload::telemetry::Network;
 use turboflow_workload::traffic::{FrameBuffer, Traffic};
 use turboflow_workload::workloads::Workload;
 
@@ -58,6 +59,16 @@ impl Generator for Workload {
 
     fn report(&self, seed: u64) -> String {
         report::of_workload(self.asked(), &self.statistics(), seed)
+    }
+}
+
+impl Generator for Network {
+    fn fill(&mut self, buffer: &mut FrameBuffer, frames: usize) -> anyhow::Result<usize> {
+        Ok(Self::fill(self, buffer, frames))
+    }
+
+    fn report(&self, seed: u64) -> String {
+        report::of_network(self, seed)
     }
 }
 

@@ -3,6 +3,9 @@
 
 use turboflow_formats::table;
 use turboflow_workload::links::LinksStatistics;
+use turboflow_workload::telemetry::{
+    Carrier, INT_DSCP, INT_PORT, MeasuredFlow, Network, REPORT_PORT,
+};
 use turboflow_workload::traffic::{Skew, Statistics, TrafficConfig};
 use turboflow_workload::workloads::{self, Asked};
 
@@ -126,6 +129,61 @@ pub(super) fn of_workload(asked: &Asked, hit: &workloads::Statistics, seed: u64)
         grouped(flows.births),
         grouped(flows.deaths),
         grouped(flows.active),
+    ));
+    lines.join("\n")
+}
+
+/// Above it, a queue of the network with telemetry is deep.
+const DEEP: u32 = 100;
+/// Hops of the network's width: a packet with more came round again.
+const WIDTH: u64 = 4;
+
+/// The report for a network with telemetry: how it travels, and what its nodes wrote.
+pub(super) fn of_network(network: &Network, seed: u64) -> String {
+    let (packets, flows) = (network.packets(), network.flows());
+    let (wire_bytes, captured_bytes) = network.bytes();
+    let times = || packets.iter().map(|(packet, _)| packet.timestamp_ns);
+    let first_ns = times().next().unwrap_or(0);
+    let seconds = times().next_back().unwrap_or(first_ns) - first_ns;
+    let mut lines = vec![format!(
+        "{} in {:.3} s of the traffic's time, {} on the wire, {} captured; seed {seed}",
+        counted(packets.len() as u64, "packet"),
+        seconds as f64 / 1e9,
+        table::bytes(wire_bytes),
+        table::bytes(captured_bytes),
+    )];
+    for carrier in Carrier::ALL {
+        let way = match carrier {
+            Carrier::IntByDscp => format!("INT behind TCP and UDP, DSCP {INT_DSCP}"),
+            Carrier::IntByPort => format!("INT in UDP to port {INT_PORT}"),
+            Carrier::Report => format!("reports to UDP port {REPORT_PORT}"),
+            Carrier::Ioam => "IOAM in IPv6".to_owned(),
+        };
+        let count = packets.iter().filter(|(_, its)| *its == carrier).count();
+        if count > 0 {
+            lines.push(format!("{way}: {}", counted(count as u64, "packet")));
+        }
+    }
+    let found = |what: &str, is_it: &dyn Fn(&&MeasuredFlow) -> bool| {
+        let of_them: Vec<_> = flows.iter().filter(is_it).collect();
+        let most = of_them.iter().max_by_key(|flow| flow.packets)?;
+        Some(format!(
+            "{what}: {}; most packets, {}, from {} port {} to {}, queues up to {}, {} at most",
+            counted(of_them.len() as u64, "flow"),
+            grouped(most.packets),
+            most.tuple.source(),
+            most.tuple.source_port(),
+            most.tuple.destination(),
+            most.max_queue_depth,
+            counted(most.max_hop_count, "hop"),
+        ))
+    };
+    let deep = found("deep queues", &|flow| flow.max_queue_depth > DEEP);
+    lines.extend(deep);
+    lines.extend(found("loops", &|flow| flow.max_hop_count > WIDTH));
+    lines.push(format!(
+        "flows: {} with a packet",
+        grouped(flows.len() as u64)
     ));
     lines.join("\n")
 }

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use anyhow::bail;
+use turboflow_workload::telemetry::{Carrier, Network, NetworkConfig};
 use turboflow_workload::traffic::{FrameSizes, Skew, Traffic, TrafficConfig};
 use turboflow_workload::workloads::{
     AdversarialConfig, Attack, DAY_NS, DataCenterConfig, InternetConfig, Kind, Placing, SeenAt,
@@ -11,7 +12,7 @@ use turboflow_workload::workloads::{
 };
 
 use super::Generator;
-use super::args::{AttackName, GenerateArgs, RouterName, Spread, WorkloadName};
+use super::args::{AttackName, CarrierName, GenerateArgs, RouterName, Spread, WorkloadName};
 use super::copies::Copies;
 
 /// The kinds of traffic that options apply to.
@@ -48,6 +49,9 @@ impl GenerateArgs {
             None => return Ok(Box::new(Traffic::new(self.own_traffic()?)?)),
             Some(WorkloadName::ProbeStress) => {
                 return Ok(Box::new(Traffic::new(self.probe_stress()?)?));
+            }
+            Some(WorkloadName::Telemetry) => {
+                return Ok(Box::new(Network::new(&self.network())?));
             }
             Some(WorkloadName::Internet) => Kind::Internet(self.internet()),
             Some(WorkloadName::DcTor) => self.data_center(Switch::TopOfRack),
@@ -123,9 +127,11 @@ impl GenerateArgs {
     }
 
     /// Options that apply to some kinds of traffic only: name, whether given, and the kinds.
-    fn options_of_some_traffic(&self) -> [(&'static str, bool, &'static [TrafficKind]); 17] {
+    fn options_of_some_traffic(&self) -> [(&'static str, bool, &'static [TrafficKind]); 18] {
         use TrafficKind::{Own, Workload};
-        use WorkloadName::{Adversarial, DcAggregation, DcTor, Internet, ProbeStress, Site};
+        use WorkloadName::{
+            Adversarial, DcAggregation, DcTor, Internet, ProbeStress, Site, Telemetry,
+        };
         const OWN: &[TrafficKind] = &[Own];
         const ATTACK: &[TrafficKind] = &[Workload(Adversarial)];
         const STRESS: &[TrafficKind] = &[Own, Workload(ProbeStress)];
@@ -157,6 +163,7 @@ impl GenerateArgs {
                 BIRTHS,
             ),
             ("--seen-at", self.seen_at.is_some(), &[Workload(Site)]),
+            ("--carrier", self.carrier.is_some(), &[Workload(Telemetry)]),
             ("--load", self.load.is_some(), DATA_CENTER),
             ("--attack", self.attack.is_some(), ATTACK),
             ("--meter-seed", self.meter_seed.is_some(), ATTACK),
@@ -240,6 +247,22 @@ impl GenerateArgs {
         SiteConfig {
             flows_per_second: self.births_per_second.unwrap_or(usual.flows_per_second),
             ..usual
+        }
+    }
+
+    fn network(&self) -> NetworkConfig {
+        let carrier = |name| match name {
+            CarrierName::IntDscp => Carrier::IntByDscp,
+            CarrierName::IntPort => Carrier::IntByPort,
+            CarrierName::Report => Carrier::Report,
+            CarrierName::Ioam => Carrier::Ioam,
+        };
+        NetworkConfig {
+            carrier: self.carrier.map(carrier),
+            packets: self.packets,
+            duration_ns: self.duration_ns(),
+            snap_length_bytes: self.snap_length,
+            seed: self.seed,
         }
     }
 

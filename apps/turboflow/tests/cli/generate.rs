@@ -74,6 +74,7 @@ fn reported_flows_are_those_in_the_file() {
         &["--workload", "internet", "--duration", "50ms"],
         &["--workload", "dc-aggregation", "--packets", "20k"],
         &["--workload", "site", "--packets", "3k"],
+        &["--workload", "telemetry", "--carrier", "int-dscp"],
         &[
             "--workload",
             "adversarial",

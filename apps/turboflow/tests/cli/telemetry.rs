@@ -2,118 +2,33 @@
 //! In-band telemetry from the wire to records: what was planted is what is found
 //! (`docs/telemetry.md`).
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::fs;
 
-use turboflow_record::FiveTuple;
-use turboflow_workload::telemetry::{Carrier, Measured, incast, loop_of_two_nodes};
+use turboflow_record::Family;
+use turboflow_workload::telemetry::{Carrier, MeasuredFlow, Network, NetworkConfig};
 
-use super::support::{Folder, pcap_header, pcap_packet, project, rows, turboflow};
+use super::support::{Folder, pcap_header, pcap_packet, project, turboflow};
 
-const DSCP: Carrier = Carrier::IntByDscp(23);
-const PORT: Carrier = Carrier::IntByPort(5_000);
-const REPORT: Carrier = Carrier::Report {
-    port: 5_001,
-    dscp: 23,
-};
 const MARKS: [&str; 2] = ["--int-port=5000", "--int-report-port=5001"];
 
 fn definition(name: &str) -> String {
     project(&format!("samples/definitions/{name}.toml"))
 }
 
-fn capture(folder: &Folder, packets: &[Measured], carrier: Carrier) -> String {
-    let mut bytes = pcap_header(1);
-    for packet in packets {
-        let microseconds = packet.timestamp_ns / 1_000;
-        bytes.extend(pcap_packet(microseconds, &packet.frame(carrier)));
-    }
-    folder.write("network.pcap", bytes)
-}
-
-/// The record of Table 1 for every flow, without bytes: those differ with the carrier.
-fn planted(packets: &[Measured]) -> Vec<String> {
-    let mut flows: BTreeMap<FiveTuple, Vec<&Measured>> = BTreeMap::new();
-    for packet in packets {
-        flows.entry(packet.tuple).or_default().push(packet);
-    }
-    let row = |(tuple, packets): (FiveTuple, Vec<&Measured>)| {
-        let hops = || packets.iter().flat_map(|packet| &packet.hops);
-        let deepest = hops().map(|hop| hop.queue_depth).max().unwrap();
-        let latency: u64 = hops().map(|hop| u64::from(hop.latency_ns)).sum();
-        let mean = latency as f64 / packets.len() as f64;
-        let ports = (tuple.source_port(), tuple.destination_port());
-        let (source, destination) = (tuple.source(), tuple.destination());
-        format!(
-            "{source},{destination},{},{},{},{},{deepest},{mean}",
-            ports.0,
-            ports.1,
-            tuple.protocol(),
-            packets.len()
-        )
+/// What `turboflow generate` writes.
+fn network(carrier: Option<Carrier>) -> Network {
+    let config = NetworkConfig {
+        carrier,
+        ..NetworkConfig::default()
     };
-    let mut rows: Vec<String> = flows.into_iter().map(row).collect();
-    rows.sort();
-    rows
+    Network::new(&config).unwrap()
 }
 
-/// These columns in the records of a capture.
-fn recorded(capture: &str) -> Vec<String> {
-    let table = definition("paper-table-1");
-    let args = ["record", "-q", "-r", capture, "--definition", &table];
-    let out = ["-w", "-", "--format", "csv"];
-    let ran = turboflow(args.iter().chain(&out).chain(&MARKS)).exits(0);
-    let without_bytes = |row: String| {
-        let cells: Vec<&str> = row.split(',').collect();
-        let mean: f64 = cells[8].parse().unwrap();
-        format!("{},{},{mean}", cells[..6].join(","), cells[7])
-    };
-    let mut rows: Vec<String> = rows(&ran.stdout).into_iter().map(without_bytes).collect();
-    rows.sort();
-    rows
-}
-
-fn over_ipv6(mut packets: Vec<Measured>) -> Vec<Measured> {
-    for packet in &mut packets {
-        let wide = |address: IpAddr| match address {
-            IpAddr::V4(address) => {
-                let mut octets = [0; 16];
-                octets[..4].copy_from_slice(&[0x20, 0x01, 0x0d, 0xb8]);
-                octets[12..].copy_from_slice(&address.octets());
-                octets.into()
-            }
-            address => address,
-        };
-        let tuple = packet.tuple;
-        packet.tuple = FiveTuple::new(
-            wide(tuple.source()),
-            wide(tuple.destination()),
-            tuple.source_port(),
-            tuple.destination_port(),
-            tuple.protocol(),
-        );
-    }
-    packets
-}
-
-#[test]
-fn records_of_every_carrier_are_what_was_planted() {
-    let folder = Folder::new();
-    for carrier in [DSCP, PORT, REPORT] {
-        let packets = incast();
-        let found = recorded(&capture(&folder, &packets, carrier));
-        assert_eq!(found, planted(&packets), "{carrier:?}");
-    }
-    for carrier in [DSCP, PORT, REPORT, Carrier::Ioam] {
-        let packets = over_ipv6(loop_of_two_nodes());
-        let found = recorded(&capture(&folder, &packets, carrier));
-        assert_eq!(found, planted(&packets), "{carrier:?} over IPv6");
-    }
-}
-
-/// Records of the rows of Table 2, and what `turboflow show` answers about them.
-fn asked(folder: &Folder, packets: &[Measured], question: &[&str]) -> Vec<String> {
-    let (capture, flows) = (capture(folder, packets, DSCP), folder.file("flows.parquet"));
+/// Generates a network, and records it with the rows of Table 2.
+fn recorded(folder: &Folder, options: &[&str]) -> String {
+    let (capture, flows) = (folder.file("network.pcap"), folder.file("flows.parquet"));
+    let generate = ["generate", "-q", "--workload", "telemetry", "-w", &capture];
+    turboflow(generate.iter().chain(options)).exits(0);
     let table = definition("paper-table-2-network");
     let record = [
         "record",
@@ -125,47 +40,188 @@ fn asked(folder: &Folder, packets: &[Measured], question: &[&str]) -> Vec<String
         "-w",
         &flows,
     ];
-    turboflow(record).exits(0);
-    let show = ["show", &flows, "--format", "csv"];
+    turboflow(record.iter().chain(&MARKS)).exits(0);
+    flows
+}
+
+/// What `turboflow show` answers about records.
+fn asked(flows: &str, question: &[&str]) -> Vec<String> {
+    let show = ["show", flows, "--format", "csv"];
     let answer = turboflow(show.iter().chain(question)).exits(0).stdout;
     answer.lines().skip(1).map(str::to_owned).collect()
 }
 
-#[test]
-fn the_flow_that_makes_an_incast_is_found_from_records() {
-    let question = [
-        "--where",
-        "max_queue_depth > 100",
-        "--select",
-        "dst_addr,src_port,egress_interface,last_path,max_queue_depth",
-        "--by",
-        "packets",
-    ];
-    let found = asked(&Folder::new(), &incast(), &question);
-    assert_eq!(found.len(), 16, "{found:#?}");
-    assert_eq!(found[0], "10.0.9.9,5007,3,1002003,220");
-    assert!(found.iter().all(|row| row.starts_with("10.0.9.9,50")));
+/// A path of at most six nodes as a number, and of more as a hash, which is not known here.
+fn path(nodes: &[u32]) -> Option<String> {
+    let digits = nodes.iter().map(|node| format!("{node:03}"));
+    (nodes.len() <= 6).then(|| {
+        digits
+            .collect::<String>()
+            .trim_start_matches('0')
+            .to_owned()
+    })
 }
 
 #[test]
-fn the_flow_in_a_loop_is_found_from_records() {
-    let question = [
-        "--where",
-        "max_hop_count > 4",
-        "--select",
-        "src_addr,src_port,first_path,max_hop_count,min_ttl",
-    ];
-    let found = asked(&Folder::new(), &loop_of_two_nodes(), &question);
-    assert_eq!(found, ["10.1.0.13,7013,1002003,7,57"]);
+fn records_of_every_carrier_are_what_the_nodes_wrote() {
+    let folder = Folder::new();
+    for (name, carrier) in [
+        (None, None),
+        (Some("int-dscp"), Some(Carrier::IntByDscp)),
+        (Some("int-port"), Some(Carrier::IntByPort)),
+        (Some("report"), Some(Carrier::Report)),
+        (Some("ioam"), Some(Carrier::Ioam)),
+    ] {
+        let options: Vec<&str> = name.iter().flat_map(|name| ["--carrier", name]).collect();
+        let flows = recorded(&folder, &options);
+        let question = [
+            "--select",
+            "src_addr,dst_addr,src_port,dst_port,protocol,packets,measured_packets,\
+             max_queue_depth,mean_latency_ns,egress_interface,max_hop_count,min_ttl,first_path,\
+             last_path",
+        ];
+        let mut found = asked(&flows, &question);
+        found.sort();
+        let mut expected: Vec<_> = network(carrier).flows().iter().map(row).collect();
+        expected.sort();
+        assert_eq!(found.len(), expected.len(), "{name:?}");
+        for (found, (expected, last_path)) in found.iter().zip(&expected) {
+            let (found, path) = found.rsplit_once(',').unwrap();
+            assert_eq!(found, expected, "{name:?}");
+            match last_path {
+                Some(last_path) => assert_eq!(path, last_path, "{name:?}: {found}"),
+                None => assert!(path.parse::<u64>().unwrap() >> 63 == 1, "{found}: {path}"),
+            }
+        }
+    }
+}
+
+/// A record as it follows from what nodes wrote, and its last path.
+fn row(flow: &MeasuredFlow) -> (String, Option<String>) {
+    let tuple = &flow.tuple;
+    let row = format!(
+        "{},{},{},{},{},{},{},{},{:?},{},{},{},{}",
+        tuple.source(),
+        tuple.destination(),
+        tuple.source_port(),
+        tuple.destination_port(),
+        tuple.protocol(),
+        flow.packets,
+        flow.packets,
+        flow.max_queue_depth,
+        flow.mean_latency_ns,
+        flow.egress_interface,
+        flow.max_hop_count,
+        flow.min_ttl,
+        path(&flow.first_path).unwrap(),
+    );
+    (row, path(&flow.last_path))
+}
+
+/// The commands of `docs/telemetry.md` in this section, without its indent.
+fn commands_of(heading: &str) -> Vec<Vec<String>> {
+    let page = fs::read_to_string(project("docs/telemetry.md")).unwrap();
+    let (_, section) = page.split_once(heading).unwrap();
+    let section = section.split("\n## ").next().unwrap().replace("\\\n", " ");
+    let commands = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("    turboflow "));
+    commands.map(words).collect()
+}
+
+/// The words of a command; those in quotes are one.
+fn words(command: &str) -> Vec<String> {
+    let parts = command.split('\'').enumerate();
+    let words = parts.flat_map(|(index, part)| match index % 2 {
+        0 => part.split_whitespace().map(str::to_owned).collect(),
+        _ => vec![part.to_owned()],
+    });
+    words.collect()
+}
+
+#[test]
+fn the_walk_through_finds_the_incast_and_the_loop() {
+    let folder = Folder::new();
+    let mut answers = Vec::new();
+    for words in commands_of("## Find what is wrong") {
+        let here = |word: &String| match &**word {
+            "network.pcap" | "flows.parquet" => folder.file(word),
+            sample if sample.starts_with("samples/") => project(sample),
+            _ => word.clone(),
+        };
+        let ran = turboflow(words.iter().map(here).chain(match &*words[0] {
+            "show" => vec!["--format".to_owned(), "csv".to_owned()],
+            _ => Vec::new(),
+        }));
+        let ran = ran.exits(0);
+        match &*words[0] {
+            "generate" => {
+                ran.says(&[
+                    "1,450 packets",
+                    "deep queues: 16 flows; most packets, 100, from 10.0.8.7 port 5007 to \
+                     10.0.9.9, queues up to 220, 3 hops at most",
+                    "loops: 1 flow; most packets, 40, from 2001:db8::a01:d port 7013",
+                    "flows: 44 with a packet",
+                ]);
+            }
+            "show" => answers.push(ran.stdout.lines().skip(1).map(str::to_owned).collect()),
+            _ => {}
+        }
+    }
+    let [incast, loops]: [Vec<String>; 2] = answers.try_into().unwrap();
+    assert_eq!(incast.len(), 16, "{incast:#?}");
+    assert_eq!(incast[0], "10.0.9.9,5007,3,1002003,220");
+    assert!(incast.iter().all(|row| row.starts_with("10.0.9.9,50")));
+    assert_eq!(loops, ["2001:db8::a01:d,7013,1002003,7,57"]);
+}
+
+#[test]
+fn a_seed_gives_one_capture_of_a_network() {
+    let folder = Folder::new();
+    let made = |name: &str, options: &[&str]| {
+        let file = folder.file(name);
+        let generate = ["generate", "-q", "--workload", "telemetry", "-w", &file];
+        turboflow(generate.iter().chain(options)).exits(0);
+        fs::read(file).unwrap()
+    };
+    let first = made("a.pcap", &[]);
+    assert_eq!(first, made("b.pcap", &["--seed", "1"]));
+    assert_ne!(first, made("c.pcap", &["--seed", "2"]));
+    for (args, words) in [
+        (
+            &["--workload", "site", "--carrier", "ioam"][..],
+            "--carrier is of no use with --workload site, only with --workload telemetry",
+        ),
+        (
+            &["--workload", "telemetry", "--flows", "5"],
+            "--flows is of no use with --workload telemetry",
+        ),
+        (
+            &["--workload", "telemetry", "--packets", "0"],
+            "0 packets asked for",
+        ),
+        (
+            &["--workload", "telemetry", "--snap-length", "10"],
+            "snap length 10",
+        ),
+    ] {
+        turboflow(["generate", "--to-memory"].iter().chain(args))
+            .exits(2)
+            .says(&[words]);
+    }
 }
 
 #[test]
 fn what_is_not_read_is_counted_and_what_nothing_looks_for_is_refused() {
     let folder = Folder::new();
-    let packets = incast();
+    let network = network(Some(Carrier::IntByDscp));
+    let packets = network.packets().iter().map(|(packet, _)| packet);
+    let packets: Vec<_> = packets
+        .filter(|its| its.tuple.family() == Family::V4)
+        .collect();
     let mut bytes = pcap_header(1);
     for (number, packet) in packets.iter().enumerate() {
-        let mut frame = packet.frame(DSCP);
+        let mut frame = packet.frame(Carrier::IntByDscp);
         // Behind Ethernet, IPv4 and UDP or TCP: the version in the header of INT.
         let header = if packet.tuple.protocol() == 17 {
             42

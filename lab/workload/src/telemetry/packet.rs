@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets with in-band telemetry, whose values are known: INT-MD, reports and IOAM on the wire,
-//! and networks in which something is wrong.
+//! Packets with in-band telemetry on the wire: INT-MD, reports and IOAM.
 
 use std::net::IpAddr;
 
 use turboflow_record::{Family, FiveTuple};
+
+use crate::traffic::{TCP, UDP, checksum};
+
+/// The value of DSCP that marks INT-MD: the one that a meter looks for if nothing is said.
+pub const INT_DSCP: u8 = 23;
+/// The UDP port that marks INT-MD.
+pub const INT_PORT: u16 = 5_000;
+/// The UDP port of reports.
+pub const REPORT_PORT: u16 = 5_001;
 
 /// What a node writes into a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,20 +30,20 @@ pub struct Hop {
 /// How telemetry travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// INT-MD behind the transport header, marked by a DSCP.
-    IntByDscp(u8),
-    /// INT-MD in UDP to this port. UDP keeps its header; TCP gets one of UDP in front.
-    IntByPort(u16),
-    /// A report to this UDP port that has the packet with INT-MD of all nodes but the last, which
-    /// reports for itself. The packet in it has this DSCP.
-    Report {
-        /// The port.
-        port: u16,
-        /// The DSCP.
-        dscp: u8,
-    },
+    /// INT-MD behind the transport header, marked by [`INT_DSCP`].
+    IntByDscp,
+    /// INT-MD in UDP to [`INT_PORT`]. UDP keeps its header; TCP gets one of UDP in front.
+    IntByPort,
+    /// A report to [`REPORT_PORT`] of a collector, with the packet and its INT-MD of all nodes but
+    /// the last, which reports for itself.
+    Report,
     /// A pre-allocated IOAM trace; IPv6 only.
     Ioam,
+}
+
+impl Carrier {
+    /// Each of them.
+    pub const ALL: [Self; 4] = [Self::IntByDscp, Self::IntByPort, Self::Report, Self::Ioam];
 }
 
 /// A packet of a network with telemetry.
@@ -53,29 +61,26 @@ pub struct Measured {
     pub hops: Vec<Hop>,
 }
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 /// Instruction bits 0 to 3 of INT, and words of a hop.
 const INT_BITS: u8 = 0xf0;
 const HOP_WORDS: usize = 4;
 
 impl Measured {
-    /// Its Ethernet frame. Checksums of the transport layer are 0.
+    /// Its Ethernet frame.
     ///
     /// # Panics
     /// When more hops are asked for than the carrier has room for, or IOAM in IPv4.
     #[must_use]
     pub fn frame(&self, carrier: Carrier) -> Vec<u8> {
         let datagram = match carrier {
-            Carrier::IntByDscp(dscp) => self.marked(dscp, &self.hops),
-            Carrier::IntByPort(port) => self.in_udp(port),
-            Carrier::Report { port, dscp } => self.reported(port, dscp),
+            Carrier::IntByDscp => self.marked(&self.hops),
+            Carrier::IntByPort => self.in_udp(),
+            Carrier::Report => self.reported(),
             Carrier::Ioam => {
                 assert!(self.tuple.family() == Family::V6, "IOAM is in IPv6");
-                let protocol = self.tuple.protocol();
-                let segment = self.segment(&[]);
-                let trace = ioam(protocol, &self.hops);
-                self.datagram(0, 0, &[trace, segment].concat())
+                let trace = ioam(self.tuple.protocol(), &self.hops);
+                let payload = [trace, self.segment(&[])].concat();
+                datagram(&self.tuple, self.ttl, 0, 0, &payload)
             }
         };
         let ether_type = match self.tuple.family() {
@@ -90,13 +95,28 @@ impl Measured {
         .concat()
     }
 
-    fn marked(&self, dscp: u8, hops: &[Hop]) -> Vec<u8> {
-        let segment = self.segment(&int(0, 0, hops));
-        self.datagram(dscp, self.tuple.protocol(), &segment)
+    /// The packet as it is over IPv6: its IPv4 addresses are the last words of others.
+    #[must_use]
+    pub fn over_ipv6(self) -> Self {
+        let (source, destination) = (self.tuple.source(), self.tuple.destination());
+        let tuple = FiveTuple::new(
+            wide(source),
+            wide(destination),
+            self.tuple.source_port(),
+            self.tuple.destination_port(),
+            self.tuple.protocol(),
+        );
+        Self { tuple, ..self }
     }
 
-    fn in_udp(&self, port: u16) -> Vec<u8> {
-        let ports = [self.tuple.source_port(), port];
+    fn marked(&self, hops: &[Hop]) -> Vec<u8> {
+        let segment = self.segment(&int(0, 0, hops));
+        let protocol = self.tuple.protocol();
+        datagram(&self.tuple, self.ttl, INT_DSCP, protocol, &segment)
+    }
+
+    fn in_udp(&self) -> Vec<u8> {
+        let ports = [self.tuple.source_port(), INT_PORT];
         let behind = match self.tuple.protocol() {
             UDP => {
                 let payload = vec![0; self.payload_bytes.into()];
@@ -104,16 +124,20 @@ impl Measured {
             }
             other => [int(2, other.into(), &self.hops), self.segment(&[])].concat(),
         };
-        self.datagram(0, UDP, &udp(ports, &behind))
+        let udp = udp(&self.tuple, ports, &behind);
+        datagram(&self.tuple, self.ttl, 0, UDP, &udp)
     }
 
-    fn reported(&self, port: u16, dscp: u8) -> Vec<u8> {
+    /// The node sends its report itself, from an address of its own.
+    fn reported(&self) -> Vec<u8> {
         let (last, before) = self.hops.split_last().expect("a node that reports");
-        let mut inner = self.marked(dscp, before);
-        let in_type: u8 = match self.tuple.family() {
-            Family::V4 => 4,
-            Family::V6 => 5,
-        };
+        let mut inner = self.marked(before);
+        let mut node = IpAddr::from([192, 0, 2, last.node as u8]);
+        let mut collector = IpAddr::from([192, 0, 2, 254]);
+        let mut in_type: u8 = 4;
+        if self.tuple.family() == Family::V6 {
+            (node, collector, in_type) = (wide(node), wide(collector), 5);
+        }
         // Reports have parts of packets, in words.
         inner.truncate(200);
         inner.resize(inner.len().next_multiple_of(4), 0);
@@ -123,7 +147,9 @@ impl Measured {
         report.extend([INT_BITS & 0x7f, 0, 0, 0, 0, 0, 0, 0]);
         report.extend(&words(last)[4..]);
         report.extend(inner);
-        self.datagram(0, UDP, &udp([9, port], &report))
+        let ports = [50_000, REPORT_PORT];
+        let outer = FiveTuple::new(node, collector, ports[0], ports[1], UDP);
+        datagram(&outer, 64, 0, UDP, &udp(&outer, ports, &report))
     }
 
     /// The transport header, `between`, and the payload.
@@ -131,43 +157,85 @@ impl Measured {
         let ports = [self.tuple.source_port(), self.tuple.destination_port()];
         let behind = [between, &vec![0; self.payload_bytes.into()]].concat();
         if self.tuple.protocol() == UDP {
-            return udp(ports, &behind);
+            return udp(&self.tuple, ports, &behind);
         }
         assert!(self.tuple.protocol() == TCP, "telemetry is in TCP and UDP");
         let ports = ports.map(u16::to_be_bytes).concat();
         let rest = [0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0];
-        [&ports, &rest[..], &behind].concat()
-    }
-
-    fn datagram(&self, dscp: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let octets = |address: IpAddr| match address {
-            IpAddr::V4(address) => address.octets().to_vec(),
-            IpAddr::V6(address) => address.octets().to_vec(),
-        };
-        match self.tuple.family() {
-            Family::V4 => {
-                bytes.extend([0x45, dscp << 2]);
-                bytes.extend((20 + payload.len() as u16).to_be_bytes());
-                bytes.extend([0, 0, 0x40, 0, self.ttl, protocol, 0, 0]);
-            }
-            Family::V6 => {
-                bytes.extend([0x60 | dscp >> 2, dscp << 6, 0, 0]);
-                bytes.extend((payload.len() as u16).to_be_bytes());
-                bytes.extend([protocol, self.ttl]);
-            }
-        }
-        bytes.extend(octets(self.tuple.source()));
-        bytes.extend(octets(self.tuple.destination()));
-        bytes.extend(payload);
-        bytes
+        let mut segment = [&ports, &rest[..], &behind].concat();
+        let sum = pseudo_sum(&self.tuple, TCP, segment.len()) + sum_of(&segment);
+        segment[16..18].copy_from_slice(&checksum(sum).to_be_bytes());
+        segment
     }
 }
 
-fn udp(ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
+/// An address of IPv6 that ends with these words.
+fn wide(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mut octets = [0; 16];
+            octets[..4].copy_from_slice(&[0x20, 0x01, 0x0d, 0xb8]);
+            octets[12..].copy_from_slice(&address.octets());
+            octets.into()
+        }
+        address => address,
+    }
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
+}
+
+/// A datagram between the addresses of a flow.
+fn datagram(tuple: &FiveTuple, ttl: u8, dscp: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let addresses = [octets(tuple.source()), octets(tuple.destination())].concat();
+    let mut bytes = Vec::new();
+    match tuple.family() {
+        Family::V4 => {
+            bytes.extend([0x45, dscp << 2]);
+            bytes.extend((20 + payload.len() as u16).to_be_bytes());
+            bytes.extend([0, 0, 0x40, 0, ttl, protocol]);
+            let sum = sum_of(&bytes) + sum_of(&addresses);
+            bytes.extend(checksum(sum).to_be_bytes());
+        }
+        Family::V6 => {
+            bytes.extend([0x60 | dscp >> 2, dscp << 6, 0, 0]);
+            bytes.extend((payload.len() as u16).to_be_bytes());
+            bytes.extend([protocol, ttl]);
+        }
+    }
+    [&bytes, &addresses, payload].concat()
+}
+
+/// UDP between the addresses of a flow.
+fn udp(tuple: &FiveTuple, ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
     let length = 8 + payload.len() as u16;
     let header = [ports[0], ports[1], length, 0].map(u16::to_be_bytes);
-    [&header.concat(), payload].concat()
+    let mut datagram = [&header.concat(), payload].concat();
+    let sum = pseudo_sum(tuple, UDP, datagram.len()) + sum_of(&datagram);
+    // 0 would mean that there is no checksum (RFC 768).
+    let checksum = match checksum(sum) {
+        0 => 0xffff,
+        sum => sum,
+    };
+    datagram[6..8].copy_from_slice(&checksum.to_be_bytes());
+    datagram
+}
+
+/// The sum of the pseudo-header that a transport checksum covers.
+fn pseudo_sum(tuple: &FiveTuple, protocol: u8, length: usize) -> u64 {
+    let addresses = [octets(tuple.source()), octets(tuple.destination())].concat();
+    sum_of(&addresses) + u64::from(protocol) + length as u64
+}
+
+/// The sum of 16-bit words; an odd last byte has a 0 behind it.
+fn sum_of(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks(2);
+    let word = |pair: &[u8]| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0));
+    words.map(word).sum()
 }
 
 /// The words of a hop: node, interfaces, latency, queue.
@@ -205,84 +273,51 @@ fn ioam(next_header: u8, hops: &[Hop]) -> Vec<u8> {
     bytes
 }
 
-/// Sixteen hosts answer 10.0.9.9 at once through the third port of node 3, while eight other flows
-/// pass nodes 1, 2 and 4. The flow from port 5,007 sends ten times as much as the others.
-#[must_use]
-pub fn incast() -> Vec<Measured> {
-    let mut packets = Vec::new();
-    for round in 0..50_u64 {
-        for quiet in 0..8_u8 {
-            let tuple = v4([10, 0, 1, quiet], [10, 0, 2, quiet], 4_000, UDP);
-            let at = round * 1_000_000 + u64::from(quiet) * 1_000;
-            packets.push(measured(
-                at,
-                tuple,
-                &[(1, 2, 800, 1), (2, 2, 900, 2), (4, 1, 700, 0)],
-            ));
-        }
-    }
-    for sender in 0..16_u16 {
-        let tuple = v4([10, 0, 8, sender as u8], [10, 0, 9, 9], 5_000 + sender, TCP);
-        let count = if sender == 7 { 100 } else { 10 };
-        for number in 0..count {
-            let depth = 40 + 20 * number.min(9);
-            let at = 20_000_000 + u64::from(number) * 50_000 + u64::from(sender);
-            let hops = [(1, 3, 800, 2), (2, 3, 900, 1), (3, 3, 1_200 * depth, depth)];
-            packets.push(measured(at, tuple, &hops));
-        }
-    }
-    packets.sort_by_key(|packet| packet.timestamp_ns);
-    packets
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Twenty flows pass nodes 1, 2 and 3. From the middle on, packets of the flow from port 7,013 go
-/// back and forth between nodes 2 and 4 twice before they go on.
-#[must_use]
-pub fn loop_of_two_nodes() -> Vec<Measured> {
-    let straight = [(1, 1, 500, 0), (2, 1, 600, 1), (3, 1, 500, 0)];
-    let (back, forth) = ((2, 9, 600, 1), (4, 1, 700, 2));
-    let looped = [
-        straight[0],
-        back,
-        forth,
-        back,
-        forth,
-        straight[1],
-        straight[2],
-    ];
-    let mut packets = Vec::new();
-    for number in 0..40_u64 {
-        for flow in 0..20_u16 {
-            let tuple = v4([10, 1, 0, flow as u8], [10, 2, 0, 1], 7_000 + flow, UDP);
-            let at = number * 1_000_000 + u64::from(flow) * 10_000;
-            let is_looping = flow == 13 && number >= 20;
-            let hops = if is_looping { &looped[..] } else { &straight };
-            packets.push(measured(at, tuple, hops));
-        }
-    }
-    packets
-}
-
-fn v4(source: [u8; 4], destination: [u8; 4], source_port: u16, protocol: u8) -> FiveTuple {
-    FiveTuple::new(source.into(), destination.into(), source_port, 80, protocol)
-}
-
-/// A packet that passed nodes: number, egress interface, latency, depth of the queue.
-fn measured(after_ns: u64, tuple: FiveTuple, hops: &[(u32, u16, u32, u32)]) -> Measured {
-    let hops = hops
-        .iter()
-        .map(|&(node, egress_interface, latency_ns, queue_depth)| Hop {
+    fn packet(protocol: u8) -> Measured {
+        let hop = |node| Hop {
             node,
-            egress_interface,
-            latency_ns,
-            queue_depth,
-        });
-    let hops: Vec<Hop> = hops.collect();
-    Measured {
-        timestamp_ns: 1_700_000_000_000_000_000 + after_ns,
-        tuple,
-        ttl: 64 - hops.len() as u8,
-        payload_bytes: 100,
-        hops,
+            egress_interface: 3,
+            latency_ns: 500,
+            queue_depth: 7,
+        };
+        Measured {
+            timestamp_ns: 1,
+            tuple: FiveTuple::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 9, 80, protocol),
+            ttl: 61,
+            payload_bytes: 101,
+            hops: vec![hop(1), hop(2)],
+        }
+    }
+
+    #[test]
+    fn checksums_are_those_of_the_packet_on_the_wire() {
+        for packet in [TCP, UDP].map(packet) {
+            for carrier in [Carrier::IntByDscp, Carrier::IntByPort, Carrier::Report] {
+                let frame = packet.frame(carrier);
+                let (header, segment) = frame[14..].split_at(20);
+                assert_eq!(checksum(sum_of(header)), 0, "{carrier:?}");
+                let pseudo = sum_of(&header[12..]) + u64::from(header[9]) + segment.len() as u64;
+                assert_eq!(checksum(pseudo + sum_of(segment)), 0, "{carrier:?}");
+            }
+            let packet = packet.over_ipv6();
+            for carrier in Carrier::ALL {
+                let frame = packet.frame(carrier);
+                let (header, mut segment) = frame[14..].split_at(40);
+                let mut protocol = header[6];
+                if carrier == Carrier::Ioam {
+                    (protocol, segment) = (segment[0], &segment[8 + 8 * usize::from(segment[1])..]);
+                }
+                let pseudo = sum_of(&header[8..]) + u64::from(protocol) + segment.len() as u64;
+                assert_eq!(
+                    checksum(pseudo + sum_of(segment)),
+                    0,
+                    "{carrier:?} over IPv6"
+                );
+            }
+        }
     }
 }

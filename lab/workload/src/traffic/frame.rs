@@ -166,7 +166,7 @@ pub(crate) struct Headers {
 
 /// The Internet checksum of a sum of words: folded and inverted (RFC 1071).
 #[inline(always)]
-fn checksum(sum: u64) -> u16 {
+pub(crate) fn checksum(sum: u64) -> u16 {
     let sum = (sum & 0xffff_ffff) + (sum >> 32);
     let sum = (sum & 0xffff) + (sum >> 16);
     let sum = (sum & 0xffff) + (sum >> 16);

@@ -34,7 +34,7 @@ pub use config::{
 pub(crate) use flows::Endpoints;
 pub use flows::{CONCURRENT_TRAINS, FlowNumbers, five_tuple, keys};
 pub use frame::FrameBuffer;
-pub(crate) use frame::{Headers, Shape, TCP, UDP};
+pub(crate) use frame::{Headers, Shape, TCP, UDP, checksum};
 
 use crate::flow_set::FlowSet;
 use crate::random::Random;

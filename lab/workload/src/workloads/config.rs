@@ -96,13 +96,7 @@ impl WorkloadConfig {
     /// # Errors
     /// The first problem found, see [`WorkloadError`].
     pub fn check(&self) -> Result<(), WorkloadError> {
-        if self.packets == Some(0) || self.duration_ns == Some(0) {
-            return Err(WorkloadError::Nothing);
-        }
-        let too_short = |bytes: &u32| *bytes < FRAME_BYTES_MIN;
-        if let Some(bytes) = self.snap_length_bytes.filter(too_short) {
-            return Err(WorkloadError::SnapLength { bytes });
-        }
+        check_amount(self.packets, self.duration_ns, self.snap_length_bytes)?;
         self.check_kind()?;
         self.check_end()
     }
@@ -130,6 +124,25 @@ impl WorkloadConfig {
             Kind::Internet(config) => config.check(),
             Kind::Site(config) => config.check(),
         }
+    }
+}
+
+/// Checks how much is asked for, and how much of each frame.
+///
+/// # Errors
+/// When it is nothing, or not a header.
+pub(crate) fn check_amount(
+    packets: Option<u64>,
+    duration_ns: Option<u64>,
+    snap_length_bytes: Option<u32>,
+) -> Result<(), WorkloadError> {
+    if packets == Some(0) || duration_ns == Some(0) {
+        return Err(WorkloadError::Nothing);
+    }
+    let too_short = |bytes: &u32| *bytes < FRAME_BYTES_MIN;
+    match snap_length_bytes.filter(too_short) {
+        Some(bytes) => Err(WorkloadError::SnapLength { bytes }),
+        None => Ok(()),
     }
 }
 

@@ -27,6 +27,7 @@ mod statistics;
 
 pub use adversarial::{ATTACK_IP_BYTES, AdversarialConfig, Attack, COLLIDING_FLOWS_MAX, Placing};
 pub use arrival::Arrival;
+pub(crate) use config::check_amount;
 pub use config::{Kind, WorkloadConfig, WorkloadError};
 pub use data_center::{
     ACK_IP_BYTES, AGGREGATION_SWITCHES, DATA_IP_BYTES, DataCenterConfig, FLOW_PACKETS,
