@@ -87,7 +87,7 @@ pub fn run(
     if !todo.is_empty() {
         write_circumstances(&out, options, &load_before)?;
     }
-    write_report(&out, options.report.as_deref(), &raw)?;
+    write_report(&[(&*out, raw)], options.report.as_deref())?;
     if !failed.is_empty() {
         eprintln!(
             "evaluation: failed: {}; run it again to measure what is missing",
@@ -97,28 +97,59 @@ pub fn run(
     Ok(failed)
 }
 
-/// Writes the report of an earlier run into `folder`, or into the folder of the run.
+/// Writes the report of an earlier run into `folder`, or into the folder of the run. Parts that it
+/// lacks are those of `others`, in their order.
 ///
 /// # Errors
-/// When `out` is not a run, or the report cannot be written.
-pub fn redraw(out: &Path, folder: Option<&Path>) -> anyhow::Result<()> {
-    ensure!(
-        out.join("raw.jsonl").exists(),
-        "{} is no run: it has no raw.jsonl",
-        out.display()
-    );
-    write_report(out, folder, &Raw::open(out)?)
+/// When one of them is no run or adds nothing, when quick runs and others mix, or when the report
+/// cannot be written.
+pub fn redraw(out: &Path, others: &[PathBuf], folder: Option<&Path>) -> anyhow::Result<()> {
+    let mut runs = vec![(out, opened(out)?)];
+    let quick = is_quick(out);
+    for other in others {
+        let raw = opened(other)?;
+        check_scale(other, quick)?;
+        let is_new = |part: &Part| {
+            let is_there = runs.iter().any(|(_, run)| run.is_complete(part.name));
+            raw.is_complete(part.name) && !is_there
+        };
+        ensure!(
+            PARTS.iter().any(is_new),
+            "{} has no part that the runs before it lack: leave it out",
+            other.display()
+        );
+        runs.push((other, raw));
+    }
+    write_report(&runs, folder)
 }
 
-fn write_report(out: &Path, folder: Option<&Path>, raw: &Raw) -> anyhow::Result<()> {
-    let folder = folder.unwrap_or(out);
-    let origin = Origin {
-        run: &out.file_name().unwrap_or_default().to_string_lossy(),
-        link: &link(folder, out),
-        notes: &machine::notes(out),
-        quick: commit_of(out).ends_with(QUICK),
+/// The measurements of a run.
+fn opened(run: &Path) -> anyhow::Result<Raw> {
+    ensure!(
+        run.join("raw.jsonl").exists(),
+        "{} is no run: it has no raw.jsonl",
+        run.display()
+    );
+    Raw::open(run)
+}
+
+/// Writes the report of the first run, with parts of the others, by default into its own folder.
+fn write_report(runs: &[(&Path, Raw)], folder: Option<&Path>) -> anyhow::Result<()> {
+    let folder = folder.unwrap_or(runs[0].0);
+    let told = |(out, _): &(&Path, Raw)| {
+        let name = out.file_name().unwrap_or_default().to_string_lossy();
+        (name.into_owned(), link(folder, out), machine::notes(out))
     };
-    report::write(folder, &origin, raw)?;
+    let told: Vec<_> = runs.iter().map(told).collect();
+    let origins = runs.iter().zip(&told);
+    let origins = origins.map(|((out, raw), (run, link, notes))| Origin {
+        run,
+        link,
+        notes,
+        quick: is_quick(out),
+        raw,
+    });
+    report::write(folder, &origins.collect::<Vec<_>>())?;
     let page = folder.join("report.md");
     eprintln!("evaluation: the report is {}", page.display());
     Ok(())
@@ -141,7 +172,11 @@ fn commit_of(out: &Path) -> String {
     commit.trim().to_owned()
 }
 
-/// Quick and full measurements must not mix in one run.
+fn is_quick(out: &Path) -> bool {
+    commit_of(out).ends_with(QUICK)
+}
+
+/// Quick and full measurements must not mix in one run, nor in one report.
 fn check_scale(out: &Path, quick: bool) -> anyhow::Result<()> {
     let before = commit_of(out);
     ensure!(

@@ -19,6 +19,9 @@ pub(crate) enum Command {
         /// Folder of the run
         #[arg(value_name = "DIRECTORY")]
         run: PathBuf,
+        /// Another run, whose parts are taken where the run lacks them; repeat for more
+        #[arg(long, value_name = "DIRECTORY")]
+        with: Vec<PathBuf>,
         /// Folder of the report; that of the run by default
         #[arg(long, value_name = "DIRECTORY")]
         report: Option<PathBuf>,
@@ -109,8 +112,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
                 false => ExitCode::FAILURE,
             })
         }
-        Command::Report { run, report } => {
-            turboflow_evaluation::redraw(&run, report.as_deref())?;
+        Command::Report { run, with, report } => {
+            turboflow_evaluation::redraw(&run, &with, report.as_deref())?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Results { document, check } => {

@@ -65,45 +65,52 @@ pub(crate) struct Origin<'a> {
     pub(crate) notes: &'a [String],
     /// Whether it is a quick run: what is computed for its report is quick, too.
     pub(crate) quick: bool,
+    /// What it measured.
+    pub(crate) raw: &'a Raw,
 }
 
-/// Writes `report.md` and its plots.
-pub(crate) fn write(folder: &Path, origin: &Origin<'_>, raw: &Raw) -> anyhow::Result<()> {
-    let Origin {
-        run,
-        link,
-        notes,
-        quick,
-    } = origin;
-    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
-    let mut page = format!(
-        "# The papers' evaluation, run again\n\n\
-         Written by `make evaluation` from the run [{run}]({link}raw.jsonl): \
-         [machine]({link}machine.md), [commit]({link}commit.txt), \
-         [command]({link}command.txt).\n\
-         Do not edit this page: measure again, or draw it again with `turboflow-lab evaluation report`.\n\
-         In the plots, solid lines, dots and bars are measured here; dashed lines, rings and \
-         outlines are the paper's numbers.\n\n"
-    );
-    for note in *notes {
-        writeln!(page, "Note: {note}.\n").expect("a string takes any text");
+impl Origin<'_> {
+    /// The run and its circumstances, as links.
+    fn links(&self) -> String {
+        let Self { run, link, .. } = self;
+        format!(
+            "[{run}]({link}raw.jsonl): [machine]({link}machine.md), [commit]({link}commit.txt), \
+             [command]({link}command.txt)"
+        )
     }
+}
+
+/// Writes `report.md` and its plots. Parts that the first run lacks are those of the next one that
+/// has them: no part mixes numbers of two runs.
+pub(crate) fn write(folder: &Path, origins: &[Origin<'_>]) -> anyhow::Result<()> {
+    let first = &origins[0];
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    let mut page = head(first, origins.len() > 1);
     let mut left_out = Vec::new();
     for part in &PARTS {
-        let is_missing = !raw.is_complete(part.name);
-        if is_missing && !part.is_computed {
-            left_out.push(part.title);
-            continue;
-        }
-        writeln!(page, "## {}\n", part.title).expect("a string takes any text");
         let mut section = Section::default();
-        if is_missing {
-            let with_it = part.computed(raw, &Scale::of_computation(*quick))?;
-            (part.report)(&with_it, &mut section);
-        } else {
-            (part.report)(raw, &mut section);
+        let mut measured = origins.iter().enumerate();
+        match measured.find(|(_, its)| its.raw.is_complete(part.name)) {
+            Some((index, origin)) => {
+                if index > 0 {
+                    section.say(format!("From another run, {}.", origin.links()));
+                    origin
+                        .notes
+                        .iter()
+                        .for_each(|note| section.say(format!("Note: {note}.")));
+                }
+                (part.report)(origin.raw, &mut section);
+            }
+            None if part.is_computed => {
+                let with_it = part.computed(first.raw, &Scale::of_computation(first.quick))?;
+                (part.report)(&with_it, &mut section);
+            }
+            None => {
+                left_out.push(part.title);
+                continue;
+            }
         }
-        page += &section.text;
+        write!(page, "## {}\n\n{}", part.title, section.text).expect("a string takes any text");
         for (name, svg) in &section.plots {
             let path = folder.join(format!("{name}.svg"));
             fs::write(&path, svg).with_context(|| format!("writing {}", path.display()))?;
@@ -118,6 +125,30 @@ pub(crate) fn write(folder: &Path, origin: &Origin<'_>, raw: &Raw) -> anyhow::Re
     let path = folder.join("report.md");
     fs::write(&path, page.trim_end().to_owned() + "\n")
         .with_context(|| format!("writing {}", path.display()))
+}
+
+/// What stands above the parts.
+fn head(origin: &Origin<'_>, has_others: bool) -> String {
+    let others = match has_others {
+        true => {
+            "Parts that it lacks are from other runs, which they name: \
+             do not compare numbers of two runs.\n"
+        }
+        false => "",
+    };
+    let mut page = format!(
+        "# The papers' evaluation, run again\n\n\
+         Written by `make evaluation` from the run {}.\n\
+         {others}\
+         Do not edit this page: measure again, or draw it again with `turboflow-lab evaluation report`.\n\
+         In the plots, solid lines, dots and bars are measured here; dashed lines, rings and \
+         outlines are the paper's numbers.\n\n",
+        origin.links()
+    );
+    for note in origin.notes {
+        writeln!(page, "Note: {note}.\n").expect("a string takes any text");
+    }
+    page
 }
 
 /// A number with that many decimals; `-` for NaN.

@@ -110,3 +110,31 @@ fn a_report_is_written_anew_without_measuring() {
         kept
     );
 }
+
+#[test]
+fn a_report_takes_parts_that_its_run_lacks_from_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, two] = ["one", "two"].map(|name| folder.path().join(name));
+    for (out, part) in [(&one, "table12"), (&two, "table13")] {
+        let ran = run(out, folder.path(), part);
+        assert_eq!(ran.status.code(), Some(0), "{}", talk(&ran));
+    }
+    let redraw = |with: &Path| {
+        let report = folder.path().join("report");
+        let mut command = command(["evaluation", "report"]);
+        command.arg(&one).arg("--with").arg(with);
+        command.arg("--report").arg(report).output().unwrap()
+    };
+    let drawn = redraw(&two);
+    assert!(drawn.status.success(), "{}", talk(&drawn));
+    let page = fs::read_to_string(folder.path().join("report/report.md")).unwrap();
+    assert!(page.contains("do not compare numbers of two runs"));
+    let (own, others) = page.split_once("## Table 13").unwrap();
+    assert!(own.contains("from the run [one](") && own.contains("## Table 12"));
+    assert!(!own.contains("From another run"));
+    assert!(others.contains("\n\nFrom another run, [two]("));
+    // A run that adds nothing would be ignored.
+    let refused = redraw(&one);
+    assert_eq!(refused.status.code(), Some(2), "{}", talk(&refused));
+    assert!(talk(&refused).contains("has no part that the runs before it lack"));
+}
