@@ -28,9 +28,10 @@ const INTRODUCTIONS: [&str; 9] = [
 ];
 
 /// Rooms that may read a clock.
-const CLOCK_ROOMS: [&str; 7] = [
+const CLOCK_ROOMS: [&str; 8] = [
     "crates/capture/",
     "crates/run/",
+    "apps/sql/src/dashboard.rs",
     "apps/turboflow/",
     "bench/parquet/",
     "lab/bench/",

@@ -17,6 +17,7 @@ fn main() {
         names: Vec::new(),
         token: None,
         limits: Limits::default(),
+        first_snapshot: 1,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

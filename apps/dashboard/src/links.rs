@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
-use turboflow_query::{Cell, Question};
+use turboflow_query::{Answer, Cell, Question};
 
 use crate::error::Refusal;
 use crate::panel::Asked;
@@ -66,35 +66,7 @@ pub(crate) fn links(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
         ..Question::default()
     };
     let (answer, _, command) = asked.ask(question)?;
-    let show = answer.columns[KEY.len()].show;
-    let mut flows: HashMap<FlowKey<'_>, Vec<Place>> = HashMap::new();
-    for row in &answer.rows {
-        let number = |place: usize| match row.get(place) {
-            Some(Cell::Unsigned(number)) => Some(*number),
-            _ => None,
-        };
-        let exporter = row[KEY.len()].to_text(show, false);
-        let width = 1 + usize::from(ttl.is_some());
-        for (direction, _) in directions.iter().enumerate() {
-            let first = KEY.len() + 1 + direction * width;
-            // What a direction did not send was seen nowhere.
-            let Some(packets) = number(first).filter(|packets| *packets > 0) else {
-                continue;
-            };
-            let key = match direction {
-                0 => [0, 1, 2, 3, 4],
-                _ => SWAPPED,
-            };
-            flows
-                .entry(key.map(|field| &row[field]))
-                .or_default()
-                .push(Place {
-                    exporter: exporter.clone(),
-                    packets,
-                    ttl: ttl.and_then(|_| number(first + 1)),
-                });
-        }
-    }
+    let flows = flows(&answer, directions.len(), ttl.is_some());
     let all = flows.len();
     let (seen, links) = joined(flows.into_values());
     let links = links.into_iter().map(|((from, to), link)| {
@@ -113,6 +85,41 @@ pub(crate) fn links(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
         "links": links.collect::<Vec<_>>(),
         "commands": [command],
     }))
+}
+
+/// What exporters saw of each flow. A row has the key, the exporter, and for each direction the
+/// packets and, where there is one, the TTL.
+fn flows(answer: &Answer, directions: usize, has_ttl: bool) -> HashMap<FlowKey<'_>, Vec<Place>> {
+    let show = answer.columns[KEY.len()].show;
+    let width = 1 + usize::from(has_ttl);
+    let mut flows: HashMap<FlowKey<'_>, Vec<Place>> = HashMap::new();
+    for row in &answer.rows {
+        let number = |place: usize| match row.get(place) {
+            Some(Cell::Unsigned(number)) => Some(*number),
+            _ => None,
+        };
+        let exporter = row[KEY.len()].to_text(show, false);
+        for direction in 0..directions {
+            let first = KEY.len() + 1 + direction * width;
+            // What a direction did not send was seen nowhere.
+            let Some(packets) = number(first).filter(|packets| *packets > 0) else {
+                continue;
+            };
+            let key = match direction {
+                0 => [0, 1, 2, 3, 4],
+                _ => SWAPPED,
+            };
+            flows
+                .entry(key.map(|field| &row[field]))
+                .or_default()
+                .push(Place {
+                    exporter: exporter.clone(),
+                    packets,
+                    ttl: number(first + 1).filter(|_| has_ttl),
+                });
+        }
+    }
+    flows
 }
 
 /// The links of flows, and how many flows were seen at more than one hop.

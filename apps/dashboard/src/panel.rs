@@ -88,8 +88,8 @@ impl Asked {
         named.map(|name| self.snapshot.measure(name).to_owned())
     }
 
-    /// The columns of groups: what is measured, and how many records, packets and bytes. Others, such
-    /// as times, would have to be read.
+    /// The columns of groups: what is measured, and how many records, packets and bytes. Others,
+    /// such as times, would have to be read.
     fn usual_columns(&self, by: Option<&str>) -> String {
         // Where records have a column of that name, it is not the one that groups make.
         let [records, share] = ["records", "share"].map(|name| match self.snapshot.has(name) {

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -35,6 +35,10 @@ pub struct Options {
     pub token: Option<Token>,
     /// Bounds on requests.
     pub limits: Limits,
+    /// The number of the first snapshot of the files: another one for each run, such as its start
+    /// in milliseconds, so that a page that was opened before sees that its numbers are old. Below
+    /// 2^53, which a page keeps exactly.
+    pub first_snapshot: u64,
 }
 
 impl Options {
@@ -44,17 +48,6 @@ impl Options {
             ledgers: self.ledgers.clone(),
         }
     }
-}
-
-/// The first number of a snapshot: a page that was opened before the program was started anew sees
-/// that its snapshot is another one. In milliseconds, so that a page keeps it exactly.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "no two runs have the same number"
-)]
-fn first_id() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(1, |since| since.as_millis() as u64)
 }
 
 /// How often files are looked for.
@@ -84,12 +77,12 @@ impl Server {
             });
         }
         check(&options.given)?;
-        let given = options.given();
+        let (given, id) = (options.given(), options.first_snapshot);
         let snapshot = tokio::task::spawn_blocking(move || {
             // What folders have may be mended while the page says what is wrong.
             match given.files.iter().all(|path| path.is_dir()) {
-                true => Ok(Snapshot::of(&given, first_id())),
-                false => Snapshot::opened(&given, first_id()),
+                true => Ok(Snapshot::of(&given, id)),
+                false => Snapshot::opened(&given, id),
             }
         });
         let snapshot = snapshot.await.expect("reading files does not panic")?;

@@ -164,8 +164,8 @@ impl Snapshot {
     /// The answer of `turboflow show`.
     ///
     /// # Errors
-    /// Those of the question; [`QueryError::Changed`] where a file is another one meanwhile, so that
-    /// the answers of a snapshot are about the same records.
+    /// Those of the question; [`QueryError::Changed`] where a file is another one meanwhile, so
+    /// that the answers of a snapshot are about the same records.
     pub(crate) fn answer(
         &self,
         query: &Query,

@@ -25,6 +25,7 @@ pub(crate) fn options(given: &[PathBuf]) -> Options {
         names: Vec::new(),
         token: None,
         limits: Limits::default(),
+        first_snapshot: 1,
     }
 }
 

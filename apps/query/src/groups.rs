@@ -41,7 +41,7 @@ pub(crate) struct Groups<'a> {
     table: GroupTable,
     /// The total of the measure that shares are of.
     whole: u128,
-    /// Set where nobody waits for the answer any more.
+    /// Set where the answer is not waited for any more.
     stop: Option<Arc<AtomicBool>>,
     /// Buckets that records were spread over since that was asked.
     unasked: usize,
@@ -201,9 +201,9 @@ impl<'a> Groups<'a> {
         self.add_to(key, 1, (times.first_ns, times.last_ns), numbers)
     }
 
-    /// Adds a record to every bucket that it overlaps and that is made, with a proportional part of its sums. Each
-    /// direction of a biflow is spread over its own time. Other folds take the whole value in every
-    /// bucket. The record itself counts in its first bucket.
+    /// Adds a record to every bucket that it overlaps and that is made, with a proportional part of
+    /// its sums. Each direction of a biflow is spread over its own time. Other folds take the whole
+    /// value in every bucket. The record itself counts in its first bucket.
     fn spread(
         &mut self,
         key: &mut [u64],
@@ -252,7 +252,7 @@ impl<'a> Groups<'a> {
         self.ask()
     }
 
-    /// Whether somebody still waits for the answer.
+    /// Whether the answer is still waited for.
     #[inline]
     fn ask(&mut self) -> Result<(), QueryError> {
         if self.unasked < BUCKETS_BETWEEN {
@@ -462,7 +462,7 @@ mod tests {
 
     /// One batch can be the work of hours.
     #[test]
-    fn a_question_that_nobody_waits_for_is_given_up_within_a_batch() {
+    fn a_question_is_given_up_within_a_batch() {
         let column = |name: &str, kind| Column {
             name: name.to_owned(),
             kind,

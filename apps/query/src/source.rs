@@ -20,7 +20,7 @@ pub(crate) trait Source {
     /// Fills the further columns of the batch that came last.
     fn complete(&mut self, batch: &mut FlowBatch) -> Result<(), QueryError>;
 
-    /// What is set where nobody waits for the answer any more.
+    /// What is set where the answer is not waited for any more.
     fn stop(&self) -> Option<Arc<AtomicBool>> {
         None
     }

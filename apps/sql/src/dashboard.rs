@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,6 +30,7 @@ pub(crate) fn serve(args: DashboardArgs) -> anyhow::Result<ExitCode> {
         names: args.host,
         token,
         limits: Limits::default(),
+        first_snapshot: clock_ms(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
@@ -55,6 +57,15 @@ pub(crate) fn serve(args: DashboardArgs) -> anyhow::Result<ExitCode> {
     // A question that is being answered would be waited for.
     runtime.shutdown_background();
     outcome
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a page that was opened before the program was started anew has to see it"
+)]
+fn clock_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(1, |since| since.as_millis() as u64)
 }
 
 /// The error, and the option that mends it.
