@@ -16,6 +16,7 @@ fn main() {
         listen: "127.0.0.1:8415".parse().unwrap(),
         names: Vec::new(),
         token: None,
+        enrichment: turboflow_query::EnrichmentFiles::default(),
         limits: Limits::default(),
         first_snapshot: 1,
     };

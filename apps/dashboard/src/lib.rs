@@ -32,6 +32,6 @@ mod token;
 
 pub use error::DashboardError;
 pub use limits::Limits;
-pub use report::report;
+pub use report::{Reported, report};
 pub use server::{Options, Server};
 pub use token::Token;

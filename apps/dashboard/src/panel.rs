@@ -2,23 +2,23 @@
 //! One question of a page, and its answer in JSON.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
 use turboflow_query::{Answer, Cell, Query, Question};
 
+use crate::Limits;
 use crate::answer;
 use crate::error::Refusal;
 use crate::question::{Conditions, Kind, Panel, Request, command, within};
-use crate::{Limits, store::Snapshot};
+use crate::store::{Given, Snapshot};
 use crate::{links, series};
 
 /// What questions of one request have in common.
 pub(crate) struct Asked {
     pub(crate) snapshot: Arc<Snapshot>,
-    pub(crate) given: Arc<[PathBuf]>,
+    pub(crate) given: Arc<Given>,
     pub(crate) limits: Limits,
     /// The filter of the request.
     conditions: Conditions,
@@ -33,7 +33,7 @@ impl Asked {
     pub(crate) fn new(
         request: &Request,
         snapshot: Arc<Snapshot>,
-        given: Arc<[PathBuf]>,
+        given: Arc<Given>,
         limits: Limits,
         stop: Option<Arc<AtomicBool>>,
     ) -> Result<Self, Refusal> {

@@ -2,7 +2,6 @@
 //! Questions side by side, within bounds of time and number.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,12 +12,12 @@ use crate::Limits;
 use crate::error::Refusal;
 use crate::panel::Asked;
 use crate::question::{Panel, Request};
-use crate::store::Snapshot;
+use crate::store::{Given, Snapshot};
 
 /// Answers questions.
 pub(crate) struct Pool {
     limits: Limits,
-    given: Arc<[PathBuf]>,
+    given: Arc<Given>,
     /// One for each thread.
     running: Arc<Semaphore>,
     /// One for each request.
@@ -36,7 +35,7 @@ impl Drop for StopOnDrop {
 }
 
 impl Pool {
-    pub(crate) fn new(given: Arc<[PathBuf]>, limits: Limits) -> Self {
+    pub(crate) fn new(given: Arc<Given>, limits: Limits) -> Self {
         Self {
             running: Arc::new(Semaphore::new(limits.threads)),
             waiting: Semaphore::new(limits.requests),

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The questions of a request, and the command by which `turboflow show` is asked them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize};
-use turboflow_query::{Question, time_ns, time_text};
+use turboflow_query::{EnrichmentFiles, Question, time_ns, time_text};
 
+use crate::Limits;
 use crate::error::Refusal;
-use crate::{Limits, store::Snapshot};
+use crate::store::{Given, Snapshot};
 
 /// Questions that are asked together, of the records that pass one filter within one range of time.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -205,9 +206,10 @@ fn is_plain(condition: &str) -> bool {
 }
 
 /// The command that asks this question of those files.
-pub(crate) fn command(given: &[PathBuf], question: &Question) -> String {
+pub(crate) fn command(given: &Given, question: &Question) -> String {
     let mut words = vec!["turboflow show".to_owned()];
-    words.extend(given.iter().map(|path| shell(&path.display().to_string())));
+    words.extend(given.files.iter().map(|path| file(path)));
+    words.extend(enrichment(&given.enrichment));
     let options = [
         ("--where", &question.filter),
         ("--within", &question.within),
@@ -228,6 +230,27 @@ pub(crate) fn command(given: &[PathBuf], question: &Question) -> String {
         words.push("--now last".to_owned());
     }
     words.join(" ")
+}
+
+/// The options that name files which say more of addresses and ports.
+fn enrichment(files: &EnrichmentFiles) -> Vec<String> {
+    let options: [(&str, &[PathBuf]); 5] = [
+        ("--hosts", &files.hosts),
+        ("--services", &files.services),
+        ("--networks", &files.networks),
+        ("--asn", files.asn.as_slice()),
+        ("--country", files.country.as_slice()),
+    ];
+    let options = options.into_iter();
+    let words = options.flat_map(|(option, paths)| {
+        let paths = paths.iter();
+        paths.map(move |path| format!("{option} {}", file(path)))
+    });
+    words.collect()
+}
+
+fn file(path: &Path) -> String {
+    shell(&path.display().to_string())
 }
 
 /// A word as shells read it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use turboflow_query::flow_files;
+use turboflow_query::{EnrichmentFiles, flow_files};
 
 use crate::assets::{PLACE, REPORT};
 use crate::panel::Asked;
@@ -26,23 +26,33 @@ struct Named {
     panel: Panel,
 }
 
+/// What a report is of.
+#[derive(Clone, Debug, Default)]
+pub struct Reported {
+    /// Files of flow records, folders of them, or patterns.
+    pub given: Vec<PathBuf>,
+    /// Files of ledgers, besides those that are beside the records.
+    pub ledgers: Vec<PathBuf>,
+    /// Files that say more of addresses and ports.
+    pub enrichment: EnrichmentFiles,
+}
+
 /// The report over files, as HTML with everything in it. `filter` chooses records.
 ///
 /// # Errors
 /// [`DashboardError`]: the files cannot be read, or the filter is invalid.
-pub fn report(
-    given: &[PathBuf],
-    ledgers: &[PathBuf],
-    filter: Option<String>,
-) -> Result<Vec<u8>, DashboardError> {
-    check(given)?;
+pub fn report(of: Reported, filter: Option<String>) -> Result<Vec<u8>, DashboardError> {
+    check(&of.given)?;
     // A report is of the files that there are.
-    flow_files(given)?;
-    let of = Given {
-        files: given.to_vec(),
-        ledgers: ledgers.to_vec(),
+    flow_files(&of.given)?;
+    let given = Given {
+        known: of.enrichment.read()?,
+        files: of.given,
+        ledgers: of.ledgers,
+        enrichment: of.enrichment,
     };
-    let snapshot = Arc::new(Snapshot::opened(&of, 1)?);
+    let given = Arc::new(given);
+    let snapshot = Arc::new(Snapshot::opened(&given, 1)?);
     let request = Request {
         filter,
         ..Request::default()
@@ -50,7 +60,7 @@ pub fn report(
     let asked = Asked::new(
         &request,
         Arc::clone(&snapshot),
-        given.into(),
+        Arc::clone(&given),
         Limits::default(),
         None,
     );
@@ -71,7 +81,7 @@ pub fn report(
         }
     }
     let answers = json!({
-        "files": snapshot.to_json(given),
+        "files": snapshot.to_json(&given.files),
         "fields": fields_of(&snapshot),
         "ledgers": snapshot.ledgers.json,
         "where": request.filter,

@@ -2,7 +2,6 @@
 //! What can be asked for.
 
 use std::convert::Infallible;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -24,12 +23,12 @@ use crate::guard::{Guard, guard};
 use crate::live::Live;
 use crate::pool::Pool;
 use crate::question::Request;
-use crate::store::Snapshot;
+use crate::store::{Given, Snapshot};
 use crate::{Limits, answer};
 
 /// What answers stand on.
 pub(crate) struct Shared {
-    pub(crate) given: Arc<[PathBuf]>,
+    pub(crate) given: Arc<Given>,
     pub(crate) limits: Limits,
     pub(crate) pool: Pool,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
@@ -87,7 +86,7 @@ async fn files(State(shared): State<Arc<Shared>>) -> Response {
 
 /// The files, and whether a running program is followed.
 fn described(shared: &Shared) -> Value {
-    let mut json = shared.snapshot().to_json(&shared.given);
+    let mut json = shared.snapshot().to_json(&shared.given.files);
     json["live"] = json!(shared.live.as_ref().map(|live| live.address()));
     json
 }

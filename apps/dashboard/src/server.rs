@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
+use turboflow_query::{EnrichmentFiles, QueryError};
 
 use crate::connections;
 use crate::guard::Guard;
@@ -33,6 +34,8 @@ pub struct Options {
     pub names: Vec<String>,
     /// What clients have to know; needed where other machines can be clients.
     pub token: Option<Token>,
+    /// Files that say more of addresses and ports; they are read once.
+    pub enrichment: EnrichmentFiles,
     /// Bounds on requests.
     pub limits: Limits,
     /// The number of the first snapshot of the files: another one for each run, such as its start
@@ -42,11 +45,13 @@ pub struct Options {
 }
 
 impl Options {
-    fn given(&self) -> Given {
-        Given {
+    fn given(&self) -> Result<Given, QueryError> {
+        Ok(Given {
             files: self.given.clone(),
             ledgers: self.ledgers.clone(),
-        }
+            known: self.enrichment.read()?,
+            enrichment: self.enrichment.clone(),
+        })
     }
 }
 
@@ -58,6 +63,7 @@ pub struct Server {
     options: Options,
     listener: TcpListener,
     address: SocketAddr,
+    given: Arc<Given>,
     snapshot: Arc<Snapshot>,
 }
 
@@ -77,15 +83,17 @@ impl Server {
             });
         }
         check(&options.given)?;
-        let (given, id) = (options.given(), options.first_snapshot);
-        let snapshot = tokio::task::spawn_blocking(move || {
+        let its = options.clone();
+        let opened = tokio::task::spawn_blocking(move || {
+            let (given, id) = (its.given()?, its.first_snapshot);
             // What folders have may be mended while the page says what is wrong.
-            match given.files.iter().all(|path| path.is_dir()) {
-                true => Ok(Snapshot::of(&given, id)),
-                false => Snapshot::opened(&given, id),
-            }
+            let snapshot = match given.files.iter().all(|path| path.is_dir()) {
+                true => Snapshot::of(&given, id),
+                false => Snapshot::opened(&given, id)?,
+            };
+            Ok::<_, QueryError>((given, snapshot))
         });
-        let snapshot = snapshot.await.expect("reading files does not panic")?;
+        let (given, snapshot) = opened.await.expect("reading files does not panic")?;
         let refused = |error: std::io::Error| DashboardError::Listen {
             address: options.listen.to_string(),
             reason: error.to_string(),
@@ -94,6 +102,7 @@ impl Server {
         let address = listener.local_addr().map_err(refused)?;
         Ok(Self {
             snapshot: Arc::new(snapshot),
+            given: Arc::new(given),
             options,
             listener,
             address,
@@ -114,16 +123,14 @@ impl Server {
 
     /// Answers requests until it is dropped.
     pub async fn run(self) {
-        let looked_at = self.options.given();
+        let given = self.given;
         let Options {
-            given,
             live,
             names,
             token,
             limits,
             ..
         } = self.options;
-        let given: Arc<[PathBuf]> = given.into();
         let (sender, snapshot) = watch::channel(self.snapshot);
         let live = live.map(|address| Arc::new(Live::new(address)));
         let shared = Arc::new(Shared {
@@ -149,19 +156,19 @@ impl Server {
         // In one task, so that all end with it.
         tokio::join!(
             connections::serve(self.listener, app, limits),
-            look(&looked_at, &sender),
+            look(&given, &sender),
             follow,
         );
     }
 }
 
 /// Looks every second whether there are other files, and tells.
-async fn look(given: &Given, sender: &watch::Sender<Arc<Snapshot>>) {
+async fn look(given: &Arc<Given>, sender: &watch::Sender<Arc<Snapshot>>) {
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let (given, now) = (given.clone(), Arc::clone(&sender.borrow()));
+        let (given, now) = (Arc::clone(given), Arc::clone(&sender.borrow()));
         let look = move || now.next(&given);
         if let Ok(Some(other)) = tokio::task::spawn_blocking(look).await {
             // Without a page that follows, the next request sees it.

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use turboflow_query::{
-    Answer, Cell, FieldName, Input, Query, QueryError, Question, answer, fields,
+    Answer, Cell, Enrichment, EnrichmentFiles, FieldName, Input, Query, QueryError, Question,
+    answer, fields,
 };
 
 use crate::DashboardError;
@@ -21,6 +22,8 @@ pub(crate) struct Snapshot {
     pub(crate) files: Vec<Seen>,
     /// Opened once, so that the columns of all files have been compared.
     input: Mutex<Input>,
+    /// What is known of addresses and ports, for every question.
+    known: Option<Arc<Enrichment>>,
     pub(crate) fields: Vec<FieldName>,
     /// The times of the first and the last packet, in nanoseconds since 1970.
     pub(crate) times_ns: Option<(u64, u64)>,
@@ -34,12 +37,15 @@ pub(crate) struct Snapshot {
 }
 
 /// Of what a snapshot is taken.
-#[derive(Clone, Debug)]
 pub(crate) struct Given {
     /// Files, folders and patterns.
     pub(crate) files: Vec<PathBuf>,
     /// Files of ledgers.
     pub(crate) ledgers: Vec<PathBuf>,
+    /// Files that say more of addresses and ports.
+    pub(crate) enrichment: EnrichmentFiles,
+    /// What they said when they were read.
+    pub(crate) known: Option<Arc<Enrichment>>,
 }
 
 /// How often files are looked for once more where they change while they are opened.
@@ -61,6 +67,7 @@ impl Snapshot {
             id,
             files,
             input: Mutex::new(input.expect("no file cannot be unreadable")),
+            known: None,
             fields: Vec::new(),
             times_ns: None,
             notes: Vec::new(),
@@ -89,7 +96,7 @@ impl Snapshot {
         let found = found(&given.files)?;
         // Before they are read: what changes then is noticed.
         let files: Vec<Seen> = found.files.iter().cloned().map(Seen::of).collect();
-        let input = Input::open(&found.files)?;
+        let mut input = Input::open(&found.files)?;
         let mut notes = found.passed_over;
         notes.extend(found.read_once);
         let empty = found.empty.iter().map(|place| place.display());
@@ -98,6 +105,13 @@ impl Snapshot {
             let columns = input.left_out().join(", ");
             notes.push(format!("columns that are not read: {columns}"));
         }
+        if let Some(known) = &given.known {
+            let taken = input.enrich(Arc::clone(known));
+            if !taken.is_empty() {
+                let taken = taken.join(", ");
+                notes.push(format!("columns that the records have themselves: {taken}"));
+            }
+        }
         let fields = fields(input.shape());
         let snapshot = Self {
             id,
@@ -105,6 +119,7 @@ impl Snapshot {
             files,
             fields,
             input: Mutex::new(input),
+            known: given.known.clone(),
             times_ns: None,
             notes,
             damages: Vec::new(),
@@ -136,6 +151,7 @@ impl Snapshot {
             ledgers: Ledgers::of(places),
             files: self.files.clone(),
             input: Mutex::new(self.input()),
+            known: self.known.clone(),
             fields: self.fields.clone(),
             times_ns: self.times_ns,
             notes: self.notes.clone(),
@@ -153,7 +169,11 @@ impl Snapshot {
     fn input(&self) -> Input {
         let paths: Vec<&PathBuf> = self.files.iter().map(|file| &file.path).collect();
         let input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
-        input.again(&paths)
+        let mut input = input.again(&paths);
+        if let Some(known) = &self.known {
+            input.enrich(Arc::clone(known));
+        }
+        input
     }
 
     /// The question, bound to these records.

@@ -4,5 +4,6 @@
 
 mod answers;
 mod client;
+mod enriched;
 mod hostile;
 mod watching;

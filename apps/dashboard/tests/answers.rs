@@ -4,9 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use turboflow_query::{Answer, Cell, Input, Query, Question, answer, fields};
+use turboflow_dashboard::Reported;
+use turboflow_query::{Answer, Cell, EnrichmentFiles, Input, Query, Question, answer, fields};
 
 use crate::client::{Running, options, records, started};
+use crate::enriched::enrichment;
 
 /// The answer of `turboflow show` to what a command says.
 pub(crate) fn shown(command: &str) -> Answer {
@@ -17,6 +19,7 @@ pub(crate) fn shown(command: &str) -> Answer {
         ..Question::default()
     };
     let mut files = Vec::new();
+    let mut enrichment = EnrichmentFiles::default();
     let mut words = words[2..].iter();
     while let Some(word) = words.next() {
         let mut value = || Some(words.next().unwrap().clone());
@@ -29,6 +32,11 @@ pub(crate) fn shown(command: &str) -> Answer {
             "--top" => question.top = value().map(|rows| rows.parse().unwrap()),
             "--ascending" => question.ascending = true,
             "--now" => assert_eq!(value().unwrap(), "last"),
+            "--hosts" => enrichment.hosts.extend(value().map(PathBuf::from)),
+            "--services" => enrichment.services.extend(value().map(PathBuf::from)),
+            "--networks" => enrichment.networks.extend(value().map(PathBuf::from)),
+            "--asn" => enrichment.asn = value().map(PathBuf::from),
+            "--country" => enrichment.country = value().map(PathBuf::from),
             file => files.push(PathBuf::from(file)),
         }
     }
@@ -36,6 +44,9 @@ pub(crate) fn shown(command: &str) -> Answer {
     let last = turboflow_query::last_packet_ns(&mut Input::open(&files).unwrap()).unwrap();
     question.now_ns = last;
     let mut input = Input::open(&files).unwrap();
+    if let Some(known) = enrichment.read().unwrap() {
+        input.enrich(known);
+    }
     let query = Query::parse(&question, input.shape()).unwrap();
     answer(&query, &mut input, None).unwrap()
 }
@@ -171,15 +182,16 @@ pub(crate) fn compare_series(json: &Value) {
     assert_eq!(*other, left, "{commands:?}");
 }
 
-fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
 /// Asks all that the pages ask, and more, of one file.
-fn hold(dashboard: &Running, file: &Path) {
+pub(crate) fn hold(dashboard: &Running, file: &Path) {
     let input = Input::open(&[file]).unwrap();
     let fields = fields(input.shape());
     let has = |name: &str| fields.iter().any(|field| field.name == name);
+    let known = dashboard.get("/api/fields").json();
     let mut panels = vec![
         json!({ "kind": "records", "top": 50 }),
         json!({ "kind": "records", "top": 20, "by": "packets", "ascending": true }),
@@ -192,6 +204,10 @@ fn hold(dashboard: &Running, file: &Path) {
     ];
     let keys = fields.iter().filter(|field| field.is_key).take(12);
     panels.extend(keys.map(|key| json!({ "group_by": key.name, "top": 5 })));
+    let is_further = |name: &&str| !has(name);
+    let further = known.as_array().unwrap().iter();
+    let further = further.map(|field| text(&field["name"])).filter(is_further);
+    panels.extend(further.map(|name| json!({ "group_by": format!("{name},protocol") })));
     let files = dashboard.get("/api/files").json();
     let number = |name: &str| text(&files[name]).parse::<u64>().unwrap();
     let (first, last) = (number("first_ns"), number("last_ns"));
@@ -310,9 +326,13 @@ fn a_report_has_the_answers_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("made.csv");
     records(&file, 500);
-    let html =
-        turboflow_dashboard::report(std::slice::from_ref(&file), &[], Some("tcp".to_owned()))
-            .unwrap();
+    let (enrichment, _) = enrichment(folder.path());
+    let of = Reported {
+        given: vec![file],
+        enrichment,
+        ..Reported::default()
+    };
+    let html = turboflow_dashboard::report(of.clone(), Some("tcp".to_owned())).unwrap();
     let html = String::from_utf8(html).unwrap();
     let start = html.find("type=\"application/json\"").unwrap();
     let json = &html[start..];
@@ -320,14 +340,17 @@ fn a_report_has_the_answers_in_it() {
     let report: Value = serde_json::from_str(json).unwrap();
     assert_eq!(report["where"], "tcp");
     let answers = report["answers"].as_object().unwrap();
-    assert!(answers.len() >= 5, "{:?}", answers.keys());
+    assert!(answers.len() >= 8, "{:?}", answers.keys());
+    for id in ["sites", "countries", "systems"] {
+        assert!(answers.contains_key(id), "{:?}", answers.keys());
+    }
     for answer in answers.values() {
         match answer["columns"].is_array() {
             true => compare(answer),
             false => compare_series(answer),
         }
     }
-    let wrong = turboflow_dashboard::report(&[file], &[], Some("bites > 1".to_owned()));
+    let wrong = turboflow_dashboard::report(of, Some("bites > 1".to_owned()));
     assert!(
         wrong
             .unwrap_err()

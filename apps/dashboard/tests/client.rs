@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use turboflow_dashboard::{Limits, Options, Server};
+use turboflow_query::EnrichmentFiles;
 
 /// A dashboard that runs until it is dropped.
 pub(crate) struct Running {
@@ -24,6 +25,7 @@ pub(crate) fn options(given: &[PathBuf]) -> Options {
         listen: "127.0.0.1:0".parse().unwrap(),
         names: Vec::new(),
         token: None,
+        enrichment: EnrichmentFiles::default(),
         limits: Limits::default(),
         first_snapshot: 1,
     }

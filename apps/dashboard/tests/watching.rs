@@ -54,10 +54,10 @@ pub(crate) fn recorded(capture: &Path, file: &Path, options: &[&str]) -> bool {
 }
 
 /// A stream of events.
-struct Events(BufReader<std::net::TcpStream>);
+pub(crate) struct Events(BufReader<std::net::TcpStream>);
 
 impl Events {
-    fn of(dashboard: &Running) -> Self {
+    pub(crate) fn of(dashboard: &Running) -> Self {
         let mut stream = dashboard.connect();
         let host = dashboard.address;
         write!(stream, "GET /api/live HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
@@ -65,7 +65,7 @@ impl Events {
     }
 
     /// The data of the next event of that name.
-    fn next(&mut self, name: &str) -> Value {
+    pub(crate) fn next(&mut self, name: &str) -> Value {
         let mut is_it = false;
         loop {
             let mut line = String::new();

@@ -64,6 +64,14 @@ pub enum QueryError {
         /// What is wrong.
         reason: String,
     },
+    /// A file of names, networks or systems cannot be read, or a line of it does not fit.
+    #[error("{place}: {reason}")]
+    Enrichment {
+        /// The file, and the line where there is one.
+        place: String,
+        /// What is wrong, and what would be valid.
+        reason: String,
+    },
     /// The groups exceed the memory limit.
     #[error(
         "more than {limit} groups: group by fewer fields or wider buckets (src_addr/24, time:5m), \

@@ -8,6 +8,7 @@
 mod answer;
 mod compare;
 mod drill;
+mod enrichment_files;
 mod error;
 mod field;
 mod files;
@@ -36,6 +37,7 @@ mod within;
 
 pub use answer::{Answer, AnswerColumn, Cell, Counts, Shares, Show, Totals};
 pub use drill::{FieldName, fields};
+pub use enrichment_files::EnrichmentFiles;
 pub use error::{Misread, Part, QueryError};
 pub use files::{FoundFiles, IsMeant, files_of, flow_files, flow_files_so_far};
 pub use filter::Filter;

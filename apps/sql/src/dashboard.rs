@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
-use turboflow_dashboard::{DashboardError, Limits, Options, Server, Token};
+use turboflow_dashboard::{DashboardError, Limits, Options, Reported, Server, Token};
 
 use crate::dashboard_args::{DashboardArgs, ReportArgs};
 use crate::say;
@@ -28,6 +28,7 @@ pub(crate) fn serve(args: DashboardArgs) -> anyhow::Result<ExitCode> {
         live: args.live,
         listen: args.listen,
         names: args.host,
+        enrichment: args.enrich.files(),
         token,
         limits: Limits::default(),
         first_snapshot: clock_ms(),
@@ -83,7 +84,12 @@ fn mended(error: DashboardError) -> anyhow::Error {
 
 /// Writes a report.
 pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
-    let html = turboflow_dashboard::report(&args.files, &args.ledger, args.filter.clone())?;
+    let of = Reported {
+        given: args.files.clone(),
+        ledgers: args.ledger.clone(),
+        enrichment: args.enrich.files(),
+    };
+    let html = turboflow_dashboard::report(of, args.filter.clone())?;
     let output = &args.output;
     if output.as_os_str() == "-" {
         return match io::stdout().write_all(&html) {

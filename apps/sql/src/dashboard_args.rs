@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::enrich_args::EnrichArgs;
+
 /// Behind `-h`, which is one screen.
 const SHORT: &str = "--help has examples, and exit codes.";
 
@@ -16,12 +18,14 @@ Examples:
     turboflow dashboard flows.parquet
   A folder, whose new files are shown as they come, and the program that writes them
     turboflow dashboard /var/lib/turboflow --live 127.0.0.1:9414
+  With names, sites and countries, which are fields as all others
+    turboflow dashboard flows --hosts /etc/hosts --networks sites.csv --country country.mmdb
   From another machine: with a token, behind a proxy that has a name and TLS
     head -c 24 /dev/urandom | base64 > token
     turboflow dashboard flows --listen 192.0.2.1:8415 --token-file token --host flows.example.org
 
 The page answers in the words of `turboflow show`: each number has the command that gives it. The
-address of the page is the whole state of it. Keys: / filter, 1 to 7 pages, [ and ] time, t theme.
+address of the page is the whole state of it. Keys: / filter, 1 to 8 pages, [ and ] time, t theme.
 It only reads. The page asks this program alone, and nothing else on the network.
 
 Exit codes: 0 ended by a signal; 2 the files could not be read, or the address is not free.";
@@ -67,6 +71,9 @@ pub(crate) struct DashboardArgs {
     /// A name by which clients call this host, besides localhost and its address
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) enrich: EnrichArgs,
 }
 
 /// Write the dashboard of flow records into one HTML file, which opens anywhere.
@@ -88,4 +95,7 @@ pub(crate) struct ReportArgs {
     /// A ledger that is not beside the records
     #[arg(long, value_name = "FILE.json")]
     pub(crate) ledger: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) enrich: EnrichArgs,
 }

@@ -11,6 +11,7 @@ mod args;
 mod dashboard;
 mod dashboard_args;
 mod differences;
+mod enrich_args;
 mod functions;
 mod rows;
 mod scan;

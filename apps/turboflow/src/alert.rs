@@ -15,7 +15,8 @@ use clap::Args;
 use turboflow_alert::{Alert, Rule, State, find, json, rules};
 use turboflow_query::{Enrichment, Input, QueryError, last_packet_until};
 
-use crate::enrich::{EnrichArgs, say_taken};
+use crate::enrich::say_taken;
+use crate::enrich_args::EnrichArgs;
 use crate::exit::{Outcome, print};
 use crate::log::say;
 use crate::show::{clock_ns, found, pipe_of, say_damages};
@@ -86,7 +87,7 @@ pub(crate) fn run(args: &AlertArgs) -> anyhow::Result<Outcome> {
         args,
         rules: rules(&text).map_err(|error| anyhow!("{place}: {error}"))?,
         receivers: receivers.collect::<anyhow::Result<Vec<_>>>()?,
-        enrichment: args.enrich.read()?,
+        enrichment: args.enrich.files().read()?,
         state: args.read_state()?,
         told: BTreeSet::new(),
     };

@@ -16,7 +16,8 @@ use turboflow_query::{
 use turboflow_record::{Column, ColumnKind};
 
 use crate::anonymize;
-use crate::enrich::EnrichArgs;
+use crate::enrich::enrich;
+use crate::enrich_args::EnrichArgs;
 use crate::exit::{Outcome, print, terminal_width};
 use crate::log::say;
 use crate::question_error;
@@ -207,7 +208,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     let files = found(&args.files)?;
     let mut input = Input::open(&files)?;
     say_left_out(&input);
-    args.enrich.enrich(&mut input)?;
+    enrich(&args.enrich.files(), &mut input)?;
     let now_ns = match args.now {
         Some(Now::At(time_ns)) => time_ns,
         Some(Now::Last) => {
@@ -330,7 +331,7 @@ impl ShowArgs {
             let option = if self.names { "--names" } else { "--time" };
             bail!("{option} is for --format csv and json: tables have times and names for people");
         }
-        if self.anonymize.is_some() && self.enrich.is_given() {
+        if self.anonymize.is_some() && !self.enrich.files().is_empty() {
             bail!(
                 "--anonymize replaces addresses, and names, networks and countries would tell \
                  them: leave one of both out"

@@ -22,7 +22,7 @@ const VIEWS: [string, string][] = [
 
 /** Fields that are offered at once; all others can be typed. */
 function offered(context: Context): [string, string][] {
-  const names = ["src_addr", "dst_addr", "host", "protocol", "dst_port", "src_port", "application", "server_name", "exporter", "end_reason", "tcp_flags", "tos"];
+  const names = ["src_addr", "dst_addr", "host", "protocol", "dst_port", "src_port", "application", "server_name", "src_name", "dst_name", "dst_service", "src_site", "dst_site", "src_owner", "dst_owner", "src_country", "dst_country", "src_as_name", "dst_as_name", "exporter", "end_reason", "tcp_flags", "tos"];
   const isKnown = (name: string) => has(context, name) || (name === "host" && has(context, "src_addr", "dst_addr"));
   return [...names.filter(isKnown), ...(has(context, "src_addr") ? ["src_addr/24", "dst_addr/24"] : [])].map((name) => [name, label(name)]);
 }

@@ -24,6 +24,9 @@ const TITLES: Record<string, string> = {
   ports: "Services",
   applications: "Applications",
   conversations: "Conversations",
+  sites: "Sites",
+  countries: "Countries",
+  systems: "Autonomous systems",
   ends: "Why records ended",
   exporters: "Exporters",
 };
@@ -32,6 +35,9 @@ const NOTES: Record<string, string> = {
   hosts: "sent and received",
   ports: "by protocol and destination port",
   conversations: "one direction each",
+  sites: "from one to another",
+  countries: "from one to another",
+  systems: "from one to another",
 };
 
 export async function overview(context: Context): Promise<HTMLElement> {
@@ -61,7 +67,7 @@ export async function overview(context: Context): Promise<HTMLElement> {
     h(
       "div",
       { class: "grid" },
-      ["hosts", "ports", "applications", "conversations", "exporters", "ends"].map((id) => {
+      ["hosts", "ports", "applications", "conversations", "sites", "countries", "systems", "exporters", "ends"].map((id) => {
         const answer = of(id) as Answer | undefined;
         if (!answer) return null;
         return panel({ title: TITLES[id], note: NOTES[id], answer, id: `panel-${id}` }, answer.error ? null : topTable(context, answer, { caption: TITLES[id] }));
@@ -101,7 +107,7 @@ function stackKey(context: Context): string {
 }
 
 function stackKeys(context: Context): [string, string][] {
-  const names = ["application", "protocol", "dst_port", "src_addr", "dst_addr", "exporter", "end_reason"];
+  const names = ["application", "protocol", "dst_port", "src_addr", "dst_addr", "src_site", "dst_site", "src_country", "dst_country", "dst_as_name", "exporter", "end_reason"];
   const found = names.filter((name) => has(context, name)).map((name): [string, string] => [name, label(name)]);
   return found.sort(([a], [b]) => (a === "protocol" ? -1 : b === "protocol" ? 1 : 0));
 }

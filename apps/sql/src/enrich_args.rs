@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The options that name files which say more of addresses and ports. The program `turboflow` reads
+//! this file too: `turboflow show` and `turboflow alert` have them.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use turboflow_query::EnrichmentFiles;
+
+/// Files of names, networks and databases.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "More columns")]
+pub(crate) struct EnrichArgs {
+    /// Names of hosts, as in /etc/hosts: src_name and dst_name. Repeat for more
+    #[arg(long, value_name = "FILE")]
+    hosts: Vec<PathBuf>,
+
+    /// Names of services, as in /etc/services: src_service and dst_service
+    #[arg(long, value_name = "FILE")]
+    services: Vec<PathBuf>,
+
+    /// Sites and owners, as CSV of network,site,owner: src_site, src_owner and those of dst
+    #[arg(long, value_name = "FILE")]
+    networks: Vec<PathBuf>,
+
+    /// Autonomous systems, a database in MaxMind's format: src_as, src_as_name and those of dst
+    #[arg(long, value_name = "FILE.mmdb")]
+    asn: Option<PathBuf>,
+
+    /// Countries, a database in MaxMind's format: src_country and dst_country
+    #[arg(long, value_name = "FILE.mmdb")]
+    country: Option<PathBuf>,
+}
+
+impl EnrichArgs {
+    /// The files.
+    pub(crate) fn files(&self) -> EnrichmentFiles {
+        EnrichmentFiles {
+            hosts: self.hosts.clone(),
+            services: self.services.clone(),
+            networks: self.networks.clone(),
+            asn: self.asn.clone(),
+            country: self.country.clone(),
+        }
+    }
+}
