@@ -21,6 +21,7 @@ mod limits;
 mod links;
 mod live;
 mod panel;
+mod plan;
 mod pool;
 mod question;
 mod report;

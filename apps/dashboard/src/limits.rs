@@ -10,6 +10,8 @@ pub struct Limits {
     pub rows: usize,
     /// Most groups that a question may make, of about a hundred bytes each.
     pub groups: usize,
+    /// Most flow records of a plan, of some 50 bytes each.
+    pub plan_records: usize,
     /// Longest time for the questions of a request together.
     pub answer_time: Duration,
     /// Most bytes of the answers to a request.
@@ -37,6 +39,7 @@ impl Default for Limits {
         Self {
             rows: 10_000,
             groups: 4_000_000,
+            plan_records: 4_000_000,
             answer_time: Duration::from_secs(20),
             answer_bytes: 16 << 20,
             body_bytes: 64 << 10,

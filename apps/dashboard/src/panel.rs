@@ -13,7 +13,7 @@ use crate::answer;
 use crate::error::Refusal;
 use crate::question::{Conditions, Kind, Panel, Request, command, within};
 use crate::store::{Given, Snapshot};
-use crate::{links, series};
+use crate::{links, plan, series};
 
 /// What questions of one request have in common.
 pub(crate) struct Asked {
@@ -24,7 +24,7 @@ pub(crate) struct Asked {
     conditions: Conditions,
     pub(crate) range: Option<(u64, u64)>,
     /// Set where no answer is waited for any more.
-    stop: Option<Arc<AtomicBool>>,
+    pub(crate) stop: Option<Arc<AtomicBool>>,
 }
 
 impl Asked {
@@ -57,6 +57,7 @@ impl Asked {
             Kind::Records => self.records(panel),
             Kind::Series => series::series(self, panel),
             Kind::Links => links::links(self, panel),
+            Kind::Plan => plan::plan(self, panel),
         }
     }
 
@@ -66,15 +67,20 @@ impl Asked {
         Ok(self.conditions.and(own.text()))
     }
 
-    /// Asks as `turboflow show` would; times are counted from the last packet.
-    pub(crate) fn ask(&self, question: Question) -> Result<(Answer, Query, String), Refusal> {
+    /// The question bound to the records; times are counted from the last packet.
+    pub(crate) fn bound(&self, question: &Question) -> Result<Query, Refusal> {
         let question = Question {
             now_ns: self.snapshot.times_ns.map(|(_, last)| last),
             all_columns: true,
-            ..question
+            ..question.clone()
         };
         let query = self.snapshot.query(&question)?;
-        let query = query.with_most_groups(self.limits.groups);
+        Ok(query.with_most_groups(self.limits.groups))
+    }
+
+    /// Asks as `turboflow show` would.
+    pub(crate) fn ask(&self, question: Question) -> Result<(Answer, Query, String), Refusal> {
+        let query = self.bound(&question)?;
         let answer = self.snapshot.answer(&query, self.stop.as_ref())?;
         let command = command(&self.given, &question);
         Ok((answer, query, command))

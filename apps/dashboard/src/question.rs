@@ -67,6 +67,8 @@ pub(crate) enum Kind {
     Series,
     /// What was seen from one exporter to the next.
     Links,
+    /// What it takes to meter this traffic.
+    Plan,
 }
 
 /// A time in text or number; numbers of a page are not exact.
@@ -84,6 +86,9 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
 
 /// Rows where a question does not say how many.
 const ROWS: usize = 100;
+/// Points of time where a question does not say how many, and most of them.
+const POINTS: u64 = 120;
+const POINTS_MAX: u64 = 2000;
 /// Longest text of a part of a question, in bytes.
 const TEXT_BYTES: usize = 16 << 10;
 
@@ -124,6 +129,11 @@ impl Panel {
     fn texts(&self) -> impl Iterator<Item = &String> {
         let texts = [&self.filter, &self.group_by, &self.by, &self.select];
         texts.into_iter().flatten()
+    }
+
+    /// The number of points of time, which is bounded.
+    pub(crate) fn points(&self) -> u64 {
+        self.points.unwrap_or(POINTS).clamp(1, POINTS_MAX)
     }
 
     /// The number of rows, which is bounded.

@@ -14,10 +14,6 @@ use crate::error::Refusal;
 use crate::panel::{Asked, any_of, before, keys_of};
 use crate::question::{Conditions, Panel, within};
 
-/// Points of time where a question does not say how many, and most of them.
-const POINTS: u64 = 120;
-const POINTS_MAX: u64 = 2000;
-
 /// Groups where a question does not say how many, and most of them.
 const GROUPS: usize = 8;
 const GROUPS_MAX: usize = 50;
@@ -48,17 +44,17 @@ const WIDTHS: [(&str, u64, &[u64]); 5] = [
 
 /// Buckets of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Buckets {
-    width_ns: u64,
+pub(crate) struct Buckets {
+    pub(crate) width_ns: u64,
     number: u64,
     unit: &'static str,
     /// Where the first one starts, and the last one ends.
-    range: (u64, u64),
+    pub(crate) range: (u64, u64),
 }
 
 impl Buckets {
     /// The narrowest of everyday width of which so many cover a range.
-    fn over((from, to): (u64, u64), points: u64) -> Self {
+    pub(crate) fn over((from, to): (u64, u64), points: u64) -> Self {
         let widths = WIDTHS.iter().flat_map(|(unit, ns, numbers)| {
             let widths = numbers.iter();
             widths.map(move |number| (*unit, *number, ns * number))
@@ -78,7 +74,12 @@ impl Buckets {
         }
     }
 
-    fn count(&self) -> usize {
+    /// The width, in words of `turboflow show`.
+    pub(crate) fn width(&self) -> String {
+        format!("{}{}", self.number, self.unit)
+    }
+
+    pub(crate) fn count(&self) -> usize {
         // The last one is shorter at the end of all times.
         (self.range.1 - self.range.0).div_ceil(self.width_ns) as usize
     }
@@ -109,12 +110,11 @@ pub(crate) fn series(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
     let Some(range) = asked.range else {
         return Err(Refusal::bad("these records have no times"));
     };
-    let points = panel.points.unwrap_or(POINTS).clamp(1, POINTS_MAX);
     let measure = asked.measure(panel).unwrap_or_else(|| "records".to_owned());
     let series = Series {
         asked,
         conditions: asked.conditions(panel)?,
-        buckets: Buckets::over(range, points),
+        buckets: Buckets::over(range, panel.points()),
         measure,
     };
     let (total, whole, command) = series.total(&series.buckets)?;
@@ -125,7 +125,7 @@ pub(crate) fn series(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
         "measure": series.measure,
         "show": show,
         "width_ns": buckets.width_ns.to_string(),
-        "width": format!("{}{}", buckets.number, buckets.unit),
+        "width": buckets.width(),
         "start_ns": buckets.range.0.to_string(),
         "matched": answer::counts(&whole.totals.matched),
         "series": [],
@@ -199,10 +199,9 @@ impl Series<'_> {
 
     /// The key of time buckets.
     fn time(&self) -> String {
-        let Buckets { number, unit, .. } = self.buckets;
         let is_taken = self.asked.snapshot.has("time");
         let name = if is_taken { "group_time" } else { "time" };
-        format!("{name}:{number}{unit}")
+        format!("{name}:{}", self.buckets.width())
     }
 
     /// The total of each bucket.

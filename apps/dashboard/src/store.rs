@@ -191,12 +191,20 @@ impl Snapshot {
         query: &Query,
         stop: Option<&Arc<AtomicBool>>,
     ) -> Result<Answer, QueryError> {
+        self.read(stop, |input| answer(query, input, None))
+    }
+
+    /// As [`Self::answer`], of what reads the records from their start.
+    pub(crate) fn read<T>(
+        &self,
+        stop: Option<&Arc<AtomicBool>>,
+        read: impl FnOnce(&mut Input) -> Result<T, QueryError>,
+    ) -> Result<T, QueryError> {
         let mut input = self.input();
         if let Some(stop) = stop {
             input.stop_where(Arc::clone(stop));
         }
-        let answer = answer(query, &mut input, None);
-        match (answer, self.changed()) {
+        match (read(&mut input), self.changed()) {
             (Err(QueryError::Stopped), _) => Err(QueryError::Stopped),
             (_, Some(file)) => Err(QueryError::Changed {
                 place: file.path.display().to_string(),

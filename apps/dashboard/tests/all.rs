@@ -6,4 +6,5 @@ mod answers;
 mod client;
 mod enriched;
 mod hostile;
+mod plan;
 mod watching;

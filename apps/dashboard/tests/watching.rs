@@ -53,6 +53,15 @@ pub(crate) fn recorded(capture: &Path, file: &Path, options: &[&str]) -> bool {
     true
 }
 
+/// What the program plans, in JSON.
+pub(crate) fn planned(words: &[&str]) -> Value {
+    let mut command = Command::new(program().unwrap());
+    let outcome = command.args(words).arg("--json").output().unwrap();
+    let said = String::from_utf8_lossy(&outcome.stderr);
+    assert!(outcome.status.success(), "{words:?}: {said}");
+    serde_json::from_slice(&outcome.stdout).unwrap()
+}
+
 /// A stream of events.
 pub(crate) struct Events(BufReader<std::net::TcpStream>);
 

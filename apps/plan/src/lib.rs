@@ -5,7 +5,7 @@
 //! ```text
 //!  packets (hash, time) ─▶ Simulation ─▶ Measured ─┐
 //!                                                  ├─▶ Question ─▶ Plan
-//!  stated rates ──────────────────────▶ Traffic ───┘      ▲
+//!  stated rates, flow records ────────▶ Traffic ───┘      ▲
 //!                                            Assumptions ─┘
 //! ```
 //!
@@ -23,6 +23,7 @@ mod measured;
 pub mod offload;
 pub mod paper;
 mod question;
+mod recorded;
 mod simulation;
 mod traffic;
 mod worst_case;
@@ -34,6 +35,7 @@ pub use curve::ShareCurve;
 pub use impossible::Impossible;
 pub use measured::{Interval, Ipv6, Measured, MeasuredTable};
 pub use question::{Capacity, Export, Need, Plan, Question, TableRow, Target};
+pub use recorded::{PlannedTraffic, Recorded, RecordedFlow, Recording, Step, TooMany};
 pub use simulation::{MAX_INTERVALS, MAX_TABLES, Observed, Simulation, SimulationConfig};
 pub use traffic::Traffic;
 pub use worst_case::{

@@ -64,6 +64,28 @@ pub fn answer(
     Pass::new(query, replacement).answer(input)
 }
 
+/// Hands over the records that a query chooses, a batch at a time with the rows in it: for what is
+/// counted in another way than by groups. `columns` are read besides those of the question.
+///
+/// # Errors
+/// Those of reading, and of `each`.
+pub fn choose(
+    query: &Query,
+    input: &mut Input,
+    columns: &[usize],
+    mut each: impl FnMut(&FlowBatch, &[u32]) -> Result<(), QueryError>,
+) -> Result<Totals, QueryError> {
+    let mut pass = Pass::new(query, None);
+    let (mut first, _) = query.columns_read();
+    first.extend(columns);
+    input.read_apart(first, Vec::new());
+    while let Some(batch) = input.next_batch()? {
+        let rows = pass.choose(&batch);
+        each(&batch, &rows)?;
+    }
+    Ok(pass.totals)
+}
+
 struct Pass<'a> {
     query: &'a Query,
     replacement: Option<&'a dyn Fn(IpAddr) -> IpAddr>,

@@ -66,8 +66,43 @@ export interface Links {
   commands: string[];
 }
 
+/** What one table and the rest of the machine need. */
+export interface Need {
+  slots_per_link: number;
+  table_bytes: number;
+  packets_per_microflow: number;
+  microflows_per_second: number;
+  aggregator_cores: number;
+  bus_bits_per_second: number;
+}
+
+/** What records tell of a link, and what `turboflow plan` says of it. */
+export interface Plan {
+  error?: Problem;
+  recorded: {
+    seconds: number;
+    flows: number;
+    mean_packets_per_second: number;
+    peak_active_flows: number;
+    peak_ns: string | null;
+    is_rate_raised: boolean;
+    is_peak_raised: boolean;
+  };
+  idle_timeout_seconds: number;
+  open: Series;
+  begun: Series;
+  plan: {
+    traffic: { packets_per_second: number; flows_per_second: number; active_flows: number; mean_packet_bytes?: number };
+    worst_case: Need | null;
+    software_cores: number;
+    export: { flow_records_per_second: number; bits_per_second: number };
+    tables: { slots_per_link: number; table_bytes_per_link: number; worst_case_packets_per_microflow: number }[];
+  };
+  commands: string[];
+}
+
 export interface Panel {
-  kind?: "groups" | "records" | "series" | "links";
+  kind?: "groups" | "records" | "series" | "links" | "plan";
   where?: string;
   group_by?: string;
   by?: string;
@@ -164,14 +199,14 @@ export interface Question {
 }
 
 /** The answers to the questions of a page, in their order. */
-export async function query(question: Question, signal?: AbortSignal): Promise<(Answer | Series | Links)[]> {
+export async function query(question: Question, signal?: AbortSignal): Promise<(Answer | Series | Links | Plan)[]> {
   const body = {
     where: question.where || null,
     from: question.from || null,
     to: question.to || null,
     panels: question.panels,
   };
-  const answer = await ask<{ panels: (Answer | Series | Links)[] }>("/api/query", body, signal);
+  const answer = await ask<{ panels: (Answer | Series | Links | Plan)[] }>("/api/query", body, signal);
   return answer.panels;
 }
 

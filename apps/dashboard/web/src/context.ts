@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What all pages share: the state, the files, the fields, and how to move on.
 
-import type { Answer, Field, Files, Ledgers, Links, Panel, Sample, Series } from "./api";
+import type { Answer, Field, Files, Ledgers, Links, Panel, Plan, Sample, Series } from "./api";
 import { query, Refused, report } from "./api";
 import type { State } from "./state";
 import { with_ } from "./state";
@@ -38,7 +38,7 @@ export function isBiflow(context: Context): boolean {
 }
 
 /** Asks within the filter and the range of time of the state. */
-export async function ask(context: Context, panels: Panel[]): Promise<(Answer | Series | Links)[]> {
+export async function ask(context: Context, panels: Panel[]): Promise<(Answer | Series | Links | Plan)[]> {
   const { where, from, to } = context.state;
   return query({ where, from, to, panels }, context.signal);
 }

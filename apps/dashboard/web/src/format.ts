@@ -35,6 +35,20 @@ export function rateOf(measure: string): { unit: string; factor: number } {
   return { unit: measure, factor: 1 };
 }
 
+/** Three digits, as `turboflow plan` writes what is needed: small amounts are no zero. */
+export function amount(value: number, unit = ""): string {
+  const suffix = unit ? ` ${unit}` : "";
+  if (value > 0 && value < 0.001) return `< 0.001${suffix}`;
+  if (value > 0 && value < 1) return `${value.toFixed(3)}${suffix}`;
+  return short(value, unit);
+}
+
+/** Bytes, rounded up, so that they are enough. */
+export function needed(bytes: number): string {
+  const step = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, bytes))) - 2);
+  return short(Math.ceil(bytes / step) * step, "B");
+}
+
 /** Nanoseconds since 1970 as milliseconds, as plots have them. */
 export function toMs(ns: string): number {
   return Number(BigInt(ns) / 1000n) / 1000;

@@ -18,6 +18,7 @@ import { host } from "./pages/host";
 import { network } from "./pages/network";
 import { overview } from "./pages/overview";
 import { performance as performancePage } from "./pages/performance";
+import { plan } from "./pages/plan";
 
 type Page = (context: Context) => Promise<HTMLElement>;
 
@@ -29,6 +30,7 @@ const PAGES: [string, string, Page][] = [
   ["network", "Network", network],
   ["performance", "Performance", performancePage],
   ["health", "Health", health],
+  ["plan", "Plan", plan],
 ];
 /** What a report can answer by itself. */
 const IN_REPORT = ["overview", "flows", "health"];

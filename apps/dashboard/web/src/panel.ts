@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame of a panel: a title, the command that gives its numbers, and its content.
 
-import type { Answer, Links, Series } from "./api";
+import type { Answer, Links, Plan, Series } from "./api";
 import { report } from "./api";
 import { h, type Child } from "./dom";
 
 /** The commands of an answer. */
-export function commandsOf(answer: Answer | Series | Links): string[] {
+export function commandsOf(answer: Answer | Series | Links | Plan): string[] {
   if ("commands" in answer) return answer.commands;
   return answer.command_before ? [answer.command, answer.command_before] : [answer.command];
 }
@@ -14,7 +14,7 @@ export function commandsOf(answer: Answer | Series | Links): string[] {
 export interface PanelOptions {
   title: string;
   note?: string;
-  answer?: Answer | Series | Links;
+  answer?: Answer | Series | Links | Plan;
   class?: string;
   tools?: Child;
   id?: string;

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What it takes to meter the traffic of these records: the answer of `turboflow plan` to rates that
+//! the records tell.
+
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+
+use serde_json::{Value as Json, json};
+use turboflow_plan::{
+    Assumption, Assumptions, Impossible, Question as PlanQuestion, Recorded, RecordedFlow,
+    Recording, Target, TooMany, Traffic,
+};
+use turboflow_query::{QueryError, Question, choose};
+use turboflow_record::{Column, FlowBatch, Value};
+
+use crate::answer;
+use crate::error::Refusal;
+use crate::panel::Asked;
+use crate::question::{Panel, within};
+use crate::series::Buckets;
+
+/// The idle timeout that `turboflow plan` has unless it is told another one.
+const IDLE_TIMEOUT_NS: u64 = 30_000_000_000;
+
+/// The columns that tell flows apart. What two exporters saw is two flows, because the packets are
+/// in both records, too.
+const KEY: [&str; 6] = [
+    "src_addr", "src_port", "dst_addr", "dst_port", "protocol", "exporter",
+];
+/// The same for the other direction of a biflow.
+const REVERSE_KEY: [&str; 6] = [
+    "dst_addr", "dst_port", "src_addr", "src_port", "protocol", "exporter",
+];
+
+/// The answer to a question of a plan.
+pub(crate) fn plan(asked: &Asked, panel: &Panel) -> Result<Json, Refusal> {
+    let Some(range) = asked.range else {
+        return Err(Refusal::bad("these records have no times"));
+    };
+    if !asked.snapshot.has("packets") {
+        return Err(Refusal::bad("these records have no packets"));
+    }
+    let recorded = recorded(asked, panel, range)?;
+    let refused = |error: Impossible| Refusal::bad(reason(&error));
+    let planned = recorded.traffic().map_err(refused)?;
+    let traffic = planned.traffic;
+    // Rounded up to a thousandth, as it is shown.
+    let ipv6_share = (recorded.ipv6_share * 1e3).ceil() / 1e3;
+    let mut assumptions = Assumptions::default();
+    if ipv6_share > 0.0 {
+        let set = assumptions.set(Assumption::Ipv6Share, ipv6_share, "--assume");
+        set.map_err(refused)?;
+    }
+    let idle_timeout_seconds = recorded.idle_timeout_seconds();
+    let checked = traffic.check();
+    let checked = checked.and_then(|()| traffic.check_active_flows(idle_timeout_seconds));
+    checked.map_err(refused)?;
+    let question = PlanQuestion {
+        traffic,
+        measured: None,
+        copies: 1.0,
+        links: 1,
+        target: Target::Default,
+        assumptions: &assumptions,
+    };
+    let plan = question.answer().map_err(refused)?;
+    let (open, begun) = over_time(&recorded, range, panel);
+    let mean = recorded.packets / recorded.seconds();
+    Ok(json!({
+        "recorded": {
+            "packets": recorded.packets,
+            "bytes": recorded.bytes,
+            "seconds": recorded.seconds(),
+            "flows": recorded.flows_opened,
+            "mean_packets_per_second": mean,
+            "peak_active_flows": recorded.peak_active_flows,
+            "peak_ns": recorded.peak_ns.map(|at_ns| at_ns.to_string()),
+            "is_rate_raised": planned.is_rate_raised,
+            "is_peak_raised": planned.is_peak_raised,
+        },
+        "idle_timeout_seconds": idle_timeout_seconds,
+        "open": open,
+        "begun": begun,
+        "plan": plan,
+        "commands": [command(&traffic, ipv6_share)],
+    }))
+}
+
+/// An error of the model, in words of the page.
+fn reason(error: &Impossible) -> String {
+    match error.argument {
+        "observed_seconds" => error.mend.clone(),
+        argument => format!(
+            "{} is {}: {}",
+            argument.replace('_', " "),
+            error.written(),
+            error.mend
+        ),
+    }
+}
+
+/// What the records tell of that time.
+fn recorded(asked: &Asked, panel: &Panel, (from, to): (u64, u64)) -> Result<Recorded, Refusal> {
+    // Flows that had their last packet within the timeout before are active still.
+    let since = from.saturating_sub(IDLE_TIMEOUT_NS);
+    let question = Question {
+        filter: asked.conditions(panel)?.text(),
+        within: within(Some((since, to)), &asked.snapshot),
+        ..Question::default()
+    };
+    let most = asked.limits.plan_records;
+    let mut recording = Recording::new(from, to, IDLE_TIMEOUT_NS, most);
+    let hashes = RandomState::new();
+    let query = asked.bound(&question)?;
+    let read = asked.snapshot.read(asked.stop.as_ref(), |input| {
+        let columns = Columns::of(input.schema());
+        choose(&query, input, &columns.all(), |batch, rows| {
+            let flows = rows
+                .iter()
+                .map(|row| columns.flows(batch, *row as usize, &hashes));
+            let mut flows = flows.flatten().flatten();
+            let added = flows.try_for_each(|flow| recording.add(&flow));
+            added.map_err(|TooMany| QueryError::Records { limit: most })
+        })
+    });
+    match read {
+        Ok(_) => Ok(recording.finish()),
+        Err(QueryError::Records { limit }) => Err(Refusal::bad(format!(
+            "more than {limit} flow records: choose less time, or filter"
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Active and new flows over time, as series without groups.
+fn over_time(recorded: &Recorded, range: (u64, u64), panel: &Panel) -> (Json, Json) {
+    let buckets = Buckets::over(range, panel.points());
+    let steps = recorded.steps(buckets.range.0, buckets.width_ns, buckets.count());
+    let series = |measure: &str, values: Vec<u64>| {
+        json!({
+            "measure": measure,
+            "show": "count",
+            "width_ns": buckets.width_ns.to_string(),
+            "width": buckets.width(),
+            "start_ns": buckets.range.0.to_string(),
+            "series": [],
+            "total": values.into_iter().map(answer::number).collect::<Vec<_>>(),
+            "commands": [],
+        })
+    };
+    let active = steps.iter().map(|step| step.active_flows).collect();
+    let opened = steps.iter().map(|step| step.flows_opened).collect();
+    (series("flows", active), series("records", opened))
+}
+
+/// The command that gives the same plan.
+fn command(traffic: &Traffic, ipv6_share: f64) -> String {
+    let mut words = vec!["turboflow plan".to_owned()];
+    words.push(format!(
+        "--packets-per-second {}",
+        traffic.packets_per_second
+    ));
+    words.push(format!("--flows-per-second {}", traffic.flows_per_second));
+    words.push(format!("--active-flows {}", traffic.active_flows));
+    let bytes = traffic.mean_packet_bytes;
+    words.extend(bytes.map(|bytes| format!("--mean-packet-bytes {bytes}")));
+    if ipv6_share > 0.0 {
+        words.push(format!("--assume ipv6_share={ipv6_share}"));
+    }
+    words.join(" ")
+}
+
+/// Where the columns are that are read.
+struct Columns {
+    key: [Option<usize>; 6],
+    reverse_key: [Option<usize>; 6],
+    address: Option<usize>,
+    forward: Counts,
+    reverse: Counts,
+}
+
+/// The columns of one direction.
+struct Counts {
+    packets: Option<usize>,
+    bytes: Option<usize>,
+    first: Option<usize>,
+    last: Option<usize>,
+}
+
+impl Counts {
+    const fn all(&self) -> [Option<usize>; 4] {
+        [self.packets, self.bytes, self.first, self.last]
+    }
+}
+
+impl Columns {
+    fn of(schema: &[Column]) -> Self {
+        let place = |name: &str| schema.iter().position(|column| column.name == name);
+        let counts = |prefix: &str| Counts {
+            packets: place(&format!("{prefix}packets")),
+            bytes: place(&format!("{prefix}bytes")),
+            first: place(&format!("{prefix}first_ns")),
+            last: place(&format!("{prefix}last_ns")),
+        };
+        Self {
+            key: KEY.map(place),
+            reverse_key: REVERSE_KEY.map(place),
+            address: place("src_addr"),
+            forward: counts(""),
+            reverse: counts("reverse_"),
+        }
+    }
+
+    /// All of them.
+    fn all(&self) -> Vec<usize> {
+        let counts = [&self.forward, &self.reverse];
+        let counts = counts.into_iter().flat_map(Counts::all);
+        self.key.into_iter().chain(counts).flatten().collect()
+    }
+
+    /// The flows of a record: of a biflow, one for each direction that has packets.
+    fn flows(
+        &self,
+        batch: &FlowBatch,
+        row: usize,
+        hashes: &RandomState,
+    ) -> [Option<RecordedFlow>; 2] {
+        let number = |column: Option<usize>| match batch.value(row, column?) {
+            Value::Unsigned(number) => Some(number),
+            _ => None,
+        };
+        let address = self.address.map(|column| batch.value(row, column));
+        let is_ipv6 = matches!(address, Some(Value::Address(address)) if address.is_ipv6());
+        let flow = |key: &[Option<usize>], counts: &Counts| {
+            let packets = number(counts.packets).filter(|packets| *packets > 0)?;
+            let first_ns = number(counts.first).or_else(|| number(self.forward.first))?;
+            let last_ns = number(counts.last).or_else(|| number(self.forward.last));
+            Some(RecordedFlow {
+                hash: hash(batch, row, key, hashes),
+                first_ns,
+                last_ns: last_ns.unwrap_or(first_ns),
+                packets,
+                bytes: number(counts.bytes).unwrap_or(0),
+                is_ipv6,
+            })
+        };
+        [
+            flow(&self.key, &self.forward),
+            flow(&self.reverse_key, &self.reverse),
+        ]
+    }
+}
+
+/// A hash of the columns that tell flows apart.
+fn hash(batch: &FlowBatch, row: usize, key: &[Option<usize>], hashes: &RandomState) -> u64 {
+    let mut hasher = hashes.build_hasher();
+    for column in key {
+        match column.map_or(Value::Absent, |column| batch.value(row, column)) {
+            Value::Address(address) => address.hash(&mut hasher),
+            Value::Unsigned(number) => number.hash(&mut hasher),
+            Value::Text(text) => text.hash(&mut hasher),
+            _ => u8::MAX.hash(&mut hasher),
+        }
+    }
+    hasher.finish()
+}
