@@ -145,8 +145,11 @@ impl Panel {
 /// The part of time that a question is about. A bound that leaves out nothing is left out.
 pub(crate) fn within(range: Option<(u64, u64)>, snapshot: &Snapshot) -> Option<String> {
     let ((from, to), (first, last)) = (range?, snapshot.times_ns?);
-    let from = (from > first).then(|| time_text(from)).unwrap_or_default();
-    let to = (to <= last).then(|| time_text(to)).unwrap_or_default();
+    let bound = |time_ns, is_one| match is_one {
+        true => time_text(time_ns),
+        false => String::new(),
+    };
+    let (from, to) = (bound(from, from > first), bound(to, to <= last));
     let is_part = !from.is_empty() || !to.is_empty();
     is_part.then(|| format!("{from}..{to}"))
 }

@@ -39,7 +39,7 @@ export function rateOf(measure: string): { unit: string; factor: number } {
 export function amount(value: number, unit = ""): string {
   const suffix = unit ? ` ${unit}` : "";
   if (value > 0 && value < 0.001) return `< 0.001${suffix}`;
-  if (value > 0 && value < 1) return `${value.toFixed(3)}${suffix}`;
+  if (value > 0 && value < 100) return `${value.toFixed(value < 1 ? 3 : value < 10 ? 2 : 1)}${suffix}`;
   return short(value, unit);
 }
 

@@ -163,7 +163,7 @@ async function show(isStep: boolean): Promise<void> {
   const its = context();
   const units = chips("Measured in", [["bytes", "bytes"], ["packets", "packets"], ["records", "flows"]], state.unit, (unit) => go({ unit }));
   const isAsked = !["health"].includes(name);
-  const head = isAsked ? h("div", { class: "ask" }, api.report ? h("p", { class: "period" }, api.report.where ? `Filter: ${api.report.where}` : "All records") : filterBox(its), h("div", { class: "ask-more" }, times(), api.report ? null : units)) : null;
+  const head = isAsked ? h("div", { class: "ask" }, api.report ? h("p", { class: "period" }, api.report.where ? `Filter: ${api.report.where}` : "All records") : filterBox(its), h("div", { class: "ask-more" }, times(), api.report || name === "plan" ? null : units)) : null;
   let body: HTMLElement;
   try {
     if (files.error) body = panel({ title: "The files cannot be read", class: "wide" }, h("p", { class: "problem" }, files.error));

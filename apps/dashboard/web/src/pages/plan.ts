@@ -41,6 +41,7 @@ function tiles({ recorded, plan, idle_timeout_seconds }: Plan): HTMLElement {
     tile("New flows", short(traffic.flows_per_second, "flows/s"), "", `${exact(recorded.flows)} in all`, "plan-begun"),
     tile("Packets", short(recorded.mean_packets_per_second, "packets/s"), "", "on average", "plan-packets"),
     tile("Bytes of a packet", traffic.mean_packet_bytes ? exact(Math.round(traffic.mean_packet_bytes)) : "–", "", "on average, of IP"),
+    tile("Load", traffic.mean_packet_bytes ? short(traffic.mean_packet_bytes * 8 * traffic.packets_per_second, "bit/s") : "–", "", "of IP, in the plan"),
     tile("Time", duration(recorded.seconds * 1000), "", `without silences over ${idle_timeout_seconds} s`),
   );
 }
@@ -57,35 +58,36 @@ function raised({ recorded, plan, idle_timeout_seconds }: Plan): HTMLElement[] {
 function needs({ plan }: Plan): HTMLElement {
   const { worst_case: need, export: exported, traffic } = plan;
   const of = (text: (need: Need) => string) => (need ? text(need) : "–");
-  const rows: [string, string, string][] = [
-    ["Flows in the flow cache", exact(traffic.active_flows), "record --max-flows"],
-    ["Slots of the microflow table", of((its) => exact(its.slots_per_link)), ""],
-    ["Memory of that table", of((its) => needed(its.table_bytes)), ""],
-    ["Packets of a microflow record", of((its) => amount(its.packets_per_microflow)), ""],
-    ["Microflow records", of((its) => `${amount(its.microflows_per_second)}/s`), ""],
-    ["Cores to aggregate", of((its) => amount(its.aggregator_cores)), ""],
-    ["Load of the bus", of((its) => amount(its.bus_bits_per_second, "bit/s")), ""],
-    ["Flow records exported, at most", `${amount(exported.flow_records_per_second)}/s`, amount(exported.bits_per_second, "bit/s")],
-    ["Cores to meter packets", amount(plan.software_cores), "without another engine"],
+  const rows = [
+    ["Flows in the flow cache (--max-flows)", exact(traffic.active_flows)],
+    ["Slots of the microflow table", of((its) => exact(its.slots_per_link))],
+    ["Memory of that table", of((its) => needed(its.table_bytes))],
+    ["Packets of a microflow record", of((its) => amount(its.packets_per_microflow))],
+    ["Microflow records", of((its) => `${amount(its.microflows_per_second)}/s`)],
+    ["Cores to aggregate them", of((its) => amount(its.aggregator_cores))],
+    ["Load of the bus", of((its) => amount(its.bus_bits_per_second, "bit/s"))],
+    ["Flow records exported, at most", `${amount(exported.flow_records_per_second)}/s`],
+    ["Bandwidth of the export, at most", amount(exported.bits_per_second, "bit/s")],
+    ["Cores to meter packets in software", amount(plan.software_cores)],
   ];
-  return table("What it takes", ["", "needed", ""], rows);
+  return table("What it takes", [], rows);
 }
 
 function sizes({ plan }: Plan): HTMLElement {
-  const rows = plan.tables.map((row): [string, string, string] => [exact(row.slots_per_link), needed(row.table_bytes_per_link), amount(row.worst_case_packets_per_microflow)]);
-  return table("Packets of a microflow record, by size of the table", ["slots", "memory", "packets a microflow record"], rows);
+  const rows = plan.tables.map((row) => [exact(row.slots_per_link), needed(row.table_bytes_per_link), amount(row.worst_case_packets_per_microflow)]);
+  return table("Packets of a microflow record, by size of the table", ["slots", "memory", "packets a record"], rows);
 }
 
-function table(caption: string, head: [string, string, string], rows: [string, string, string][]): HTMLElement {
+function table(caption: string, head: string[], rows: string[][]): HTMLElement {
   return h(
     "div",
-    { class: "table-box" },
+    { class: "table-box", tabindex: "0", role: "region", "aria-label": caption },
     h(
       "table",
       { class: "top" },
       h("caption", { class: "sr" }, caption),
-      h("thead", {}, h("tr", {}, head.map((name, place) => (name ? h("th", { scope: "col", class: place ? "right" : "" }, name) : h("td", {}))))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((text, place) => h(place ? "td" : "th", place ? { class: "right num" } : { scope: "row" }, text))))),
+      head.length ? h("thead", {}, h("tr", {}, head.map((name, place) => h("th", { scope: "col", class: place ? "right" : "" }, name)))) : null,
+      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((text, place) => (place ? h("td", { class: "right num" }, text) : h("th", { scope: "row" }, text)))))),
     ),
   );
 }
