@@ -116,7 +116,7 @@ const ROOMS: [Room; 34] = [
     room(ENRICH, &[RECORD]).with_external(&["maxminddb", "serde", "thiserror"]),
     room(QUERY, &[RECORD, FORMATS, ENRICH]),
     room(SQL, &[RECORD, FORMATS, QUERY, DASHBOARD]),
-    room(DASHBOARD, &[QUERY]).with_external(&[
+    room(DASHBOARD, &[RECORD, FORMATS, QUERY, PLAN]).with_external(&[
         "axum",
         "futures-util",
         "hyper",

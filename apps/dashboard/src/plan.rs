@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What it takes to meter the traffic of these records: the answer of `turboflow plan` to rates that
-//! the records tell.
+//! What it takes to meter the traffic of these records: the answer of `turboflow plan` to the rates
+//! that they tell.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
@@ -26,7 +26,7 @@ const IDLE_TIMEOUT_NS: u64 = 30_000_000_000;
 const KEY: [&str; 6] = [
     "src_addr", "src_port", "dst_addr", "dst_port", "protocol", "exporter",
 ];
-/// The same for the other direction of a biflow.
+/// Those of the other direction of a biflow.
 const REVERSE_KEY: [&str; 6] = [
     "dst_addr", "dst_port", "src_addr", "src_port", "protocol", "exporter",
 ];

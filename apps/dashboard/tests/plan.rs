@@ -58,7 +58,7 @@ fn of_command(command: &str) -> Value {
     serde_json::to_value(question.answer().unwrap()).unwrap()
 }
 
-/// Whether two values are the same, but for the last bit that reading a number from JSON may miss.
+/// Whether two values are equal. Reading a number from JSON may miss its last bits.
 fn are_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {

@@ -11,6 +11,8 @@ mod args;
 mod dashboard;
 mod dashboard_args;
 mod differences;
+/// The options of `turboflow show`.
+#[path = "../../turboflow/src/enrich_args.rs"]
 mod enrich_args;
 mod functions;
 mod rows;

@@ -15,8 +15,6 @@ mod config_error;
 mod definition;
 mod engines;
 mod enrich;
-// With the options that `turboflow dashboard` and `turboflow report` have, too.
-#[path = "../../sql/src/enrich_args.rs"]
 mod enrich_args;
 mod exit;
 mod file_args;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The options that name files which say more of addresses and ports. The program `turboflow` reads
-//! this file too: `turboflow show` and `turboflow alert` have them.
+//! The options that name files which say more of addresses and ports. The program `turboflow-query`
+//! reads this file too, for `turboflow dashboard` and `turboflow report`.
 
 use std::path::PathBuf;
 
