@@ -43,11 +43,10 @@ pub(crate) fn plan(asked: &Asked, panel: &Panel) -> Result<Json, Refusal> {
     let refused = |error: Impossible| Refusal::bad(reason(&error));
     let planned = recorded.traffic().map_err(refused)?;
     let traffic = planned.traffic;
-    // Rounded up to a thousandth, as it is shown.
-    let ipv6_share = (recorded.ipv6_share * 1e3).ceil() / 1e3;
+    let assumed = assumed(&recorded, &traffic);
     let mut assumptions = Assumptions::default();
-    if ipv6_share > 0.0 {
-        let set = assumptions.set(Assumption::Ipv6Share, ipv6_share, "--assume");
+    for (assumption, value) in &assumed {
+        let set = assumptions.set(*assumption, *value, "--assume");
         set.map_err(refused)?;
     }
     let idle_timeout_seconds = recorded.idle_timeout_seconds();
@@ -81,8 +80,24 @@ pub(crate) fn plan(asked: &Asked, panel: &Panel) -> Result<Json, Refusal> {
         "open": open,
         "begun": begun,
         "plan": plan,
-        "commands": [command(&traffic, ipv6_share)],
+        "commands": [command(&traffic, &assumed)],
     }))
+}
+
+/// Links faster than the assumed one, in bits a second.
+const FASTER_LINKS: [f64; 4] = [25e9, 100e9, 400e9, 1.6e12];
+
+/// What is assumed otherwise than by default: the share of IPv6, and a link that carries the load.
+fn assumed(recorded: &Recorded, traffic: &Traffic) -> Vec<(Assumption, f64)> {
+    // Rounded up to a thousandth, as it is shown.
+    let ipv6_share = (recorded.ipv6_share * 1e3).ceil() / 1e3;
+    let load = traffic.bits_per_second().unwrap_or(0.0);
+    let is_faster = load > Assumption::LinkBitsPerSecond.default_value();
+    let mut links = FASTER_LINKS.into_iter();
+    let link = links.find(|capacity| is_faster && load <= *capacity);
+    let link = link.map(|capacity| (Assumption::LinkBitsPerSecond, capacity));
+    let ipv6 = (ipv6_share > 0.0).then_some((Assumption::Ipv6Share, ipv6_share));
+    ipv6.into_iter().chain(link).collect()
 }
 
 /// An error of the model, in words of the page.
@@ -153,7 +168,7 @@ fn over_time(recorded: &Recorded, range: (u64, u64), panel: &Panel) -> (Json, Js
 }
 
 /// The command that gives the same plan.
-fn command(traffic: &Traffic, ipv6_share: f64) -> String {
+fn command(traffic: &Traffic, assumed: &[(Assumption, f64)]) -> String {
     let mut words = vec!["turboflow plan".to_owned()];
     words.push(format!(
         "--packets-per-second {}",
@@ -163,9 +178,8 @@ fn command(traffic: &Traffic, ipv6_share: f64) -> String {
     words.push(format!("--active-flows {}", traffic.active_flows));
     let bytes = traffic.mean_packet_bytes;
     words.extend(bytes.map(|bytes| format!("--mean-packet-bytes {bytes}")));
-    if ipv6_share > 0.0 {
-        words.push(format!("--assume ipv6_share={ipv6_share}"));
-    }
+    let assumed = assumed.iter();
+    words.extend(assumed.map(|(its, value)| format!("--assume {}={value}", its.name())));
     words.join(" ")
 }
 

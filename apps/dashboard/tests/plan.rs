@@ -31,9 +31,9 @@ fn of_command(command: &str) -> Value {
             "--active-flows" => rate(2),
             "--mean-packet-bytes" => mean_packet_bytes = Some(value.parse().unwrap()),
             "--assume" => {
-                let share = value.strip_prefix("ipv6_share=").unwrap();
-                let set =
-                    assumptions.set(Assumption::Ipv6Share, share.parse().unwrap(), "--assume");
+                let (name, value) = value.split_once('=').unwrap();
+                let assumption = Assumption::named(name).unwrap();
+                let set = assumptions.set(assumption, value.parse().unwrap(), "--assume");
                 set.unwrap();
             }
             other => panic!("{other}"),
@@ -175,6 +175,24 @@ fn both_directions_of_a_biflow_are_flows_and_ipv6_counts() {
         text_of(&answer).ends_with("--assume ipv6_share=0.334"),
         "{}",
         text_of(&answer)
+    );
+}
+
+#[test]
+fn a_link_that_carries_the_load_is_assumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fast.csv");
+    let columns = "src_addr,packets,bytes,first_ns,last_ns\n";
+    std::fs::write(
+        &file,
+        format!("{columns}10.0.0.1,5000000,6000000000,0,1000000000\n"),
+    )
+    .unwrap();
+    let answer = plan(&started(options(&[file])), &json!({}));
+    let command = text_of(&answer);
+    assert!(
+        command.ends_with("--assume link_bits_per_second=100000000000"),
+        "{command}"
     );
 }
 
