@@ -15,6 +15,9 @@ use crate::DashboardError;
 use crate::files::{Seen, found, seen};
 use crate::ledger::{Ledgers, Places};
 
+/// The times of a first and a last packet, in nanoseconds since 1970.
+type Times = (u64, u64);
+
 /// Files that were opened together.
 pub(crate) struct Snapshot {
     /// Another one stands for other files, also of another run of the program at this address.
@@ -26,7 +29,7 @@ pub(crate) struct Snapshot {
     known: Option<Arc<Enrichment>>,
     pub(crate) fields: Vec<FieldName>,
     /// The times of the first and the last packet, in nanoseconds since 1970.
-    pub(crate) times_ns: Option<(u64, u64)>,
+    pub(crate) times_ns: Option<Times>,
     /// What was passed over or left out, in sentences.
     pub(crate) notes: Vec<String>,
     /// Where files are cut, in sentences: their whole records are there.
@@ -215,7 +218,7 @@ impl Snapshot {
     }
 
     /// Reads all records once: the times of the first and the last packet, and where files are cut.
-    fn read_through(&self) -> Result<(Option<(u64, u64)>, Vec<String>), QueryError> {
+    fn read_through(&self) -> Result<(Option<Times>, Vec<String>), QueryError> {
         let has_times = self.has("first_ns") && self.has("last_ns");
         let question = match has_times {
             true => Question {
