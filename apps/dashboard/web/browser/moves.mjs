@@ -58,7 +58,7 @@ async function times(browser, address, show) {
 }
 
 async function explore(browser, address) {
-  for (const view of ["area", "lines", "sankey", "heatmap", "table"]) {
+  for (const view of ["area", "lines", "sankey", "tree", "heatmap", "table"]) {
     await browser.visit(`${address}?page=explore&view=${view}&by=src_addr,dst_port`);
     if (view !== "table") await browser.until(`document.querySelector("main canvas")`, `${view} is drawn`);
     await browser.until(`document.querySelectorAll("#panel-table tbody tr").length >= 8`, `${view}: the table`);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flows between groups (Sankey) and heat maps, by the parts of ECharts that draw them.
+// Flows between groups (Sankey), groups within groups (tree) and heat maps, by the parts of ECharts
+// that draw them.
 
-import { HeatmapChart, SankeyChart } from "echarts/charts";
+import { HeatmapChart, SankeyChart, TreemapChart } from "echarts/charts";
 import { GridComponent, TooltipComponent, VisualMapComponent } from "echarts/components";
 import * as echarts from "echarts/core";
 import { CanvasRenderer } from "echarts/renderers";
 import { h, token } from "./dom";
 import { colour } from "./plot";
 
-echarts.use([HeatmapChart, SankeyChart, GridComponent, TooltipComponent, VisualMapComponent, CanvasRenderer]);
+echarts.use([HeatmapChart, SankeyChart, TreemapChart, GridComponent, TooltipComponent, VisualMapComponent, CanvasRenderer]);
 
 export interface Link {
   source: string;
@@ -86,6 +87,43 @@ export function sankey(label: string, nodes: string[], links: Link[], onLeave: (
     else onClick?.(null, event.name);
   };
   return chart(label, height, option, onLeave, onClick ? click : undefined);
+}
+
+/** A group, and the groups within it. */
+export interface Branch {
+  name: string;
+  value: number;
+  text: string;
+  condition: string | null;
+  children?: Branch[];
+}
+
+/** Areas in proportion to values, those of a group within it. */
+export function tree(label: string, branches: Branch[], onLeave: (listener: () => void) => void, onClick: (condition: string | null) => void): HTMLElement {
+  const coloured = branches.map((branch, index) => ({ ...branch, itemStyle: { color: colour(index) } }));
+  const font = { fontFamily: token("--font"), fontSize: 12, overflow: "truncate" };
+  const option = () => ({
+    animation: false,
+    tooltip: { ...tip(), formatter: (event: any) => `${event.treePathInfo.slice(1).map((part: any) => part.name).join("\n")}\n${event.data.text}` },
+    series: [
+      {
+        type: "treemap",
+        left: 0,
+        right: 0,
+        top: 0,
+        bottom: 0,
+        roam: false,
+        nodeClick: false,
+        breadcrumb: { show: false },
+        label: { ...font, color: "#fff", textBorderColor: "rgb(0 0 0 / 45%)", textBorderWidth: 2 },
+        upperLabel: { ...font, show: true, height: 22, color: token("--ink") },
+        itemStyle: { borderColor: token("--surface"), borderWidth: 1, gapWidth: 1 },
+        levels: [{ itemStyle: { gapWidth: 3 }, upperLabel: { show: false } }],
+        data: coloured,
+      },
+    ],
+  });
+  return chart(label, 460, option, onLeave, (event) => onClick(event.data?.condition ?? null));
 }
 
 export function heatmap(label: string, columns: string[], rows: string[], cells: [number, number, number][], text: (value: number) => string, onLeave: (listener: () => void) => void, onClick?: (row: number) => void): HTMLElement {

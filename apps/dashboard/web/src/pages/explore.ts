@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Explore: any fields, as areas, lines, flows between groups, a heat map, or a table.
+// Explore: any fields, as areas, lines, flows between groups, groups within groups, a heat map, or a
+// table.
 
 import type { Answer, Panel, Series } from "../api";
-import { heatmap, plainName, sankey, type Link } from "../charts";
+import { heatmap, plainName, sankey, tree, type Branch, type Link } from "../charts";
 import type { Context } from "../context";
 import { ask, has, refine } from "../context";
 import { h } from "../dom";
@@ -16,6 +17,7 @@ const VIEWS: [string, string][] = [
   ["area", "Area"],
   ["lines", "Lines"],
   ["sankey", "Sankey"],
+  ["tree", "Tree"],
   ["heatmap", "Heat map"],
   ["table", "Table"],
 ];
@@ -31,11 +33,11 @@ export async function explore(context: Context): Promise<HTMLElement> {
   const { state } = context;
   const keys = (state.by || (has(context, "src_addr") ? "src_addr" : (context.fields.find((field) => field.is_key)?.name ?? ""))).split(",").filter(Boolean);
   const hasTimes = Boolean(context.files.first_ns);
-  const view = hasTimes ? state.view : state.view === "sankey" ? "sankey" : "table";
+  const view = hasTimes || ["sankey", "tree"].includes(state.view) ? state.view : "table";
   const group_by = keys.join(",");
   const top = Math.max(1, Math.min(50, Number(state.top) || 8));
   const compare = state.compare === "1";
-  const groups: Panel = { group_by, by: state.unit, top: view === "sankey" ? top * 5 : Math.max(top, 20), compare };
+  const groups: Panel = { group_by, by: state.unit, top: ["sankey", "tree"].includes(view) ? top * 5 : Math.max(top, 20), compare };
   const panels: Panel[] = [groups];
   if (["area", "lines", "heatmap"].includes(view)) panels.unshift({ kind: "series", group_by, by: state.unit, top, points: view === "heatmap" ? 48 : 120, compare });
   const answers = await ask(context, panels);
@@ -48,6 +50,7 @@ export async function explore(context: Context): Promise<HTMLElement> {
     controls(context, keys, view),
     series ? panel({ title: title[0].toUpperCase() + title.slice(1), answer: series, class: "wide" }, series.error ? null : drawn(context, series, view)) : null,
     view === "sankey" && !table.error ? panel({ title: title[0].toUpperCase() + title.slice(1), answer: table, class: "wide", note: "the largest groups" }, drawSankey(context, table)) : null,
+    view === "tree" && !table.error ? panel({ title: title[0].toUpperCase() + title.slice(1), answer: table, class: "wide", note: "the largest groups, each field within the one before" }, drawTree(context, table)) : null,
     panel({ title: "As a table", answer: table, class: "wide", id: "panel-table" }, table.error ? null : topTable(context, table, { columns: ["bytes", "packets", "records"], caption: title })),
   );
 }
@@ -103,6 +106,34 @@ function drawHeat(context: Context, series: Series): HTMLElement {
   const rows = series.series.map((line) => lineName(line.text));
   const cells = series.series.flatMap((line, row) => line.values.map((value, place): [number, number, number] => [place, row, ((value ?? 0) * factor) / seconds]));
   return heatmap("The largest groups over time, as a heat map", columns, rows, cells, (value) => short(value, unit), context.onLeave, (row) => refine(context, series.series[row].condition));
+}
+
+function drawTree(context: Context, answer: Answer): HTMLElement {
+  if (!answer.rows.length) return h("p", { class: "empty" }, "No records match.");
+  const keys = answer.keys ?? 1;
+  const by = at(answer, answer.by ?? "");
+  const unit = answer.by?.endsWith("bytes") ? "B" : (answer.by ?? "");
+  const branches: Branch[] = [];
+  answer.rows.forEach((row, index) => {
+    const value = Number(row[by] ?? 0);
+    const path: string[] = [];
+    let level = branches;
+    for (let key = 0; key < keys; key += 1) {
+      const name = answer.texts[index][key];
+      const condition = answer.conditions[index]?.[key];
+      if (condition) path.push(condition);
+      let branch = level.find((known) => known.name === name);
+      if (!branch) {
+        branch = { name, value: 0, text: "", condition: path.length === key + 1 ? path.join(" and ") : null };
+        level.push(branch);
+      }
+      branch.value += value;
+      branch.text = short(branch.value, unit);
+      if (key < keys - 1) level = branch.children ??= [];
+    }
+  });
+  const label = `The largest groups as areas: ${branches.slice(0, 6).map((branch) => branch.name).join(", ")}`;
+  return tree(label, branches, context.onLeave, (condition) => refine(context, condition));
 }
 
 function drawSankey(context: Context, answer: Answer): HTMLElement {
