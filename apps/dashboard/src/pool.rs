@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Questions side by side, within bounds of time and number.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,14 +66,16 @@ impl Pool {
         let asked = Asked::new(&request, snapshot, given, self.limits, Some(stop))?;
         let asked = Arc::new(asked);
         let scope = format!("{id} {:?} {:?}", asked.range, request.filter);
-        let started: Vec<_> = request
-            .panels
-            .iter()
-            .map(|panel| self.start(panel, &asked, &scope))
-            .collect();
+        // The longest first, so that no thread is left alone with one at the end.
+        let mut panels: Vec<(usize, &Panel)> = request.panels.iter().enumerate().collect();
+        panels.sort_by_key(|(_, panel)| Reverse(panel.weight()));
+        let started = panels.into_iter();
+        let started = started.map(|(place, panel)| (place, self.start(panel, &asked, &scope)));
+        let mut started: Vec<_> = started.collect();
+        started.sort_by_key(|(place, _)| *place);
         let answers = async {
             let (mut texts, mut bytes) = (Vec::new(), 0);
-            for one in started {
+            for (_, one) in started {
                 let text = one.await.map_err(|_| failed())?;
                 bytes += text.len();
                 if bytes > self.limits.answer_bytes {

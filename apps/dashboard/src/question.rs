@@ -136,6 +136,22 @@ impl Panel {
         self.points.unwrap_or(POINTS).clamp(1, POINTS_MAX)
     }
 
+    /// How long it takes, roughly, beside others: groups of pairs of addresses are many, and a
+    /// series asks three times.
+    pub(crate) fn weight(&self) -> usize {
+        let keys = self.group_by.as_deref().unwrap_or_default().split(',');
+        let keys = keys.map(|key| match key.contains("addr") || key.contains("host") {
+            true => 3,
+            false => 1,
+        });
+        let keys: usize = keys.sum();
+        match self.kind {
+            Kind::Series => 2 * keys + 2,
+            Kind::Links | Kind::Plan => usize::MAX,
+            Kind::Groups | Kind::Records => keys,
+        }
+    }
+
     /// The number of rows, which is bounded.
     pub(crate) fn rows(&self, limits: &Limits) -> usize {
         self.top.unwrap_or(ROWS).min(limits.rows)
