@@ -12,7 +12,8 @@ cd "$(dirname "$0")/.."
 
 programs=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
 web=$PWD/apps/dashboard/web
-office=$PWD/samples/office.pcap
+samples=$PWD/samples
+office=$samples/office.pcap
 shots=${1:+$(realpath "$1")}
 for program in turboflow turboflow-query; do
     [[ -x $programs/$program ]] || { echo "dashboard-browser: $programs/$program is not there: make test builds it" >&2; exit 2; }
@@ -84,6 +85,11 @@ mkdir biflows
 look report "$folder/report.html" biflows/office.parquet
 dashboard biflows
 look moves "$address" biflows more.parquet
+"$programs/turboflow" generate -q -w network.pcap --workload telemetry
+"$programs/turboflow" record -q -r network.pcap --int-port 5000 --int-report-port 5001 \
+    --definition "$samples/definitions/paper-table-2-network.toml" -w network.parquet
+dashboard network.parquet
+look performance "$address" network.parquet
 if ((EUID == 0)) && command -v ip >/dev/null && command -v tcpreplay >/dev/null && ip netns add "$namespace"; then
     running_program
 elif [[ -n ${TURBOFLOW_CI:-} ]]; then

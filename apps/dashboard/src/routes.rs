@@ -104,6 +104,7 @@ pub(crate) fn fields_of(snapshot: &Snapshot) -> Value {
             "show": answer::show_name(field.show),
             "is_column": field.is_column,
             "is_key": field.is_key,
+            "is_amount": field.is_amount,
         })
     });
     fields.collect()

@@ -269,6 +269,54 @@ fn answers_of_captures_are_those_of_show() {
     }
 }
 
+/// What the page Performance asks, of packets with in-band telemetry.
+#[test]
+fn answers_of_telemetry_are_those_of_show() {
+    let folder = tempfile::tempdir().unwrap();
+    let (capture, file) = (
+        folder.path().join("network.pcap"),
+        folder.path().join("flows.parquet"),
+    );
+    let definition = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../samples/definitions/paper-table-2-network.toml");
+    let options_of_record = [
+        "--int-port",
+        "5000",
+        "--int-report-port",
+        "5001",
+        "--definition",
+        definition.to_str().unwrap(),
+    ];
+    let generated = crate::watching::generated(&capture, &["--workload", "telemetry"]);
+    if !generated || !crate::watching::recorded(&capture, &file, &options_of_record) {
+        return;
+    }
+    let dashboard = started(options(std::slice::from_ref(&file)));
+    let mut asked = 0;
+    for field in dashboard.get("/api/fields").json().as_array().unwrap() {
+        let name = text(&field["name"]);
+        if !["queue", "latency", "hop", "gap"]
+            .iter()
+            .any(|word| name.contains(word))
+        {
+            continue;
+        }
+        let mut panels = vec![json!({ "kind": "records", "by": name, "top": 50 })];
+        // As on the page: of fractions no greatest one of a group is made.
+        if field["is_amount"] == true {
+            let by = format!("max({name})");
+            panels.push(json!({ "group_by": "src_addr,dst_addr", "by": by, "top": 8 }));
+        }
+        for answer in dashboard.panels(&json!({ "panels": panels })) {
+            assert!(answer.get("error").is_none(), "{name}: {answer}");
+            assert!(!answer["rows"].as_array().unwrap().is_empty(), "{name}");
+            compare(&answer);
+            asked += 1;
+        }
+    }
+    assert!(asked >= 6, "{asked}");
+}
+
 #[test]
 fn a_period_is_compared_with_the_one_before() {
     let folder = tempfile::tempdir().unwrap();

@@ -53,6 +53,20 @@ pub(crate) fn recorded(capture: &Path, file: &Path, options: &[&str]) -> bool {
     true
 }
 
+/// Makes a capture; false where the program is not built.
+pub(crate) fn generated(capture: &Path, options: &[&str]) -> bool {
+    // `recorded` says what is missing.
+    let Some(program) = program() else {
+        return recorded(capture, capture, &[]);
+    };
+    let mut command = Command::new(program);
+    command.args(["generate", "--quiet", "-w"]).arg(capture);
+    let outcome = command.args(options).output().unwrap();
+    let said = String::from_utf8_lossy(&outcome.stderr);
+    assert!(outcome.status.success(), "{said}");
+    true
+}
+
 /// What the program plans, in JSON.
 pub(crate) fn planned(words: &[&str]) -> Value {
     let mut command = Command::new(program().unwrap());

@@ -4,6 +4,8 @@
 
 use std::fmt::Write;
 
+use turboflow_record::ColumnKind;
+
 use crate::answer::{Cell, Show};
 use crate::field::Field;
 use crate::names;
@@ -21,6 +23,8 @@ pub struct FieldName {
     pub is_column: bool,
     /// Whether it can be a key of groups as it stands, without a width.
     pub is_key: bool,
+    /// Whether groups can have its greatest and its least value: `max(FIELD)`.
+    pub is_amount: bool,
 }
 
 /// The fields of records of that shape: their columns, then what is made of them.
@@ -34,6 +38,7 @@ pub fn fields<'a>(shape: impl Into<RecordShape<'a>>) -> Vec<FieldName> {
         Some(FieldName {
             show,
             is_column: matches!(field, Field::Column(_)),
+            is_amount: matches!(field.kind(records.schema), ColumnKind::Unsigned { .. }),
             is_key: !is_list_or_time && !matches!(field, Field::Ratio(_)),
             name,
         })

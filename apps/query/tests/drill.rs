@@ -79,6 +79,7 @@ fn fields_are_all_that_questions_can_name() {
     let of = |name: &str| fields.iter().find(|field| field.name == name).unwrap();
     assert!(of("src_addr").is_column && of("src_addr").is_key);
     assert!(!of("duration").is_column && of("duration").is_key);
+    assert!(of("bytes").is_amount && !of("src_addr").is_amount);
     assert!(!of("bps").is_key && !of("sizes").is_key && !of("first_ns").is_key);
     for field in fields.iter().filter(|field| field.is_key) {
         ask(Some(&field.name), None);

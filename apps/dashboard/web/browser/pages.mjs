@@ -6,6 +6,16 @@ import { readFileSync, writeFileSync } from "node:fs";
 
 const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 
+/** The page of records with in-band telemetry: nothing refused, and the greatest queue depths. */
+export async function performance(browser, address, show) {
+  await browser.visit(`${address}?page=performance`);
+  assert.deepEqual(await browser.evaluate(`[...document.querySelectorAll("main .problem")].map((it) => it.textContent)`), []);
+  const [greatest] = show("--by", "max_queue_depth", "--top", "1", "--select", "max_queue_depth");
+  const shown = await browser.evaluate(`[...document.querySelectorAll("main .panel")].find((panel) => panel.textContent.startsWith("Flows with the greatest queue depth"))?.querySelector("tbody tr:not(.space) td:nth-child(4)")?.textContent`);
+  assert.equal(shown?.replaceAll(",", ""), greatest);
+  return "performance of packets with telemetry";
+}
+
 export async function pages(browser, address, show, folder) {
   await browser.visit(address);
   const names = await browser.evaluate(`[...document.querySelectorAll("nav a")].map((link) => link.textContent.toLowerCase())`);
@@ -18,6 +28,7 @@ export async function pages(browser, address, show, folder) {
         const name = `${page} ${width} ${theme}`;
         assert((await browser.evaluate("document.documentElement.scrollWidth - innerWidth")) <= 0, `${name}: too wide`);
         assert.deepEqual(await browser.evaluate(`${axe}; axe.run().then((all) => all.violations.map((it) => it.id + " " + it.nodes[0].html))`), [], name);
+        assert.deepEqual(await browser.evaluate(`[...document.querySelectorAll("main .problem")].map((it) => it.textContent)`), [], name);
         if (page === "overview") {
           const records = show("--group-by", "protocol", "--select", "records,packets,bytes").map((line) => line.split(",").map(Number));
           for (const [column, id] of ["records", "packets", "bytes"].entries())

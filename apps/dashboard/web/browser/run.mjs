@@ -8,7 +8,7 @@ import { execFileSync } from "node:child_process";
 import { Browser } from "./chromium.mjs";
 import { live } from "./live.mjs";
 import { moves } from "./moves.mjs";
-import { pages } from "./pages.mjs";
+import { pages, performance } from "./pages.mjs";
 import { report } from "./report.mjs";
 
 const [turboflow, check, ...words] = process.argv.slice(2);
@@ -21,6 +21,7 @@ const of =
 const CHECKS = {
   pages: (browser, address, file, folder) => pages(browser, address, of(file), folder),
   moves: (browser, address, given, more) => moves(browser, address, of(given), given, more),
+  performance: (browser, address, file) => performance(browser, address, of(file)),
   report: (browser, html, file) => report(browser, html, of(file)),
   live: (browser, address, metrics, capture, packets, pid, link) => live(browser, address, metrics, { capture, packets: Number(packets), pid: Number(pid), link }),
 };

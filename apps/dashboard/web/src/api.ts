@@ -132,6 +132,7 @@ export interface Field {
   show: string;
   is_column: boolean;
   is_key: boolean;
+  is_amount: boolean;
 }
 
 export interface LedgerFile {

@@ -113,7 +113,11 @@ const NAMES: Record<string, string> = {
   server_name: "server name",
 };
 
+const FOLDS: Record<string, string> = { max: "greatest", min: "least", sum: "sum of" };
+
 /** A field as people call it. */
 export function label(name: string): string {
+  const folded = /^(max|min|sum)\((.*)\)$/.exec(name);
+  if (folded) return `${FOLDS[folded[1]]} ${label(folded[2].replace(/^(max|min)_/, ""))}`;
   return NAMES[name] ?? name.replace(/_ns$/, "").replaceAll("_", " ");
 }

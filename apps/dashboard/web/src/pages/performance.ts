@@ -21,26 +21,32 @@ export async function performance(context: Context): Promise<HTMLElement> {
     return h("div", { class: "page" }, panel({ title: "Performance", class: "wide" }, h("p", { class: "empty" }, why)));
   }
   const isPair = has(context, "src_addr", "dst_addr");
-  const panels: Panel[] = fields.flatMap(({ name }): Panel[] => [
-    { kind: "series", by: `max(${name})`, points: 120 },
-    ...(isPair ? [{ group_by: "src_addr,dst_addr", by: `max(${name})`, top: 8 }] : []),
-    { kind: "records", by: name, top: 50 },
-  ]);
+  const hasTimes = Boolean(context.files.first_ns);
+  const panels: Panel[] = [];
+  const places = fields.map(({ name, is_amount }) => {
+    const add = (is: boolean, panel: Panel): number => (is ? panels.push(panel) - 1 : -1);
+    return {
+      // Of fractions no greatest one of a group is made.
+      series: add(is_amount && hasTimes, { kind: "series", by: `max(${name})`, points: 120 }),
+      pairs: add(is_amount && isPair, { group_by: "src_addr,dst_addr", by: `max(${name})`, top: 8 }),
+      worst: add(true, { kind: "records", by: name, top: 50 }),
+    };
+  });
   const answers = await ask(context, panels);
-  const each = isPair ? 3 : 2;
   return h(
     "div",
     { class: "page" },
     fields.map(({ name }, index) => {
-      const series = answers[index * each] as Series;
-      const pairs = isPair ? (answers[index * each + 1] as Answer) : null;
-      const worst = answers[index * each + each - 1] as Answer;
-      const title = label(name);
+      const place = places[index];
+      const series = answers[place.series] as Series | undefined;
+      const pairs = answers[place.pairs] as Answer | undefined;
+      const worst = answers[place.worst] as Answer;
+      const title = label(name.replace(/^max_/, ""));
       return [
-        panel({ title: `Greatest ${title} over time`, answer: series, class: "wide" }, series.error ? null : seriesPlot(series, { kind: "lines", height: 200, label: `Greatest ${title} over time`, onRange: (from, to) => chooseTime(context, from, to), onLeave: context.onLeave })),
+        series ? panel({ title: `Greatest ${title} over time`, answer: series, class: "wide" }, series.error ? null : seriesPlot(series, { kind: "lines", height: 200, label: `Greatest ${title} over time`, onRange: (from, to) => chooseTime(context, from, to), onLeave: context.onLeave })) : null,
         pairs ? panel({ title: `Greatest ${title} by conversation`, answer: pairs }, pairs.error ? null : topTable(context, pairs, { caption: title, columns: ["packets", "records"] })) : null,
         panel(
-          { title: `Flows with the greatest ${title}`, answer: worst, class: isPair ? "" : "wide" },
+          { title: `Flows with the greatest ${title}`, answer: worst, class: pairs ? "" : "wide" },
           worst.error ? null : virtualTable(worst, { caption: title, sort: name, ascending: false, columns: ["src_addr", "dst_addr", "dst_port", name, "packets"].map((column) => at(worst, column)).filter((column) => column >= 0) }),
         ),
       ];
