@@ -3,7 +3,8 @@
 //!
 //! Each direction of a biflow is a flow. A flow passes its hops in the order of falling TTL;
 //! exporters with one TTL, such as two spines that share a flow, are one hop. Where records have no
-//! TTL, the order is that of the exporters' names.
+//! TTL, the order is that of the exporters' names. Over time, what a flow lost is where its first
+//! packet was.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -14,6 +15,7 @@ use turboflow_query::{Answer, Cell, Question};
 use crate::error::Refusal;
 use crate::panel::Asked;
 use crate::question::{Panel, within};
+use crate::series::Buckets;
 
 /// The key of a flow, and where the key of the other direction has each field.
 const KEY: [&str; 5] = ["src_addr", "dst_addr", "src_port", "dst_port", "protocol"];
@@ -31,15 +33,33 @@ struct Place {
     ttl: Option<u64>,
     exporter: String,
     packets: u64,
+    first_ns: Option<u64>,
 }
 
 /// From one hop to the next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Link {
     flows: u64,
     /// Packets of these flows at the first hop, and at the second one.
     before: u64,
     behind: u64,
+    /// Both of the flows that began in a bucket of time, by its place.
+    over_time: BTreeMap<usize, (u64, u64)>,
+}
+
+impl Link {
+    fn to_json(&self, (from, to): (String, String), points: usize) -> Value {
+        let at = |place: usize| self.over_time.get(&place).copied().unwrap_or_default();
+        json!({
+            "from": from,
+            "to": to,
+            "flows": self.flows,
+            "before": self.before,
+            "behind": self.behind,
+            "before_at": (0..points).map(|place| at(place).0).collect::<Vec<_>>(),
+            "behind_at": (0..points).map(|place| at(place).1).collect::<Vec<_>>(),
+        })
+    }
 }
 
 /// The answer to a question of links.
@@ -54,10 +74,14 @@ pub(crate) fn links(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
         .into_iter()
         .filter(|prefix| asked.snapshot.has(&format!("{prefix}packets")))
         .collect();
+    let buckets = asked
+        .range
+        .map(|range| Buckets::over(range, panel.points()));
     let select = directions.iter().map(|prefix| {
         let ttl = ttl.map(|name| format!(",max({prefix}{name})"));
         format!("{prefix}packets{}", ttl.unwrap_or_default())
     });
+    let select = select.chain(buckets.map(|_| "first_ns".to_owned()));
     let question = Question {
         filter: asked.conditions(panel)?.text(),
         within: within(asked.range, &asked.snapshot),
@@ -68,18 +92,16 @@ pub(crate) fn links(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
     let (answer, _, command) = asked.ask(question)?;
     let flows = flows(&answer, directions.len(), ttl.is_some());
     let all = flows.len();
-    let (seen, links) = joined(flows.into_values());
-    let links = links.into_iter().map(|((from, to), link)| {
-        json!({
-            "from": from,
-            "to": to,
-            "flows": link.flows,
-            "before": link.before,
-            "behind": link.behind,
-        })
-    });
+    let (seen, links) = joined(flows.into_values(), buckets.as_ref());
+    let points = buckets.map_or(0, |buckets| buckets.count());
+    let links = links
+        .into_iter()
+        .map(|(name, link)| link.to_json(name, points));
     Ok(json!({
         "ttl": ttl,
+        "start_ns": buckets.map(|its| its.range.0.to_string()),
+        "width_ns": buckets.map(|its| its.width_ns.to_string()),
+        "width": buckets.map(|its| its.width()),
         "flows": all,
         "flows_seen_twice": seen,
         "links": links.collect::<Vec<_>>(),
@@ -87,8 +109,8 @@ pub(crate) fn links(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
     }))
 }
 
-/// What exporters saw of each flow. A row has the key, the exporter, and for each direction the
-/// packets and, where there is one, the TTL.
+/// What exporters saw of each flow. A row has the key, the exporter, for each direction the packets
+/// and, where there is one, the TTL, and then the time of the first packet, where there is one.
 fn flows(answer: &Answer, directions: usize, has_ttl: bool) -> HashMap<FlowKey<'_>, Vec<Place>> {
     let show = answer.columns[KEY.len()].show;
     let width = 1 + usize::from(has_ttl);
@@ -116,6 +138,7 @@ fn flows(answer: &Answer, directions: usize, has_ttl: bool) -> HashMap<FlowKey<'
                     exporter: exporter.clone(),
                     packets,
                     ttl: number(first + 1).filter(|_| has_ttl),
+                    first_ns: number(KEY.len() + 1 + directions * width),
                 });
         }
     }
@@ -123,17 +146,27 @@ fn flows(answer: &Answer, directions: usize, has_ttl: bool) -> HashMap<FlowKey<'
 }
 
 /// The links of flows, and how many flows were seen at more than one hop.
-fn joined(flows: impl Iterator<Item = Vec<Place>>) -> (u64, BTreeMap<(String, String), Link>) {
+fn joined(
+    flows: impl Iterator<Item = Vec<Place>>,
+    buckets: Option<&Buckets>,
+) -> (u64, BTreeMap<(String, String), Link>) {
     let mut links: BTreeMap<(String, String), Link> = BTreeMap::new();
     let mut seen = 0;
     for hops in flows.map(hops).filter(|hops| hops.len() > 1) {
         seen += 1;
+        let place = hops[0].first_ns.zip(buckets);
+        let place = place.and_then(|(first_ns, buckets)| buckets.place(first_ns));
         for pair in hops.windows(2) {
             let name = (pair[0].exporter.clone(), pair[1].exporter.clone());
             let link = links.entry(name).or_default();
             link.flows += 1;
             link.before += pair[0].packets;
             link.behind += pair[1].packets;
+            if let Some(place) = place {
+                let (before, behind) = link.over_time.entry(place).or_default();
+                *before += pair[0].packets;
+                *behind += pair[1].packets;
+            }
         }
     }
     (seen, links)
@@ -169,6 +202,7 @@ mod tests {
             ttl,
             exporter: exporter.to_owned(),
             packets,
+            first_ns: Some(7),
         }
     }
 
@@ -180,12 +214,13 @@ mod tests {
             place("spine-a", Some(63), 6),
             place("leaf-1", Some(64), 10),
         ];
-        let (seen, links) = joined([flow].into_iter());
+        let (seen, links) = joined([flow].into_iter(), Some(&Buckets::over((0, 10), 10)));
         let link = |from: &str, to: &str, before, behind| {
             let link = Link {
                 flows: 1,
                 before,
                 behind,
+                over_time: [(0, (before, behind))].into(),
             };
             ((from.to_owned(), to.to_owned()), link)
         };

@@ -84,8 +84,8 @@ impl Buckets {
         (self.range.1 - self.range.0).div_ceil(self.width_ns) as usize
     }
 
-    /// The place of a bucket by where it starts.
-    fn place(&self, start_ns: u64) -> Option<usize> {
+    /// The place of the bucket that has a time in it.
+    pub(crate) fn place(&self, start_ns: u64) -> Option<usize> {
         let within = (self.range.0..self.range.1).contains(&start_ns);
         within.then(|| ((start_ns - self.range.0) / self.width_ns) as usize)
     }

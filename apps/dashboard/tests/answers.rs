@@ -503,7 +503,7 @@ fn links_are_of_all_flows_in_the_order_of_their_ttl() {
         (&answer["flows"], &answer["flows_seen_twice"]),
         (&json!(5001), &json!(5000))
     );
-    let link = |from: &str, to: &str, flows: u64, before: u64, behind: u64| json!({ "from": from, "to": to, "flows": flows, "before": before, "behind": behind });
+    let link = |from: &str, to: &str, flows: u64, before: u64, behind: u64| json!({ "from": from, "to": to, "flows": flows, "before": before, "behind": behind, "before_at": [], "behind_at": [] });
     let expected = json!([
         link("core", "branch", 4999, 49_990, 44_991),
         link("edge", "branch", 1, 10, 9),
@@ -530,7 +530,7 @@ fn each_direction_of_a_biflow_has_its_own_links() {
     std::fs::write(&file, text).unwrap();
     let dashboard = started(options(&[file]));
     let answer = &dashboard.panels(&json!({ "panels": [{ "kind": "links" }] }))[0];
-    let link = |from: &str, to: &str, before: u64, behind: u64| json!({ "from": from, "to": to, "flows": 2, "before": before, "behind": behind });
+    let link = |from: &str, to: &str, before: u64, behind: u64| json!({ "from": from, "to": to, "flows": 2, "before": before, "behind": behind, "before_at": [], "behind_at": [] });
     let expected = json!([
         link("branch", "headquarters", 110, 105),
         link("headquarters", "branch", 60, 58),

@@ -46,7 +46,12 @@ export class Browser {
     const ended = new Promise((done) => this.process.on("exit", done));
     this.process.kill();
     await ended;
-    rmSync(this.profile, { recursive: true, force: true, maxRetries: 5 });
+    try {
+      // Its helpers may write for a moment longer.
+      rmSync(this.profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    } catch (error) {
+      console.error(`browser: ${this.profile} stays: ${error.message}`);
+    }
   }
 
   command(method, params = {}) {

@@ -62,7 +62,11 @@ export interface Links {
   ttl: string | null;
   flows: number;
   flows_seen_twice: number;
-  links: { from: string; to: string; flows: number; before: number; behind: number }[];
+  links: { from: string; to: string; flows: number; before: number; behind: number; before_at: number[]; behind_at: number[] }[];
+  /** Buckets of time; none where records have no times. */
+  start_ns: string | null;
+  width_ns: string | null;
+  width: string | null;
   commands: string[];
 }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network: flows that several exporters saw: their path, by TTL, and what got lost between two.
 
-import type { Answer, Links } from "../api";
+import type { Answer, Links, Series } from "../api";
 import { sankey, type Link } from "../charts";
 import type { Context } from "../context";
 import { ask, has } from "../context";
 import { h } from "../dom";
 import { exact, label, short } from "../format";
 import { panel } from "../panel";
+import { seriesPlot } from "../plot";
 import { topTable } from "../table";
+import { chooseTime } from "./overview";
 
 const KEY = ["src_addr", "dst_addr", "src_port", "dst_port", "protocol"];
 
@@ -29,6 +31,7 @@ export async function network(context: Context): Promise<HTMLElement> {
       { title: "Paths", class: "wide", note: order, answer: found },
       paths.length ? sankey("Packets from exporter to exporter", [...new Set(paths.flatMap((link) => [link.source, link.target]))], paths, context.onLeave) : h("p", { class: "empty" }, "No flow was seen at more than one hop."),
     ),
+    !found.error && found.start_ns && found.links.length ? lossPlot(context, found) : null,
     !found.error && found.links.length
       ? panel({ title: "Between two exporters", class: "wide", id: "panel-links", note: `${exact(found.flows_seen_twice)} of ${exact(found.flows)} flows of one direction were seen at more than one hop` }, lossTable(found))
       : null,
@@ -55,6 +58,26 @@ function goesRound(links: { from: string; to: string }[]): boolean {
     if (on.length === left.length) return left.length > 0;
     left = on;
   }
+}
+
+/** The share of packets that were lost, over time. */
+function lossPlot(context: Context, found: Links): HTMLElement {
+  const share = (before: number, behind: number) => (before ? ((before - behind) / before) * 100 : null);
+  const series: Series = {
+    measure: "% lost",
+    show: "float",
+    width_ns: found.width_ns!,
+    width: found.width!,
+    start_ns: found.start_ns!,
+    total: found.links[0].before_at.map(() => null),
+    series: found.links.map((link) => ({ text: [`${link.from} → ${link.to}`], condition: null, sum: null, values: link.before_at.map((before, place) => share(before, link.behind_at[place])) })),
+    commands: found.commands,
+    matched: { records: 0, packets: null, bytes: null },
+  };
+  return panel(
+    { title: "Lost over time", class: "wide", id: "panel-lost", note: "share of the packets of flows that began then", answer: found },
+    seriesPlot(series, { kind: "lines", height: 200, label: "Share of packets lost from hop to hop over time", onRange: (from, to) => chooseTime(context, from, to), onLeave: context.onLeave }),
+  );
 }
 
 function lossTable({ links }: Links): HTMLElement {
