@@ -60,6 +60,14 @@ export function timeText(ms: number, digits = 0): string {
   return digits ? text.slice(0, 20 + digits) : text.slice(0, 19);
 }
 
+/** A time on an axis whose ticks are so many seconds apart: what differs, and the day where it begins. */
+export function tickText(ms: number, step: number): string {
+  const text = timeText(ms, step < 1 ? (step < 0.01 ? 3 : 2) : 0);
+  const [day, time] = [text.slice(5, 10), text.slice(11)];
+  if (step >= 86400 || (step >= 60 && time === "00:00:00")) return day;
+  return step >= 60 ? time.slice(0, 5) : time;
+}
+
 export function timeOfNs(ns: string): string {
   const ms = toMs(ns);
   const fraction = ns.slice(-9).replace(/0+$/, "");

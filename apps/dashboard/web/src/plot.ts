@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Series } from "./api";
 import { fill, h, swatch, token } from "./dom";
-import { exact, rateOf, short, timeText, toMs } from "./format";
+import { exact, rateOf, short, tickText, timeText, toMs } from "./format";
 
 /** The colours of lines, in their order. */
 export function colour(index: number): string {
@@ -134,7 +134,7 @@ export function seriesPlot(series: Series, options: PlotOptions): HTMLElement {
         select: { show: true, left: 0, top: 0, width: 0, height: 0 },
         scales: { x: { time: true }, y: { range: (_self, _low, high) => [0, high > 0 ? high * 1.05 : 1] } },
         axes: [
-          { stroke: ink, font, grid: { show: false }, ticks: grid, size: 32 },
+          { stroke: ink, font, grid: { show: false }, ticks: grid, size: 32, values: (_self, ticks, _axis, _space, step) => ticks.map((tick) => tickText(tick * 1000, step)) },
           {
             stroke: ink,
             font,

@@ -4,7 +4,7 @@
 import type { Answer, Panel, Sample, Series } from "../api";
 import { report } from "../api";
 import type { Context } from "../context";
-import { ask, has, refine } from "../context";
+import { ask, has, isBiflow, refine } from "../context";
 import { h } from "../dom";
 import { duration, exact, label, short, toMs } from "../format";
 import { liveVerdict, verdict } from "../ledger";
@@ -70,7 +70,7 @@ export async function overview(context: Context): Promise<HTMLElement> {
       ["hosts", "ports", "applications", "conversations", "sites", "countries", "systems", "exporters", "ends"].map((id) => {
         const answer = of(id) as Answer | undefined;
         if (!answer) return null;
-        return panel({ title: TITLES[id], note: NOTES[id], answer, id: `panel-${id}` }, answer.error ? null : topTable(context, answer, { caption: TITLES[id] }));
+        return panel({ title: TITLES[id], note: id === "conversations" && isBiflow(context) ? "both directions" : NOTES[id], answer, id: `panel-${id}` }, answer.error ? null : topTable(context, answer, { caption: TITLES[id] }));
       }),
     ),
   );
