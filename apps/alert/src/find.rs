@@ -156,7 +156,7 @@ impl Rule {
         let (known, is_learnt) = state.of(&self.name);
         let mut found = Vec::new();
         for group in groups {
-            let key = group.labels.join("\t");
+            let key = key_of(&group.labels);
             let is_first = !known.contains_key(&key);
             // Files may come in any order, and what is ahead of the clock is of the present.
             let latest_ns = known.entry(key).or_default();
@@ -173,7 +173,7 @@ impl Rule {
                 if is_silent {
                     found.push(Group {
                         time_ns: None,
-                        labels: labels.split('\t').map(str::to_owned).collect(),
+                        labels: labels_of(labels),
                         value: *seen_ns,
                     });
                 }
@@ -207,6 +207,15 @@ impl Rule {
 }
 
 /// A time to the second.
+/// The name by which a group is remembered: texts of packets may hold anything.
+fn key_of(labels: &[String]) -> String {
+    serde_json::to_string(labels).expect("texts are JSON")
+}
+
+fn labels_of(key: &str) -> Vec<String> {
+    serde_json::from_str(key).unwrap_or_else(|_| vec![key.to_owned()])
+}
+
 fn second(time_ns: u64) -> String {
     time_text(time_ns / 1_000_000_000 * 1_000_000_000)
 }
@@ -224,5 +233,21 @@ fn text(cell: &Cell, show: Show) -> String {
     match (cell, show) {
         (Cell::Unsigned(time_ns), Show::Time) => time_text(*time_ns),
         (cell, show) => cell.to_text(show, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server name has the bytes that a client sent.
+    #[test]
+    fn a_label_says_nothing_of_the_next_one() {
+        let labels = |texts: [&str; 2]| texts.map(str::to_owned).to_vec();
+        let [one, other] = [labels(["a\tb", "c"]), labels(["a", "b\tc"])];
+        assert_ne!(key_of(&one), key_of(&other));
+        for labels in [one, other] {
+            assert_eq!(labels_of(&key_of(&labels)), labels);
+        }
     }
 }

@@ -198,6 +198,8 @@ fn read(path: &Path, is_named: bool) -> Result<Option<Value>, String> {
         // It left since it was found.
         Err(error) if error.kind() == ErrorKind::NotFound && !is_named => return Ok(None),
         Err(error) => return Err(format!("it cannot be read: {error}")),
+        // Records may be in JSON, too.
+        Ok(_) if text.len() as u64 > LEDGER_BYTES && !is_named => return Ok(None),
         Ok(_) if text.len() as u64 > LEDGER_BYTES => {
             return Err(too_large("a ledger", LEDGER_BYTES));
         }

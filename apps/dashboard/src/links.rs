@@ -69,11 +69,14 @@ pub(crate) fn links(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
         let reason = "these records do not say which exporter saw them";
         return Err(Refusal::bad(reason));
     }
-    let ttl = TTL.into_iter().find(|name| has(name));
     let directions: Vec<&str> = ["", "reverse_"]
         .into_iter()
         .filter(|prefix| asked.snapshot.has(&format!("{prefix}packets")))
         .collect();
+    let ttl = TTL.into_iter().find(|name| {
+        let is_in = |prefix: &&str| asked.snapshot.has(&format!("{prefix}{name}"));
+        directions.iter().all(is_in)
+    });
     let buckets = asked
         .range
         .map(|range| Buckets::over(range, panel.points()));

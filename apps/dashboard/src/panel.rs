@@ -15,6 +15,9 @@ use crate::question::{Conditions, Kind, Panel, Request, command, within};
 use crate::store::{Given, Snapshot};
 use crate::{links, plan, series};
 
+/// Most groups where all of them are rows, of some hundred bytes each.
+const ROWS_MAX: usize = 1_000_000;
+
 /// What questions of one request have in common.
 pub(crate) struct Asked {
     pub(crate) snapshot: Arc<Snapshot>,
@@ -74,8 +77,13 @@ impl Asked {
             all_columns: true,
             ..question.clone()
         };
+        let most = match question.top {
+            Some(_) => self.limits.groups,
+            // All of them become rows.
+            None => self.limits.groups.min(ROWS_MAX),
+        };
         let query = self.snapshot.query(&question)?;
-        Ok(query.with_most_groups(self.limits.groups))
+        Ok(query.with_most_groups(most))
     }
 
     /// Asks as `turboflow show` would.

@@ -121,6 +121,8 @@ impl Request {
         let (first, last) = snapshot.times_ns?;
         let from = self.from.unwrap_or(first);
         let to = self.to.unwrap_or(last.saturating_add(1));
+        // A time before all records is one without any.
+        let from = from.min(to.saturating_sub(1));
         Some((from, to.max(from.saturating_add(1))))
     }
 }

@@ -185,6 +185,28 @@ fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
 }
 
+/// Another program than a meter answers at the address.
+#[test]
+fn metrics_of_others_are_no_ledger() {
+    let metrics = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = metrics.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in metrics.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 512];
+            let _ = stream.read(&mut request).unwrap();
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nnode_load1 0.5\n");
+        }
+    });
+    let dashboard = started(turboflow_dashboard::Options {
+        live: Some(address),
+        ..options(&[])
+    });
+    let sample = Events::of(&dashboard).next("live");
+    assert!(sample["counters"].is_null(), "{sample}");
+    assert_eq!(sample["error"], "it has no metrics of a run");
+}
+
 #[test]
 fn ledgers_are_found_beside_their_records_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -250,7 +272,12 @@ fn what_is_no_ledger_or_too_large_a_one_is_said() {
     std::fs::write(at("large.json"), vec![b' '; 5 << 20]).unwrap();
     std::fs::write(at("other.json"), "{}").unwrap();
     let dashboard = started(turboflow_dashboard::Options {
-        ledgers: vec![at("other.json"), at("gone.json"), folder.path().to_owned()],
+        ledgers: vec![
+            at("other.json"),
+            at("gone.json"),
+            folder.path().to_owned(),
+            at("large.json"),
+        ],
         ..options(&[folder.path().to_owned()])
     });
     let found = dashboard.get("/api/ledger").json()["ledgers"]["found"].clone();

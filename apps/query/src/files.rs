@@ -188,8 +188,8 @@ struct Search {
 }
 
 impl Search {
-    /// Takes a file, unless it was found before. One that is named twice is there twice.
-    /// What is found and is no file is passed over: a pipe would be waited for.
+    /// Takes a file, unless it was found before. One that is named twice is there twice. What is
+    /// found and is no file is passed over: a pipe would be waited for.
     fn take(&mut self, path: PathBuf, is_named: bool) {
         let metadata = fs::metadata(&path);
         if !is_named {
@@ -197,7 +197,12 @@ impl Search {
                 Ok(its) if its.is_file() => {}
                 Ok(_) => return self.pass_over(&path, "is a pipe or a device"),
                 // It was there when its folder was read.
-                Err(_) if fs::symlink_metadata(&path).is_err() => return,
+                Err(error)
+                    if error.kind() == io::ErrorKind::NotFound
+                        && fs::symlink_metadata(&path).is_err() =>
+                {
+                    return;
+                }
                 Err(error) => {
                     return self.pass_over(&path, &format!("cannot be reached ({error})"));
                 }

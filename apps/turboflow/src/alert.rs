@@ -161,15 +161,19 @@ impl Asking<'_> {
             }
         }
         self.say_passed_over(&lacking);
-        for alert in &alerts {
-            print(&format!("{}\n", json(alert)))?;
-        }
+        // Receivers first: what cannot be printed is not lost to them.
         if !self.send(&alerts) {
             outcome = Outcome::Lossy;
         }
+        let text: String = alerts
+            .iter()
+            .map(|alert| format!("{}\n", json(alert)))
+            .collect();
+        let printed = print(&text);
         if let Some(path) = &self.args.state {
             write_state(path, &self.state)?;
         }
+        printed?;
         wrong.map_or(Ok(outcome), Err)
     }
 

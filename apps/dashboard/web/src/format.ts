@@ -54,6 +54,14 @@ export function toMs(ns: string): number {
   return Number(BigInt(ns) / 1000n) / 1000;
 }
 
+/** A chosen time, as the program reads it: UTC, or nanoseconds since 1970; nothing where none is chosen. */
+export function chosenMs(text: string): number | null {
+  if (!text) return null;
+  if (/^\d+$/.test(text)) return toMs(text);
+  const ms = Date.parse(/Z$/i.test(text) ? text : text.includes("T") ? `${text}Z` : `${text}T00:00Z`);
+  return Number.isNaN(ms) ? null : ms;
+}
+
 /** `2024-03-01 12:30:00.25`, UTC. */
 export function timeText(ms: number, digits = 0): string {
   const text = new Date(ms).toISOString().replace("T", " ").replace("Z", "");

@@ -17,13 +17,21 @@ export function losses(ledger: Record<string, any>): [string, number][] {
   const found: [string, number][] = [
     ["packets dropped by the kernel", at(ledger, "source_dropped")],
     ["microflow records lost on the way", at(ledger, "microflows_dropped")],
-    ["flow records that no output took", at(ledger, "records_dropped")],
+    ["flow records that an output did not take", at(ledger, "records_dropped")],
     ["sums that do not add up", (ledger.imbalances ?? []).length],
+    ["interfaces whose packets ended early", (ledger.interfaces ?? []).filter((one: Record<string, unknown>) => one.ended_early).length],
     ["captures that were damaged", (ledger.damaged ?? []).length],
     ["captures that were passed over", (ledger.passed_over ?? []).length],
     ["outputs that failed", (ledger.outputs ?? []).filter((output: Record<string, unknown>) => output.error).length],
   ];
   return found.filter(([, count]) => count > 0);
+}
+
+/** The losses of several runs, added up by what lost them. */
+function together(lists: [string, number][][]): [string, number][] {
+  const sums = new Map<string, number>();
+  for (const [what, count] of lists.flat()) sums.set(what, (sums.get(what) ?? 0) + count);
+  return [...sums];
 }
 
 function missing(list: [string, number][]): string {
@@ -33,15 +41,27 @@ function missing(list: [string, number][]): string {
 /** The verdict on records whose runs have ended: "complete" where that is known of all of them. */
 export function verdict(ledgers: Ledgers, files: Files): Verdict {
   const known = ledgers.found.filter((file) => !file.error);
-  const lost = known.flatMap((file) => losses(file.ledger));
+  const lost = together(known.map((file) => losses(file.ledger)));
   if (files.damages.length) lost.push(["files of records that are cut", files.damages.length]);
   if (lost.length) return { kind: "lost", text: short(lost), more: missing(lost) };
   if (!known.length) return { kind: "unknown", text: "no ledger", more: "No ledger is beside these records: record with --ledger FILE.json to see whether they are complete." };
   const { without } = ledgers;
   if (without.files) return { kind: "unknown", text: `${exact(without.files)} of ${exact(files.files.length)} files without ledger`, more: `No ledger names ${without.names.join(", ")}${without.files > without.names.length ? ", ..." : ""}: whether these records are complete is not known.` };
   const unread = ledgers.found.length - known.length;
-  if (unread) return { kind: "unknown", text: `${exact(unread)} ledgers not read`, more: ledgers.found.filter((file) => file.error).map((file) => `${file.name}: ${file.error}`).join("; ") };
+  if (unread) return { kind: "unknown", text: unread === 1 ? "a ledger is not read" : `${exact(unread)} ledgers are not read`, more: ledgers.found.filter((file) => file.error).map((file) => `${file.name}: ${file.error}`).join("; ") };
   return complete(known);
+}
+
+/**
+ * What the badge says. Files of a program that still runs have no ledger yet: where there is none at
+ * all, its counters stand in.
+ */
+export function verdictOn(ledgers: Ledgers, files: Files, last: Sample | undefined): Verdict {
+  const stored = verdict(ledgers, files);
+  const live = files.live && last ? liveVerdict(last) : null;
+  if (live?.kind === "lost") return live;
+  if (live?.kind === "complete" && stored.kind === "unknown" && !ledgers.found.length) return { ...live, text: "complete so far" };
+  return live && !files.files.length ? live : stored;
 }
 
 /** The verdict on one run that has ended. */
@@ -73,14 +93,17 @@ export function liveVerdict(sample: Sample): Verdict {
 /** Counters of a running program under the names of a ledger. */
 export function asLedger(counters: Record<string, number>): Record<string, any> {
   const ledger: Record<string, any> = { flows_exported: {}, rejected: [], outputs: [] };
+  const failed = new Map<string, number>();
   for (const [name, value] of Object.entries(counters)) {
     const labels = Object.fromEntries([...name.matchAll(/(\w+)="([^"]*)"/g)].map((match) => [match[1], match[2]]));
     const plain = name.replace(/\{.*/, "").replace(/_total$/, "");
     if (plain === "flows_exported") ledger.flows_exported[labels.reason] = value;
     else if (plain === "rejected") ledger.rejected.push({ ...labels, packets: value });
+    else if (plain === "output_failed") failed.set(labels.output, value);
     else if (plain === "output_records") ledger.outputs.push({ name: labels.output, records: value });
     else if (!name.includes("{")) ledger[plain] = value;
   }
+  for (const output of ledger.outputs) output.error = failed.get(output.name) ? "failed" : null;
   ledger.imbalances = new Array(at(ledger, "ledger_imbalances")).fill("");
   ledger.balanced = at(ledger, "ledger_imbalances") === 0;
   return ledger;

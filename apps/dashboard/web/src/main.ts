@@ -6,9 +6,9 @@ import * as api from "./api";
 import type { Context } from "./context";
 import { isGone, words } from "./context";
 import { fill, h, type Child } from "./dom";
-import { exact, timeText, toMs } from "./format";
+import { chosenMs, exact, timeText, toMs } from "./format";
 import { filterBox } from "./filter";
-import { liveVerdict, verdict } from "./ledger";
+import { verdictOn, type Verdict } from "./ledger";
 import { chips, panel } from "./panel";
 import { address, readState, type State } from "./state";
 import { explore } from "./pages/explore";
@@ -75,13 +75,8 @@ function switchTheme(): void {
   void show(false);
 }
 
-function mark(): ReturnType<typeof verdict> {
-  const last = samples.at(-1);
-  const live = last && files.live ? liveVerdict(last) : null;
-  const stored = verdict(ledgers, files);
-  // Files that a running program has made have no ledger yet.
-  if (live && (live.kind === "lost" || (stored.kind === "unknown" && live.kind !== "unknown"))) return live;
-  return stored;
+function mark(): Verdict {
+  return verdictOn(ledgers, files, samples.at(-1));
 }
 
 function badge(): HTMLElement {
@@ -107,8 +102,8 @@ function frame(): void {
 
 function period(): string {
   if (!files.first_ns || !files.last_ns) return "no times";
-  const from = state.from ? Date.parse(state.from) : toMs(files.first_ns);
-  const to = state.to ? Date.parse(state.to) : toMs(files.last_ns);
+  const from = chosenMs(state.from) ?? toMs(files.first_ns);
+  const to = chosenMs(state.to) ?? toMs(files.last_ns);
   const [first, last] = [timeText(from), timeText(to)];
   return `${first} to ${first.slice(0, 10) === last.slice(0, 10) ? last.slice(11) : last} UTC`;
 }
@@ -116,8 +111,8 @@ function period(): string {
 function times(): Child {
   const isChosen = Boolean(state.from || state.to);
   const shift = (direction: number) => {
-    const from = state.from ? Date.parse(state.from) : toMs(files.first_ns!);
-    const to = state.to ? Date.parse(state.to) : toMs(files.last_ns!);
+    const from = chosenMs(state.from) ?? toMs(files.first_ns!);
+    const to = chosenMs(state.to) ?? toMs(files.last_ns!);
     const text = (ms: number) => new Date(ms).toISOString();
     go({ from: text(from + direction * (to - from)), to: text(to + direction * (to - from)) });
   };
@@ -175,12 +170,15 @@ async function show(isStep: boolean): Promise<void> {
   }
   if (mine !== asking) return;
   const focused = document.activeElement?.id;
-  const again = isStep ? null : kept(content);
+  // What was typed for another page or question is not this one's.
+  const isSame = !isStep && content.dataset.address === address(state);
+  const again = isSame ? kept(content) : null;
   left.forEach((leave) => leave());
   fill(content, h("h1", { class: "sr" }, title), head, body);
   again?.();
   content.removeAttribute("aria-busy");
   content.dataset.shown = name;
+  content.dataset.address = address(state);
   if (isStep && focused && focused !== "main") document.getElementById(focused)?.focus({ preventScroll: true });
 }
 

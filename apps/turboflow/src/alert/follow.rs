@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The log of a service, which says when files are complete.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
@@ -23,6 +23,9 @@ enum Said {
     Nothing,
 }
 
+/// Most bytes of a line; a longer one is read in parts.
+const LINE_BYTES: u64 = 1 << 20;
+
 /// Asks each file that a log says is complete, and passes the other lines of the log on.
 pub(super) fn follow(asking: &mut Asking<'_>, mut log: impl BufRead) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::Well;
@@ -30,7 +33,7 @@ pub(super) fn follow(asking: &mut Asking<'_>, mut log: impl BufRead) -> anyhow::
     let mut line = Vec::new();
     loop {
         line.clear();
-        let length = log.read_until(b'\n', &mut line);
+        let length = log.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line);
         if length.context("cannot read standard input")? == 0 {
             break;
         }

@@ -44,8 +44,12 @@ function liveLedger(context: Context, name: string): HTMLElement {
   const leave = () => leaving.splice(0).forEach((each) => each());
   const draw = () => {
     const last = context.samples.at(-1);
-    if (!last?.counters) return;
+    if (!last) return;
     leave();
+    if (!last.counters) {
+      box.replaceChildren(panel({ title: "The running program", note: name, class: "wide" }, h("p", { class: "problem" }, `It is not reached: ${last.error ?? "no answer"}.`)));
+      return;
+    }
     const its = { ...context, onLeave: (listener: () => void) => leaving.push(listener) };
     box.replaceChildren(ledgerPanel(its, { name, ledger: asLedger(last.counters) }, liveVerdict(last), "The running program"));
   };

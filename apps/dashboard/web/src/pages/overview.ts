@@ -6,8 +6,8 @@ import { report } from "../api";
 import type { Context } from "../context";
 import { ask, has, isBiflow, refine } from "../context";
 import { h } from "../dom";
-import { duration, exact, label, short, toMs } from "../format";
-import { liveVerdict, verdict } from "../ledger";
+import { chosenMs, duration, exact, label, short, toMs } from "../format";
+import { liveVerdict, verdictOn } from "../ledger";
 import { chips, panel, tile } from "../panel";
 import NAMED from "../panels.json";
 import { seriesPlot, spark } from "../plot";
@@ -79,20 +79,22 @@ export async function overview(context: Context): Promise<HTMLElement> {
 function tiles(context: Context, any: Answer | Series, time: Series | undefined, hosts: Answer | undefined): HTMLElement {
   const matched = "totals" in any ? any.totals.matched : any.matched;
   const { first_ns: first, last_ns: last } = context.files;
-  const from = context.state.from ? Date.parse(context.state.from) : first ? toMs(first) : NaN;
-  const to = context.state.to ? Date.parse(context.state.to) : last ? toMs(last) : NaN;
+  const from = chosenMs(context.state.from) ?? (first ? toMs(first) : NaN);
+  const to = chosenMs(context.state.to) ?? (last ? toMs(last) : NaN);
   const seconds = (to - from) / 1000;
   // Records are in a chosen time as a whole, so their sums over its length would be no rate.
-  const averaged = context.state.from || context.state.to ? NaN : seconds;
+  const isPart = Boolean(context.state.from || context.state.to);
+  const averaged = isPart ? NaN : seconds;
+  const whole = isPart ? "of these flows as a whole" : "";
   const bytes = Number(matched.bytes ?? 0);
   const packets = Number(matched.packets ?? 0);
-  const mark = verdict(context.ledgers, context.files);
+  const mark = verdictOn(context.ledgers, context.files, context.samples.at(-1));
   return h(
     "section",
     { class: "tiles", "aria-label": "In all" },
-    tile("Flows", exact(matched.records), "", "records", "tile-records"),
-    tile("Packets", exact(matched.packets), "", averaged > 0 ? `${short(packets / averaged, "packets/s")} on average` : "", "tile-packets"),
-    tile("Bytes", exact(matched.bytes), "", averaged > 0 ? `${short((bytes * 8) / averaged, "bit/s")} on average` : "", "tile-bytes"),
+    tile("Flows", exact(matched.records), "", isPart ? "with packets in this time" : "records", "tile-records"),
+    tile("Packets", exact(matched.packets), "", averaged > 0 ? `${short(packets / averaged, "packets/s")} on average` : whole, "tile-packets"),
+    tile("Bytes", exact(matched.bytes), "", averaged > 0 ? `${short((bytes * 8) / averaged, "bit/s")} on average` : whole, "tile-bytes"),
     hosts && !hosts.error ? tile("Hosts", exact(hosts.totals.rows), "", "sent or received", "tile-hosts") : null,
     time && !time.error && Number.isFinite(seconds) ? tile("Time", duration(seconds * 1000), "", `${time.width} per step`, "tile-time") : null,
     tile("Ledger", mark.text, "", h("span", { class: `dot is-${mark.kind}` }, mark.kind === "complete" ? "every packet accounted for" : mark.kind === "lost" || context.ledgers.found.length ? "see Health" : "record with --ledger"), "tile-ledger"),
@@ -140,11 +142,12 @@ export function livePanel(context: Context): HTMLElement {
     }
     const mark = liveVerdict(last);
     const rates = (name: string, factor = 1) => ratesOf(samples, name).map((value) => value * factor);
-    const of = (title: string, values: number[], unit: string) => tile(title, values.length ? short(values.at(-1)!, unit) : "–", "", spark(values.slice(-60)));
+    // Without an answer there is no now.
+    const of = (title: string, values: number[], unit: string) => tile(title, last.counters && values.length ? short(values.at(-1)!, unit) : "–", "", spark(values.slice(-60)));
     body.append(
       of("Packets now", rates("packets_received_total"), "packets/s"),
       of("Bits now", rates("bytes_received_total", 8), "bit/s"),
-      of("Flows open", samples.map((sample) => sample.counters?.flows_resident ?? 0), ""),
+      of("Flows open", samples.flatMap((sample) => (sample.counters ? [sample.counters.flows_resident ?? 0] : [])), ""),
       of("Dropped now", rates("source_dropped_total"), "packets/s"),
       tile("Live ledger", mark.text, "", h("span", { class: `dot is-${mark.kind}` }, mark.kind === "complete" ? "every packet accounted for" : mark.more), "live-ledger"),
     );
