@@ -43,7 +43,7 @@ pub type IsMeant = fn(&Path) -> bool;
 /// [`QueryError::NoFiles`] where there is none, [`QueryError::Folder`] where a folder cannot be
 /// read.
 pub fn flow_files(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
-    let found = flow_files_so_far(given)?;
+    let found = flows(search(given, is_of_flows, Pipes::Taken)?);
     match found.empty.first() {
         Some(place) => Err(QueryError::NoFiles {
             place: place.display().to_string(),
@@ -52,25 +52,31 @@ pub fn flow_files(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
     }
 }
 
-/// As [`flow_files`], for those who look again: folders and patterns may stand for no file yet.
+/// As [`flow_files`], for those who read again and again: folders and patterns may stand for no
+/// file yet, and what they find and is no file, such as a pipe, is passed over.
 ///
 /// # Errors
 /// [`QueryError::Folder`] where a folder cannot be read.
 pub fn flow_files_so_far(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
+    Ok(flows(search(given, is_of_flows, Pipes::PassedOver)?))
+}
+
+/// One of each file that was found.
+fn flows(search: Search) -> FoundFiles {
     let Search {
         mut found,
         passed_over,
         empty,
         ..
-    } = search(given, is_of_flows)?;
+    } = search;
     let mut read_once = named_again(&mut found);
     read_once.extend(copies::left_out(&mut found));
-    Ok(FoundFiles {
+    FoundFiles {
         files: found.into_iter().map(|file| file.path).collect(),
         passed_over,
         read_once,
         empty,
-    })
+    }
 }
 
 /// As [`flow_files`], for files of another kind, which may have the same stem. One that is named
@@ -79,7 +85,7 @@ pub fn flow_files_so_far(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
 /// # Errors
 /// [`QueryError::Empty`] where there is none, [`QueryError::Folder`] where a folder cannot be read.
 pub fn files_of(given: &[PathBuf], is_meant: IsMeant) -> Result<FoundFiles, QueryError> {
-    let search = search(given, is_meant)?;
+    let search = search(given, is_meant, Pipes::Taken)?;
     if let Some(place) = search.empty.first() {
         return Err(QueryError::Empty {
             place: place.display().to_string(),
@@ -118,9 +124,10 @@ fn named_again(found: &mut Vec<Found>) -> Vec<String> {
     told
 }
 
-fn search(given: &[PathBuf], is_meant: IsMeant) -> Result<Search, QueryError> {
+fn search(given: &[PathBuf], is_meant: IsMeant, pipes: Pipes) -> Result<Search, QueryError> {
     let mut search = Search {
         is_meant,
+        pipes,
         found: Vec::new(),
         passed_over: Vec::new(),
         empty: Vec::new(),
@@ -174,8 +181,16 @@ struct Found {
     is_named: bool,
 }
 
+/// What becomes of pipes and devices that folders and patterns find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pipes {
+    Taken,
+    PassedOver,
+}
+
 struct Search {
     is_meant: IsMeant,
+    pipes: Pipes,
     found: Vec<Found>,
     passed_over: Vec<String>,
     empty: Vec<PathBuf>,
@@ -188,11 +203,10 @@ struct Search {
 }
 
 impl Search {
-    /// Takes a file, unless it was found before. One that is named twice is there twice. What is
-    /// found and is no file is passed over: a pipe would be waited for.
+    /// Takes a file, unless it was found before. One that is named twice is there twice.
     fn take(&mut self, path: PathBuf, is_named: bool) {
         let metadata = fs::metadata(&path);
-        if !is_named {
+        if !is_named && self.pipes == Pipes::PassedOver {
             match &metadata {
                 Ok(its) if its.is_file() => {}
                 Ok(_) => return self.pass_over(&path, "is a pipe or a device"),

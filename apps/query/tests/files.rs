@@ -232,7 +232,7 @@ fn ipfix_files_are_joined_by_the_names_of_their_columns() {
 }
 
 #[test]
-fn what_is_found_and_is_no_file_is_passed_over() {
+fn what_is_found_and_is_no_file_is_passed_over_by_those_who_read_again() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     std::fs::write(at("a.csv"), "bytes\n1\n").unwrap();
@@ -240,12 +240,14 @@ fn what_is_found_and_is_no_file_is_passed_over() {
     let _socket = std::os::unix::net::UnixListener::bind(at("b.csv")).unwrap();
     std::os::unix::fs::symlink(at("gone"), at("c.csv")).unwrap();
     for given in [at(""), at("*.csv")] {
-        let found = flow_files(&[given]).unwrap();
+        let found = flow_files_so_far(&[given]).unwrap();
         assert_eq!(found.files, [at("a.csv")]);
         let told = found.passed_over.join("\n");
         assert!(told.contains("b.csv is a pipe or a device"), "{told}");
         assert!(told.contains("c.csv cannot be reached"), "{told}");
     }
+    // A pattern of pipes is read once.
+    assert_eq!(flow_files(&[at("b*.csv")]).unwrap().files, [at("b.csv")]);
     let named = flow_files(&[at("b.csv")]).unwrap();
     assert_eq!(named.files, [at("b.csv")]);
 }
