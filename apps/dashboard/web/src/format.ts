@@ -20,7 +20,7 @@ export function short(value: number, unit = ""): string {
     scaled /= 1000;
     prefix += 1;
   }
-  const digits = prefix === 0 && Number.isInteger(scaled) ? 0 : scaled >= 100 ? 0 : scaled >= 10 ? 1 : 2;
+  const digits = prefix === 0 && Number.isInteger(scaled) ? 0 : scaled >= 100 ? 0 : scaled >= 10 ? 1 : scaled >= 0.1 || scaled === 0 ? 2 : Math.min(6, 2 - Math.floor(Math.log10(scaled)));
   let text = scaled.toFixed(digits);
   if (digits > 0) text = text.replace(/\.?0+$/, "");
   const suffix = `${PREFIXES[prefix]}${unit}`;

@@ -141,7 +141,7 @@ export function seriesPlot(series: Series, options: PlotOptions): HTMLElement {
             grid,
             ticks: { show: false },
             size: 76,
-            values: (_self, ticks) => ticks.map((tick) => (tick === 0 ? "0" : short(tick, isRate ? unit.replace("packets/s", "pkt/s") : ""))),
+            values: (_self, ticks) => ticks.map((tick) => (tick === 0 ? "0" : short(tick, isRate ? unit.replace("packets/s", "pkt/s") : unit.startsWith("%") ? "%" : ""))),
           },
         ],
         series: [

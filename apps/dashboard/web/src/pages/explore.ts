@@ -36,7 +36,8 @@ export async function explore(context: Context): Promise<HTMLElement> {
   const view = hasTimes || ["sankey", "tree"].includes(state.view) ? state.view : "table";
   const group_by = keys.join(",");
   const top = Math.max(1, Math.min(50, Number(state.top) || 8));
-  const compare = state.compare === "1";
+  // Before all time there is nothing.
+  const compare = state.compare === "1" && Boolean(state.from || state.to);
   const groups: Panel = { group_by, by: state.unit, top: ["sankey", "tree"].includes(view) ? top * 5 : Math.max(top, 20), compare };
   const panels: Panel[] = [groups];
   if (["area", "lines", "heatmap"].includes(view)) panels.unshift({ kind: "series", group_by, by: state.unit, top, points: view === "heatmap" ? 48 : 120, compare });

@@ -46,7 +46,7 @@ export async function overview(context: Context): Promise<HTMLElement> {
   const key = stackKey(context);
   const panels = wanted.map(({ id, panel }) => {
     const by = id === "ends" ? "records" : state.unit;
-    return { ...panel, by, group_by: id === "time" ? key : panel.group_by, compare: state.compare === "1" };
+    return { ...panel, by, group_by: id === "time" ? key : panel.group_by, compare: state.compare === "1" && Boolean(state.from || state.to) };
   });
   const answers = (report ? wanted.map(({ id }) => report!.answers[id]) : await ask(context, panels)) as (Answer | Series)[];
   const of = (id: string) => {
@@ -55,6 +55,8 @@ export async function overview(context: Context): Promise<HTMLElement> {
   };
   const time = of("time") as Series | undefined;
   const hosts = of("hosts") as Answer | undefined;
+  const exporters = of("exporters") as Answer | undefined;
+  const several = exporters && !exporters.error && exporters.totals.rows > 1 ? exporters.totals.rows : 0;
   const whole = answers.filter((answer) => answer && !answer.error);
   // A series is of whole buckets, and an answer by groups of the very time that is chosen.
   const first = whole.find((answer) => answer && "totals" in answer) ?? whole[0];
@@ -62,6 +64,7 @@ export async function overview(context: Context): Promise<HTMLElement> {
     "div",
     { class: "page" },
     first ? tiles(context, first, time, hosts) : null,
+    several ? h("p", { class: "muted" }, `${exact(several)} exporters: what two of them saw counts twice in all sums; choose one below. Network tells them apart.`) : null,
     context.files.live ? livePanel(context) : null,
     time ? stack(context, time, key) : null,
     h(
@@ -97,7 +100,7 @@ function tiles(context: Context, any: Answer | Series, time: Series | undefined,
     tile("Bytes", exact(matched.bytes), "", averaged > 0 ? `${short((bytes * 8) / averaged, "bit/s")} on average` : whole, "tile-bytes"),
     hosts && !hosts.error ? tile("Hosts", exact(hosts.totals.rows), "", "sent or received", "tile-hosts") : null,
     time && !time.error && Number.isFinite(seconds) ? tile("Time", duration(seconds * 1000), "", `${time.width} per step`, "tile-time") : null,
-    tile("Ledger", mark.text, "", h("span", { class: `dot is-${mark.kind}` }, mark.kind === "complete" ? "every packet accounted for" : mark.kind === "lost" || context.ledgers.found.length ? "see Health" : "record with --ledger"), "tile-ledger"),
+    tile("Ledger", mark.text, "", h("span", { class: `dot is-${mark.kind}` }, mark.kind === "complete" ? "every packet seen is accounted for" : mark.kind === "lost" || context.ledgers.found.length ? "see Health" : "record with --ledger"), "tile-ledger"),
   );
 }
 
@@ -149,7 +152,7 @@ export function livePanel(context: Context): HTMLElement {
       of("Bits now", rates("bytes_received_total", 8), "bit/s"),
       of("Flows open", samples.flatMap((sample) => (sample.counters ? [sample.counters.flows_resident ?? 0] : [])), ""),
       of("Dropped now", rates("source_dropped_total"), "packets/s"),
-      tile("Live ledger", mark.text, "", h("span", { class: `dot is-${mark.kind}` }, mark.kind === "complete" ? "every packet accounted for" : mark.more), "live-ledger"),
+      tile("Live ledger", mark.text, "", h("span", { class: `dot is-${mark.kind}` }, mark.kind === "complete" ? "every packet seen is accounted for" : mark.more), "live-ledger"),
     );
   };
   draw();
