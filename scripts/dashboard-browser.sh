@@ -32,7 +32,7 @@ namespace=turboflow-browser-$$
 inside=()
 running=()
 stop() {
-    ((${#running[@]} == 0)) || { kill -INT "${running[@]}" && wait "${running[@]}"; } 2>/dev/null || true
+    ((${#running[@]} == 0)) || { kill -INT "${running[@]}" || true; wait "${running[@]}" || true; } 2>/dev/null
     ((${#inside[@]} == 0)) || ip netns del "$namespace"
     rm -rf "$folder"
 }
