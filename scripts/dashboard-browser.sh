@@ -59,7 +59,7 @@ look() { # CHECK WORDS...
 running_program() {
     inside=(ip netns exec "$namespace")
     local packets
-    packets=$("$programs/turboflow" record -r "$office" -w all.csv --ledger all.json 2>/dev/null && python3 -c 'import json; print(json.load(open("all.json"))["packets_received"])')
+    packets=$("$programs/turboflow" record -q -r "$office" -w all.csv --ledger all.json && python3 -c 'import json; print(json.load(open("all.json"))["packets_received"])')
     "${inside[@]}" bash -c 'for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 >"$f"; done'
     "${inside[@]}" ip link add va mtu 65535 type veth peer name vb mtu 65535
     for link in lo va vb; do "${inside[@]}" ip link set "$link" up; done
