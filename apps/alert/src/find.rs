@@ -206,16 +206,17 @@ impl Rule {
     }
 }
 
-/// A time to the second.
 /// The name by which a group is remembered: texts of packets may hold anything.
 fn key_of(labels: &[String]) -> String {
     serde_json::to_string(labels).expect("texts are JSON")
 }
 
+/// The labels of a group that was remembered.
 fn labels_of(key: &str) -> Vec<String> {
     serde_json::from_str(key).unwrap_or_else(|_| vec![key.to_owned()])
 }
 
+/// A time to the second.
 fn second(time_ns: u64) -> String {
     time_text(time_ns / 1_000_000_000 * 1_000_000_000)
 }

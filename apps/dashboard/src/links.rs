@@ -184,7 +184,8 @@ fn hops(mut places: Vec<Place>) -> Vec<Place> {
     let mut hops: Vec<Place> = Vec::new();
     for place in places {
         match hops.last_mut() {
-            // An exporter that took answers for a flow of their own saw both.
+            // One exporter may have a direction in two records: as what one flow sent, and as the
+            // answers to another one.
             Some(last) if last.exporter == place.exporter => last.packets += place.packets,
             Some(last) if place.ttl.is_some() && last.ttl == place.ttl => {
                 last.packets += place.packets;
