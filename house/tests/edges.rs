@@ -401,7 +401,7 @@ fn the_meter_links_no_query_engine() {
     // What no feature of the meter may bring in, either.
     tree.args([
         "tree",
-        "--offline",
+        "--locked",
         "--edges",
         "normal,build",
         "--prefix",

@@ -293,12 +293,12 @@ fn a_collector_that_reads_again_gets_every_record_not_counted_as_lost() {
     let (mut stream, _) = listener.accept().unwrap();
     let gauge = writer.sending().unwrap();
     let mut given = 0;
-    while gauge.read().records_lost < 2_000 {
-        assert!(given < 4_000_000, "no record was lost");
+    // A sender that got no processor for longer than its patience loses records, too, and recovers.
+    while gauge.read().records_lost < 2_000 || !writer.is_failing() {
+        assert!(given < 4_000_000, "what is written now is not lost");
         send(&mut writer, 2_000);
         given += 2_000;
     }
-    assert!(writer.is_failing(), "what is written now is lost");
     assert!(gauge.read().is_up);
     let reading = std::thread::spawn(move || {
         let mut all = Vec::new();

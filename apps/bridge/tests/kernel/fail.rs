@@ -10,7 +10,7 @@ use turboflow_bridge::ports::Port;
 use turboflow_netlink::{Link, Netlink};
 use turboflow_testing::{Need, is_missing};
 
-use crate::frames::{Ear, end, frames, pause, send};
+use crate::frames::{Ear, end, frames, pause};
 use crate::namespace::{HOSTS, Namespace, PORTS};
 
 /// Frames that are sent in a test.
@@ -29,7 +29,7 @@ fn is_there(name: &str) -> bool {
 /// What comes out at the other side.
 fn passed(from: &str, to: &str, sent: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut ear = Ear::at(to);
-    send(from, sent);
+    ear.send(from, sent);
     end(from);
     ear.heard()
 }
@@ -70,7 +70,7 @@ fn a_process_that_starts_again_finds_the_bridge_and_may_take_it_down() {
         again.take_down().unwrap();
         assert!(!is_there(&name));
         let mut ear = Ear::at(HOSTS[1]);
-        send(HOSTS[0], &sent);
+        ear.send(HOSTS[0], &sent);
         // From the port itself, since nothing is forwarded any more.
         end(PORTS[1]);
         assert_eq!(ear.heard(), Vec::<Vec<u8>>::new());

@@ -57,8 +57,15 @@ fn frame(to: [u8; 6], behind: &[u8], length: usize) -> Vec<u8> {
     frame
 }
 
+/// Frames sent before those that came are taken. Each may fill a block of the ring alone, as the kernel
+/// completes one every millisecond, and the ring has twice as many.
+const AT_ONCE: usize = 16;
+
 /// An ear at an interface.
-pub(crate) struct Ear([Interface; 1]);
+pub(crate) struct Ear {
+    interface: [Interface; 1],
+    heard: Vec<Vec<u8>>,
+}
 
 impl Ear {
     pub(crate) fn at(name: &str) -> Self {
@@ -68,27 +75,48 @@ impl Ear {
             latency_ms: Some(1),
             ..InterfaceConfig::default()
         };
-        Self([Interface::open(name, &config).unwrap()])
+        Self {
+            interface: [Interface::open(name, &config).unwrap()],
+            heard: Vec::new(),
+        }
     }
 
-    /// All frames that came until the last one of [`send`] and [`end`] did.
+    /// Sends frames from another interface.
+    pub(crate) fn send(&mut self, from: &str, frames: &[Vec<u8>]) {
+        let mut sender = Sender::open(from).unwrap();
+        for some in frames.chunks(AT_ONCE) {
+            pass_on(&mut sender, some);
+            self.take();
+        }
+    }
+
+    /// All frames that came until the one of [`end`] did.
     pub(crate) fn heard(&mut self) -> Vec<Vec<u8>> {
-        let mut heard: Vec<Vec<u8>> = Vec::new();
         until("the last frame has come", || {
-            wait(&mut self.0, Duration::from_millis(20)).unwrap();
-            while let Some(batch) = self.0[0].next_batch() {
-                heard.extend(batch.frames().iter().map(|frame| frame.bytes.to_vec()));
-            }
-            heard.last().is_some_and(|frame| frame.last() == Some(&END))
+            wait(&mut self.interface, Duration::from_millis(20)).unwrap();
+            self.take();
+            let last = self.heard.last();
+            last.is_some_and(|frame| frame.last() == Some(&END))
         });
-        heard.pop();
-        heard
+        self.heard.pop();
+        std::mem::take(&mut self.heard)
+    }
+
+    /// Takes the frames that have come.
+    fn take(&mut self) {
+        while let Some(batch) = self.interface[0].next_batch() {
+            let frames = batch.frames().iter();
+            self.heard.extend(frames.map(|frame| frame.bytes.to_vec()));
+        }
     }
 }
 
-/// Sends frames.
+/// Sends frames that no [`Ear`] hears.
 pub(crate) fn send(name: &str, frames: &[Vec<u8>]) {
-    let mut sender = Sender::open(name).unwrap();
+    pass_on(&mut Sender::open(name).unwrap(), frames);
+}
+
+fn pass_on(sender: &mut Sender, frames: &[Vec<u8>]) {
     let frames = frames.iter().map(|bytes| Frame {
         bytes,
         wire_length_bytes: bytes.len() as u32,

@@ -140,7 +140,7 @@ impl Running {
         let mut ear = Ear::at(HOSTS[1 - from]);
         let mut heard = Vec::new();
         for some in frames.chunks(AT_ONCE) {
-            send(HOSTS[from], some);
+            ear.send(HOSTS[from], some);
             end(HOSTS[from]);
             heard.extend(ear.heard());
             self.collect();
