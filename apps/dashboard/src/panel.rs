@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One question of a page, and its answer in JSON.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
-use turboflow_query::{Answer, Cell, Query, Question};
+use turboflow_query::{Answer, Cell, Input, Query, QueryError, Question, answers};
 
 use crate::Limits;
 use crate::answer;
@@ -28,6 +28,8 @@ pub(crate) struct Asked {
     pub(crate) range: Option<(u64, u64)>,
     /// Set where no answer is waited for any more.
     pub(crate) stop: Option<Arc<AtomicBool>>,
+    /// What is known before it is asked, by the command that asks it.
+    known: Mutex<HashMap<String, Result<Answer, QueryError>>>,
 }
 
 impl Asked {
@@ -47,11 +49,49 @@ impl Asked {
             given,
             limits,
             stop,
+            known: Mutex::default(),
         })
     }
 
+    /// The answers to several questions.
+    pub(crate) fn panels(&self, panels: &[Panel]) -> Vec<Result<Value, Refusal>> {
+        self.ask_together(panels);
+        panels.iter().map(|panel| self.panel(panel)).collect()
+    }
+
+    /// Reads the records once for all that these questions ask of groups first. What fails here is
+    /// asked again, and said, where it is needed.
+    fn ask_together(&self, panels: &[Panel]) {
+        let questions = panels.iter().filter_map(|panel| match panel.kind {
+            Kind::Groups => Some(vec![self.groups_question(panel).ok()?]),
+            Kind::Series => series::first_questions(self, panel).ok(),
+            Kind::Records | Kind::Links | Kind::Plan => None,
+        });
+        let bound = questions.flatten().filter_map(|question| {
+            let query = self.bound(&question).ok()?;
+            Some((command(&self.given, &question), query))
+        });
+        let bound: BTreeMap<String, Query> = bound.collect();
+        if bound.len() < 2 {
+            return;
+        }
+        let queries: Vec<&Query> = bound.values().collect();
+        let most = self.limits.groups as u64;
+        let read = |input: &mut Input| answers(&queries, input, most);
+        let Ok(found) = self.snapshot.read(self.stop.as_ref(), read) else {
+            return;
+        };
+        let found = bound.keys().cloned().zip(found);
+        let found = found.filter_map(|(command, answer)| Some((command, answer?)));
+        self.known().extend(found);
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Result<Answer, QueryError>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The answer to one question.
-    pub(crate) fn panel(&self, panel: &Panel) -> Result<Value, Refusal> {
+    fn panel(&self, panel: &Panel) -> Result<Value, Refusal> {
         if let Some(error) = &self.snapshot.error {
             return Err(Refusal::bad(error.clone()));
         }
@@ -89,8 +129,9 @@ impl Asked {
     /// Asks as `turboflow show` would.
     pub(crate) fn ask(&self, question: Question) -> Result<(Answer, Query, String), Refusal> {
         let query = self.bound(&question)?;
-        let answer = self.snapshot.answer(&query, self.stop.as_ref())?;
         let command = command(&self.given, &question);
+        let known = self.known().remove(&command);
+        let answer = known.unwrap_or_else(|| self.snapshot.answer(&query, self.stop.as_ref()))?;
         Ok((answer, query, command))
     }
 
@@ -119,38 +160,43 @@ impl Asked {
         columns.join(",")
     }
 
-    fn groups(&self, panel: &Panel) -> Result<Value, Refusal> {
+    /// The question of groups, in the range of time of the request.
+    fn groups_question(&self, panel: &Panel) -> Result<Question, Refusal> {
         let Some(keys) = &panel.group_by else {
             return Err(Refusal::bad("groups need fields to group by"));
         };
-        let conditions = self.conditions(panel)?;
         let by = self.measure(panel);
-        let select = panel
-            .select
-            .clone()
-            .or_else(|| Some(self.usual_columns(by.as_deref())));
-        let question = |conditions: &Conditions, range| Question {
-            filter: conditions.text(),
-            within: within(range, &self.snapshot),
+        let usual = || self.usual_columns(by.as_deref());
+        Ok(Question {
+            filter: self.conditions(panel)?.text(),
+            within: within(self.range, &self.snapshot),
             group_by: Some(keys.clone()),
-            by: by.clone(),
-            select: select.clone(),
+            select: Some(panel.select.clone().unwrap_or_else(usual)),
             ascending: panel.ascending,
             top: Some(panel.rows(&self.limits)),
+            by,
             ..Question::default()
-        };
-        let (found, query, command) = self.ask(question(&conditions, self.range))?;
+        })
+    }
+
+    fn groups(&self, panel: &Panel) -> Result<Value, Refusal> {
+        let question = self.groups_question(panel)?;
+        let keys = keys_of(question.group_by.as_deref().unwrap_or_default());
+        let by = question.by.clone();
+        let (found, query, command) = self.ask(question.clone())?;
         let mut json = answer::to_json(&found, &query);
         json["command"] = command.into();
         json["by"] = json!(by);
-        json["keys"] = keys_of(keys).into();
+        json["keys"] = keys.into();
         if let Some(range) = self.range_before().filter(|_| panel.compare) {
-            let these = conditions.and(any_of(&found, &query));
+            let these = self.conditions(panel)?.and(any_of(&found, &query));
             let (before, _, command) = self.ask(Question {
+                filter: these.text(),
+                within: within(Some(range), &self.snapshot),
                 top: None,
-                ..question(&these, Some(range))
+                ..question
             })?;
-            json["before"] = before_of(&found, &before, keys_of(keys), by.as_deref());
+            json["before"] = before_of(&found, &before, keys, by.as_deref());
             json["command_before"] = command.into();
         }
         Ok(json)

@@ -66,24 +66,33 @@ impl Pool {
         let asked = Asked::new(&request, snapshot, given, self.limits, Some(stop))?;
         let asked = Arc::new(asked);
         let scope = format!("{id} {:?} {:?}", asked.range, request.filter);
-        // The longest first, so that no thread is left alone with one at the end.
-        let mut panels: Vec<(usize, &Panel)> = request.panels.iter().enumerate().collect();
-        panels.sort_by_key(|(_, panel)| Reverse(panel.weight()));
-        let started = panels.into_iter();
-        let started = started.map(|(place, panel)| (place, self.start(panel, &asked, &scope)));
-        let mut started: Vec<_> = started.collect();
-        started.sort_by_key(|(place, _)| *place);
+        let panels = request.panels.into_iter().map(|panel| {
+            let text = serde_json::to_string(&panel).unwrap_or_default();
+            (format!("{scope} {text}"), panel)
+        });
+        let panels: Vec<(String, Panel)> = panels.collect();
+        let mut texts: Vec<Option<String>> = {
+            let cache = locked(&self.cache);
+            panels.iter().map(|(key, _)| cache.find(key)).collect()
+        };
+        let unknown = panels.into_iter().enumerate();
+        let unknown = unknown.filter(|(place, _)| texts[*place].is_none());
+        let shares = shared_out(unknown.collect(), self.limits.threads);
+        let started: Vec<_> = shares
+            .into_iter()
+            .map(|share| self.start(share, &asked))
+            .collect();
         let answers = async {
-            let (mut texts, mut bytes) = (Vec::new(), 0);
-            for (_, one) in started {
-                let text = one.await.map_err(|_| failed())?;
-                bytes += text.len();
+            for share in started {
+                for (place, text) in share.await.map_err(|_| failed())? {
+                    texts[place] = Some(text);
+                }
+                let bytes: usize = texts.iter().flatten().map(String::len).sum();
                 if bytes > self.limits.answer_bytes {
                     return Err(self.long());
                 }
-                texts.push(text);
             }
-            Ok::<_, Refusal>(texts)
+            Ok::<_, Refusal>(texts.into_iter().flatten().collect::<Vec<_>>())
         };
         let answers = tokio::time::timeout(self.limits.answer_time, answers);
         let answers = answers.await.map_err(|_| self.slow())??;
@@ -93,37 +102,42 @@ impl Pool {
         ))
     }
 
-    /// Has a thread answer a question, once one is free.
+    /// Has a thread answer questions, once one is free. Returns their places and answers.
     fn start(
         &self,
-        panel: &Panel,
+        share: Vec<Placed>,
         asked: &Arc<Asked>,
-        scope: &str,
-    ) -> tokio::task::JoinHandle<String> {
-        let key = serde_json::to_string(panel).unwrap_or_default();
-        let key = format!("{scope} {key}");
-        let (panel, asked) = (panel.clone(), Arc::clone(asked));
+    ) -> tokio::task::JoinHandle<Vec<(usize, String)>> {
+        let asked = Arc::clone(asked);
         let (running, cache) = (Arc::clone(&self.running), Arc::clone(&self.cache));
         tokio::spawn(async move {
-            if let Some(known) = locked(&cache).find(&key) {
-                return known;
-            }
+            let places: Vec<usize> = share.iter().map(|(place, _)| *place).collect();
+            let failing = || {
+                let places = places.iter();
+                places.map(|place| (*place, failed().body.to_string()))
+            };
             let Ok(permit) = running.acquire_owned().await else {
-                return failed().body.to_string();
+                return failing().collect();
             };
             let answer = move || {
-                let answer = asked.panel(&panel);
+                let (keys, panels): (Vec<String>, Vec<Panel>) =
+                    share.into_iter().map(|(_, keyed)| keyed).unzip();
+                let answers = asked.panels(&panels);
                 drop(permit);
-                answer
+                let answers = keys.into_iter().zip(answers);
+                let texts = answers.map(|(key, answer)| match answer {
+                    Ok(answer) => {
+                        let text = answer.to_string();
+                        locked(&cache).keep(key, &text);
+                        text
+                    }
+                    Err(refusal) => refusal.body.to_string(),
+                });
+                texts.collect::<Vec<_>>()
             };
             match tokio::task::spawn_blocking(answer).await {
-                Ok(Ok(answer)) => {
-                    let text = answer.to_string();
-                    locked(&cache).keep(key, &text);
-                    text
-                }
-                Ok(Err(refusal)) => refusal.body.to_string(),
-                Err(_) => failed().body.to_string(),
+                Ok(texts) => places.iter().copied().zip(texts).collect(),
+                Err(_) => failing().collect(),
             }
         })
     }
@@ -142,6 +156,26 @@ impl Pool {
         let reason = format!("no answer within {seconds} s: ask for less time, or filter");
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason)
     }
+}
+
+/// A question with its place in the request, and what its answer is kept by.
+type Placed = (usize, (String, Panel));
+
+/// Shares of about as much work for so many threads. The longest are handed out first, so that no
+/// thread is left alone with one at the end.
+fn shared_out(mut panels: Vec<Placed>, threads: usize) -> Vec<Vec<Placed>> {
+    panels.sort_by_key(|(_, (_, panel))| Reverse(panel.weight()));
+    let mut shares: Vec<(usize, Vec<Placed>)> = Vec::new();
+    shares.resize_with(threads.min(panels.len()), Default::default);
+    for panel in panels {
+        let weight = panel.1.1.weight();
+        let Some((all, share)) = shares.iter_mut().min_by_key(|(all, _)| *all) else {
+            continue;
+        };
+        *all = all.saturating_add(weight);
+        share.push(panel);
+    }
+    shares.into_iter().map(|(_, share)| share).collect()
 }
 
 #[cold]

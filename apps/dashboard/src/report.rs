@@ -71,14 +71,14 @@ pub fn report(of: Reported, filter: Option<String>) -> Result<Vec<u8>, Dashboard
     let asked = asked.map_err(|refusal| refused("the filter", &refusal.error()))?;
     let panels: Vec<Named> =
         serde_json::from_str(PANELS).expect("the panels are part of the program");
+    let has = |name: &String| snapshot.has(snapshot.measure(name));
+    let asked_for = panels.into_iter().filter(|its| its.needs.iter().all(has));
+    let (ids, panels): (Vec<String>, Vec<Panel>) =
+        asked_for.map(|Named { id, panel, .. }| (id, panel)).unzip();
     let mut answers = Map::new();
-    for Named { id, needs, panel } in panels {
-        let has = |name: &String| snapshot.has(snapshot.measure(name));
-        if needs.iter().all(has) {
-            let answer = asked.panel(&panel);
-            let answer = answer.map_err(|refusal| refused(&id, &refusal.error()))?;
-            answers.insert(id, answer);
-        }
+    for (id, answer) in ids.into_iter().zip(asked.panels(&panels)) {
+        let answer = answer.map_err(|refusal| refused(&id, &refusal.error()))?;
+        answers.insert(id, answer);
     }
     let answers = json!({
         "files": snapshot.to_json(&given.files),

@@ -105,18 +105,23 @@ struct Series<'a> {
     buckets: Buckets,
 }
 
+/// What a series asks whatever the answers are: the total of each bucket, and the largest groups.
+pub(crate) fn first_questions(asked: &Asked, panel: &Panel) -> Result<Vec<Question>, Refusal> {
+    let series = Series::of(asked, panel)?;
+    let keys = panel.group_by.as_deref();
+    let largest = keys.map(|keys| series.largest(keys, top(panel)));
+    let total = series.total_question(&series.buckets);
+    Ok(std::iter::once(total).chain(largest).collect())
+}
+
+/// How many groups are apart.
+fn top(panel: &Panel) -> usize {
+    panel.top.unwrap_or(GROUPS).clamp(1, GROUPS_MAX)
+}
+
 /// The answer to a question of a series.
 pub(crate) fn series(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
-    let Some(range) = asked.range else {
-        return Err(Refusal::bad("these records have no times"));
-    };
-    let measure = asked.measure(panel).unwrap_or_else(|| "records".to_owned());
-    let series = Series {
-        asked,
-        conditions: asked.conditions(panel)?,
-        buckets: Buckets::over(range, panel.points()),
-        measure,
-    };
+    let series = Series::of(asked, panel)?;
     let (total, whole, command) = series.total(&series.buckets)?;
     let mut commands = vec![command];
     let buckets = &series.buckets;
@@ -131,8 +136,7 @@ pub(crate) fn series(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
         "series": [],
     });
     if let Some(keys) = &panel.group_by {
-        let top = panel.top.unwrap_or(GROUPS).clamp(1, GROUPS_MAX);
-        let parts = series.parts(keys, top, &mut commands)?;
+        let parts = series.parts(keys, top(panel), &mut commands)?;
         let is_whole = series.is_sum() && !keys.split(',').any(is_host);
         if is_whole {
             json["other"] = rest(&total, &parts.values);
@@ -185,7 +189,19 @@ struct Parts {
     json: Vec<Value>,
 }
 
-impl Series<'_> {
+impl<'a> Series<'a> {
+    fn of(asked: &'a Asked, panel: &Panel) -> Result<Self, Refusal> {
+        let Some(range) = asked.range else {
+            return Err(Refusal::bad("these records have no times"));
+        };
+        Ok(Self {
+            asked,
+            conditions: asked.conditions(panel)?,
+            buckets: Buckets::over(range, panel.points()),
+            measure: asked.measure(panel).unwrap_or_else(|| "records".to_owned()),
+        })
+    }
+
     fn question(&self, conditions: &Conditions, range: (u64, u64), group_by: String) -> Question {
         let snapshot = &self.asked.snapshot;
         Question {
@@ -204,10 +220,22 @@ impl Series<'_> {
         format!("{name}:{}", self.buckets.width())
     }
 
+    fn total_question(&self, buckets: &Buckets) -> Question {
+        self.question(&self.conditions, buckets.range, self.time())
+    }
+
+    /// The question of the largest groups.
+    fn largest(&self, keys: &str, top: usize) -> Question {
+        Question {
+            by: Some(self.measure.clone()),
+            top: Some(top),
+            ..self.question(&self.conditions, self.buckets.range, keys.to_owned())
+        }
+    }
+
     /// The total of each bucket.
     fn total(&self, buckets: &Buckets) -> Result<(Vec<Point>, Answer, String), Refusal> {
-        let question = self.question(&self.conditions, buckets.range, self.time());
-        let (answer, _, command) = self.asked.ask(question)?;
+        let (answer, _, command) = self.asked.ask(self.total_question(buckets))?;
         let mut points = vec![self.nothing(); buckets.count()];
         for row in &answer.rows {
             if let Some((place, value)) = point(row, buckets) {
@@ -230,11 +258,7 @@ impl Series<'_> {
 
     fn parts(&self, keys: &str, top: usize, commands: &mut Vec<String>) -> Result<Parts, Refusal> {
         let range = self.buckets.range;
-        let (largest, query, command) = self.asked.ask(Question {
-            by: Some(self.measure.clone()),
-            top: Some(top),
-            ..self.question(&self.conditions, range, keys.to_owned())
-        })?;
+        let (largest, query, command) = self.asked.ask(self.largest(keys, top))?;
         commands.push(command);
         let count = keys_of(keys);
         let places = largest.rows.iter().enumerate();

@@ -81,20 +81,22 @@ impl SumLayout {
             return true;
         };
         let place = AMOUNTS + amount;
-        let Some(left) = self.get(sums, place) else {
-            self.put(sums, place, right);
-            return true;
+        let combined: fn(u64, u64) -> u64 = match fold {
+            Fold::Sum => {
+                // It is there from the beginning.
+                let sum = &mut sums[1 + self.flags + place];
+                let added = sum.checked_add(right);
+                *sum = added.unwrap_or(*sum);
+                return added.is_some();
+            }
+            Fold::Min => u64::min,
+            Fold::Max => u64::max,
+            Fold::Or => |left, right| left | right,
         };
-        let folded = match fold {
-            Fold::Sum => left.checked_add(right),
-            Fold::Min => Some(left.min(right)),
-            Fold::Max => Some(left.max(right)),
-            Fold::Or => Some(left | right),
-        };
-        folded.is_some_and(|folded| {
-            sums[1 + self.flags + place] = folded;
-            true
-        })
+        let left = self.get(sums, place);
+        let folded = left.map_or(right, |left| combined(left, right));
+        self.put(sums, place, folded);
+        true
     }
 
     /// The value of a column of groups; shares are percentages of `whole`.

@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups in one piece of memory: words of the key, then words of what was added up.
+//!
+//! Beyond the caches of the processor a group takes two reads of memory: its slot, and its key. A
+//! block of keys makes all of the first reads, then all of the second, so that none waits for one
+//! before it.
 
 use std::hash::{BuildHasher, RandomState};
-
-use hashbrown::HashTable;
 
 use crate::QueryError;
 
 /// Limit on groups: about 1 GiB with a key of two addresses.
 const GROUPS_MAX: usize = 10_000_000;
 
+/// Most keys of a block. What was read of them stays in the nearest cache.
+pub(crate) const BLOCK: usize = 256;
+
 /// Groups by their keys.
 pub(crate) struct GroupTable {
     /// Makes hashes that no file can foresee.
     seed: u64,
-    slots: HashTable<Slot>,
+    /// Open addressing; a power of two, at most half of them taken.
+    slots: Vec<Slot>,
     groups: Vec<u64>,
+    count: usize,
     key_words: usize,
     /// What a group begins with.
     neutral: Vec<u64>,
@@ -23,33 +30,34 @@ pub(crate) struct GroupTable {
 }
 
 /// The number of a group, and enough of the hash to tell most others without a look at the key.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Slot {
     hash: u32,
     group: u32,
 }
 
 impl Slot {
-    /// The hash for the table, which takes bits from both ends.
-    const fn spread(hash: u32) -> u64 {
-        (hash as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    }
+    const NONE: Self = Self {
+        hash: 0,
+        group: u32::MAX,
+    };
 }
 
 impl GroupTable {
     pub(crate) fn new(key_words: usize, neutral: Vec<u64>, most: usize) -> Self {
         Self {
             seed: RandomState::new().hash_one(0),
-            slots: HashTable::new(),
+            slots: vec![Slot::NONE; 16],
             groups: Vec::new(),
+            count: 0,
             key_words,
             neutral,
             most: most.min(GROUPS_MAX),
         }
     }
 
-    pub(crate) fn count(&self) -> usize {
-        self.slots.len()
+    pub(crate) const fn count(&self) -> usize {
+        self.count
     }
 
     /// The number of the group of that key, which is created if it is new.
@@ -57,49 +65,108 @@ impl GroupTable {
     /// # Errors
     /// [`QueryError::Groups`].
     #[inline]
-    pub(crate) fn group(&mut self, key: &[u64]) -> Result<usize, QueryError> {
+    pub(crate) fn group(&mut self, key: &[u64]) -> Result<u32, QueryError> {
         let hash = self.hash(key);
-        let stride = self.key_words + self.neutral.len();
-        let groups = &self.groups;
-        let is_it = |slot: &Slot| {
-            let start = slot.group as usize * stride;
-            slot.hash == hash && groups[start..start + key.len()] == *key
-        };
-        match self.slots.find(Slot::spread(hash), is_it) {
-            Some(slot) => Ok(slot.group as usize),
-            None => self.create(hash, key),
+        self.probe(hash, key)
+    }
+
+    /// The numbers of the groups of keys that stand behind each other, [`BLOCK`] at most.
+    ///
+    /// # Errors
+    /// As [`Self::group`].
+    pub(crate) fn groups(&mut self, keys: &[u64], found: &mut Vec<u32>) -> Result<(), QueryError> {
+        let words = self.key_words;
+        let mut slots = [Slot::NONE; BLOCK];
+        let mut hashes = [0; BLOCK];
+        let places = hashes.iter_mut().zip(&mut slots);
+        for ((hash, slot), key) in places.zip(keys.chunks_exact(words)) {
+            *hash = self.hash(key);
+            *slot = self.slots[self.place(*hash)];
+        }
+        found.clear();
+        let slots = slots.iter().zip(&hashes);
+        found.extend(
+            slots
+                .zip(keys.chunks_exact(words))
+                .map(|((slot, hash), key)| {
+                    match slot.hash == *hash
+                        && slot.group != u32::MAX
+                        && self.key(slot.group) == key
+                    {
+                        true => slot.group,
+                        false => u32::MAX,
+                    }
+                }),
+        );
+        // New ones, and those behind another one.
+        for (place, group) in found.iter_mut().enumerate() {
+            if *group == u32::MAX {
+                *group = self.probe(hashes[place], &keys[place * words..][..words])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn probe(&mut self, hash: u32, key: &[u64]) -> Result<u32, QueryError> {
+        let mut place = self.place(hash);
+        loop {
+            let slot = self.slots[place];
+            if slot.group == u32::MAX {
+                return self.create(place, hash, key);
+            }
+            if slot.hash == hash && self.key(slot.group) == key {
+                return Ok(slot.group);
+            }
+            place = (place + 1) & (self.slots.len() - 1);
         }
     }
 
-    fn create(&mut self, hash: u32, key: &[u64]) -> Result<usize, QueryError> {
-        let group = self.slots.len();
-        if group == self.most {
+    fn create(&mut self, place: usize, hash: u32, key: &[u64]) -> Result<u32, QueryError> {
+        if self.count == self.most {
             return Err(QueryError::Groups { limit: self.most });
         }
-        let slot = Slot {
-            hash,
-            group: group as u32,
-        };
-        let spread = |slot: &Slot| Slot::spread(slot.hash);
-        self.slots.insert_unique(Slot::spread(hash), slot, spread);
+        let group = self.count as u32;
+        self.slots[place] = Slot { hash, group };
         self.groups.extend_from_slice(key);
         self.groups.extend_from_slice(&self.neutral);
+        self.count += 1;
+        if self.count * 2 > self.slots.len() {
+            self.grow();
+        }
         Ok(group)
     }
 
-    pub(crate) fn key(&self, group: usize) -> &[u64] {
-        let start = group * (self.key_words + self.neutral.len());
+    fn grow(&mut self) {
+        let slots = vec![Slot::NONE; self.slots.len() * 2];
+        let old = std::mem::replace(&mut self.slots, slots);
+        for slot in old.into_iter().filter(|slot| *slot != Slot::NONE) {
+            let mut place = self.place(slot.hash);
+            while self.slots[place] != Slot::NONE {
+                place = (place + 1) & (self.slots.len() - 1);
+            }
+            self.slots[place] = slot;
+        }
+    }
+
+    #[inline]
+    const fn place(&self, hash: u32) -> usize {
+        hash as usize & (self.slots.len() - 1)
+    }
+
+    #[inline]
+    pub(crate) fn key(&self, group: u32) -> &[u64] {
+        let start = group as usize * (self.key_words + self.neutral.len());
         &self.groups[start..][..self.key_words]
     }
 
-    pub(crate) fn sums(&self, group: usize) -> &[u64] {
-        let start = group * (self.key_words + self.neutral.len());
+    pub(crate) fn sums(&self, group: u32) -> &[u64] {
+        let start = group as usize * (self.key_words + self.neutral.len());
         &self.groups[start + self.key_words..][..self.neutral.len()]
     }
 
     #[inline]
-    pub(crate) fn sums_mut(&mut self, group: usize) -> &mut [u64] {
-        let start = group * (self.key_words + self.neutral.len());
+    pub(crate) fn sums_mut(&mut self, group: u32) -> &mut [u64] {
+        let start = group as usize * (self.key_words + self.neutral.len());
         &mut self.groups[start + self.key_words..][..self.neutral.len()]
     }
 
@@ -111,5 +178,54 @@ impl GroupTable {
         };
         let hash = key.iter().fold(self.seed, fold);
         (hash >> 32) as u32 ^ hash as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Blocks and single keys, through several doublings, find what a map finds.
+        #[test]
+        fn every_key_has_one_group(
+            keys in prop::collection::vec(prop_oneof![0..9u64, any::<u64>()], 1..2000),
+            block in 1..=BLOCK,
+        ) {
+            let mut table = GroupTable::new(2, vec![7], usize::MAX);
+            let mut known = HashMap::new();
+            let mut found = Vec::new();
+            for (turn, some) in keys.chunks(block).enumerate() {
+                let words: Vec<u64> = some.iter().flat_map(|key| [*key, key ^ 5]).collect();
+                if turn % 3 == 2 {
+                    let groups = words.chunks(2).map(|key| table.group(key).unwrap());
+                    found = groups.collect();
+                } else {
+                    table.groups(&words, &mut found).unwrap();
+                }
+                prop_assert_eq!(found.len(), some.len());
+                for (key, group) in some.iter().zip(&found) {
+                    let next = known.len() as u32;
+                    prop_assert_eq!(*known.entry(*key).or_insert(next), *group);
+                    prop_assert_eq!(table.key(*group), [*key, key ^ 5]);
+                    prop_assert_eq!(table.sums(*group), [7]);
+                }
+            }
+            prop_assert_eq!(table.count(), known.len());
+        }
+    }
+
+    #[test]
+    fn more_groups_than_the_limit_are_an_error() {
+        let mut table = GroupTable::new(1, vec![0], 3);
+        let mut found = Vec::new();
+        table.groups(&[1, 2, 1, 3], &mut found).unwrap();
+        assert_eq!(found, [0, 1, 0, 2]);
+        let error = table.groups(&[3, 4], &mut found).unwrap_err();
+        assert!(matches!(error, QueryError::Groups { limit: 3 }));
     }
 }

@@ -476,6 +476,13 @@ enum Parts<'a> {
 }
 
 impl Amount {
+    #[cold]
+    pub(crate) fn too_large(&self) -> QueryError {
+        QueryError::Sum {
+            column: self.name.clone(),
+        }
+    }
+
     pub(crate) fn numbers<'a>(&self, batch: &'a FlowBatch) -> AmountNumbers<'a> {
         AmountNumbers {
             whole: Numbers::of(self.field, batch),

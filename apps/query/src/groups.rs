@@ -12,10 +12,10 @@ use crate::answer::{Cell, Shares, Show};
 use crate::field::Field;
 use crate::group_keys::{KeyLayout, Texts};
 use crate::group_rows::SumLayout;
-use crate::group_table::GroupTable;
+use crate::group_table::{BLOCK, GroupTable};
 use crate::grouping::{AmountNumbers, Buckets, GroupSort, Grouping, Measure};
 use crate::literal::{duration_text, time_text};
-use crate::span::{TimeColumns, Times};
+use crate::span::{BatchTimes, TimeColumns, Times};
 use crate::within::Within;
 
 /// Limit on time buckets from the first to the last: it keeps answers usable, and bounds the work
@@ -37,6 +37,8 @@ pub(crate) struct Groups<'a> {
     texts: Texts,
     /// The keys of a batch, behind each other.
     written: Vec<u64>,
+    /// The groups of a block of them.
+    found: Vec<u32>,
     sums: SumLayout,
     table: GroupTable,
     /// The total of the measure that shares are of.
@@ -93,6 +95,7 @@ impl<'a> Groups<'a> {
             keys,
             texts: Texts::default(),
             written: Vec::new(),
+            found: Vec::new(),
             sums,
             whole: 0,
             stop: None,
@@ -150,27 +153,83 @@ impl<'a> Groups<'a> {
         for (index, key) in grouping.keys.iter().enumerate() {
             self.write(index, key.field(), (batch, rows), &mut keys);
         }
-        let mut others = Vec::new();
-        // A record also counts at its other host, unless both are one.
-        if let Some((index, other)) = self
-            .host
-            .zip(self.host.and_then(|it| grouping.keys[it].other()))
-        {
-            others.clone_from(&keys);
-            self.write(index, other, (batch, rows), &mut others);
-        }
         let times = self.times.of_batch(batch);
-        for (place, &row) in rows.iter().enumerate() {
-            let row = row as usize;
-            let times = times.times(row);
-            let key = place * words..(place + 1) * words;
-            let is_other = !others.is_empty() && others[key.clone()] != keys[key.clone()];
-            self.add_at_end(&mut keys[key.clone()], row, &times, &amounts)?;
-            if is_other {
-                self.add_at_end(&mut others[key], row, &times, &amounts)?;
+        self.add_keys(&mut keys, rows, &times, &amounts)?;
+        let other = self.host.and_then(|it| grouping.keys[it].other());
+        // A record also counts at its other host, unless both are one.
+        if let Some((index, other)) = self.host.zip(other) {
+            let mut others = keys.clone();
+            self.write(index, other, (batch, rows), &mut others);
+            let (mut apart, mut their_rows) = (Vec::new(), Vec::new());
+            let pairs = keys.chunks_exact(words).zip(others.chunks_exact(words));
+            for ((_, other), row) in pairs.zip(rows).filter(|((one, other), _)| one != other) {
+                apart.extend_from_slice(other);
+                their_rows.push(*row);
             }
+            self.add_keys(&mut apart, &their_rows, &times, &amounts)?;
         }
         self.written = keys;
+        Ok(())
+    }
+
+    /// Adds records to the groups of their keys, or to a group per time bucket.
+    fn add_keys(
+        &mut self,
+        keys: &mut [u64],
+        rows: &[u32],
+        times: &BatchTimes<'_>,
+        amounts: &[AmountNumbers<'_>],
+    ) -> Result<(), QueryError> {
+        let words = self.keys.words();
+        if self.time.is_none() {
+            let blocks = keys.chunks(words * BLOCK).zip(rows.chunks(BLOCK));
+            for (keys, rows) in blocks {
+                self.add_block(keys, rows, times, amounts)?;
+            }
+            return Ok(());
+        }
+        for (key, row) in keys.chunks_exact_mut(words).zip(rows) {
+            let its = times.times(*row as usize);
+            match its.first_ns {
+                Some(_) => self.spread(key, *row as usize, &its, amounts)?,
+                // The bucket of no time.
+                None => self.add_block(key, &[*row], times, amounts)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds each record to the group of its key.
+    fn add_block(
+        &mut self,
+        keys: &[u64],
+        rows: &[u32],
+        times: &BatchTimes<'_>,
+        amounts: &[AmountNumbers<'_>],
+    ) -> Result<(), QueryError> {
+        let mut found = std::mem::take(&mut self.found);
+        self.table.groups(keys, &mut found)?;
+        let layout = self.sums;
+        let rows = || found.iter().zip(rows.iter().map(|row| *row as usize));
+        for (group, row) in rows() {
+            let sums = self.table.sums_mut(*group);
+            SumLayout::count(sums, 1);
+            if !times.are_none() {
+                let times = times.times(row);
+                layout.extend(sums, times.first_ns, times.last_ns);
+            }
+        }
+        for (index, (amount, numbers)) in self.grouping.amounts.iter().zip(amounts).enumerate() {
+            let mut fits = true;
+            for (group, row) in rows() {
+                let sums = self.table.sums_mut(*group);
+                fits &= layout.fold(sums, (index, amount.fold), numbers.whole.get(row));
+            }
+            if !fits {
+                return Err(amount.too_large());
+            }
+        }
+        self.found = found;
         Ok(())
     }
 
@@ -183,22 +242,6 @@ impl<'a> Groups<'a> {
     ) {
         self.keys
             .write(index, field, records, &mut self.texts, keys);
-    }
-
-    /// Adds a record to the group of the key.
-    #[inline]
-    fn add_at_end(
-        &mut self,
-        key: &mut [u64],
-        row: usize,
-        times: &Times,
-        amounts: &[AmountNumbers<'_>],
-    ) -> Result<(), QueryError> {
-        if self.time.is_some() && times.first_ns.is_some() {
-            return self.spread(key, row, times, amounts);
-        }
-        let numbers = amounts.iter().map(|amount| amount.whole.get(row));
-        self.add_to(key, 1, (times.first_ns, times.last_ns), numbers)
     }
 
     /// Adds a record to every bucket that it overlaps and that is made, with a proportional part of
@@ -234,18 +277,16 @@ impl<'a> Groups<'a> {
             width_ns,
         };
         if begun == first {
-            SumLayout::count(self.table.sums_mut(groups[0] as usize), 1);
+            SumLayout::count(self.table.sums_mut(groups[0]), 1);
         }
         for (place, (amount, numbers)) in self.grouping.amounts.iter().zip(amounts).enumerate() {
             let mut fits = true;
             numbers.spread(row, times, buckets, |bucket, part| {
-                let sums = self.table.sums_mut(groups[bucket] as usize);
+                let sums = self.table.sums_mut(groups[bucket]);
                 fits &= self.sums.fold(sums, (place, amount.fold), Some(part));
             });
             if !fits {
-                return Err(QueryError::Sum {
-                    column: amount.name.clone(),
-                });
+                return Err(amount.too_large());
             }
         }
         self.unasked += buckets.count;
@@ -264,29 +305,6 @@ impl<'a> Groups<'a> {
             true => Err(QueryError::Stopped),
             false => Ok(()),
         }
-    }
-
-    #[inline]
-    fn add_to(
-        &mut self,
-        key: &[u64],
-        records: u64,
-        (first_ns, last_ns): (Option<u64>, Option<u64>),
-        numbers: impl Iterator<Item = Option<u64>>,
-    ) -> Result<(), QueryError> {
-        let group = self.table.group(key)?;
-        let (layout, amounts) = (self.sums, &self.grouping.amounts);
-        let sums = self.table.sums_mut(group);
-        SumLayout::count(sums, records);
-        layout.extend(sums, first_ns, last_ns);
-        for (index, (amount, number)) in amounts.iter().zip(numbers).enumerate() {
-            if !layout.fold(sums, (index, amount.fold), number) {
-                return Err(QueryError::Sum {
-                    column: amount.name.clone(),
-                });
-            }
-        }
-        Ok(())
     }
 
     /// If time is the only key, adds the empty buckets between the first and the last, so that
@@ -310,7 +328,7 @@ impl<'a> Groups<'a> {
     /// The first rows in the requested order.
     pub(crate) fn into_rows(self, ascending: bool, top: Option<usize>) -> Vec<Vec<Cell>> {
         let groups = self.ranked(ascending, top);
-        let row = |group: usize| {
+        let row = |group: u32| {
             let key = self.table.key(group);
             let keys = 0..self.grouping.keys.len();
             let keys = keys.map(|index| self.keys.cell(index, key, &self.texts));
@@ -321,20 +339,20 @@ impl<'a> Groups<'a> {
         groups.into_iter().map(row).collect()
     }
 
-    fn measure(&self, group: usize, measure: Measure) -> Cell {
+    fn measure(&self, group: u32, measure: Measure) -> Cell {
         let sums = self.table.sums(group);
         self.sums.measure(sums, measure, self.grouping, self.whole)
     }
 
     /// The numbers of the first groups in the requested order.
-    fn ranked(&self, ascending: bool, top: Option<usize>) -> Vec<usize> {
-        let rank = |group: usize| match self.grouping.by {
+    fn ranked(&self, ascending: bool, top: Option<usize>) -> Vec<u32> {
+        let rank = |group: u32| match self.grouping.by {
             GroupSort::Key(_) => 0,
             GroupSort::Measure(by) => rank(&self.measure(group, by)),
         };
-        let groups = 0..self.table.count();
+        let groups = 0..self.table.count() as u32;
         let mut groups: Vec<_> = groups.map(|group| (rank(group), group)).collect();
-        let order = |left: &(u128, usize), right: &(u128, usize)| {
+        let order = |left: &(u128, u32), right: &(u128, u32)| {
             let [left_key, right_key] = [left.1, right.1].map(|group| self.table.key(group));
             let order = match self.grouping.by {
                 GroupSort::Key(index) => {
@@ -352,9 +370,9 @@ impl<'a> Groups<'a> {
             groups.truncate(top);
         }
         groups.sort_unstable_by(order);
-        let mut groups: Vec<usize> = groups.into_iter().map(|(_, group)| group).collect();
+        let mut groups: Vec<u32> = groups.into_iter().map(|(_, group)| group).collect();
         if let Some((time, rows)) = self.grouping.each {
-            let in_time = |left: usize, right: usize| {
+            let in_time = |left: u32, right: u32| {
                 let [left, right] = [left, right].map(|group| self.table.key(group));
                 self.keys.compare_field(time, left, right, &self.texts)
             };
@@ -384,7 +402,7 @@ fn rank(cell: &Cell) -> u128 {
 }
 
 /// Puts ranked groups in the order of their buckets, and keeps the first ones of each.
-fn first_of_each(ranked: &mut Vec<usize>, in_time: impl Fn(usize, usize) -> Ordering, rows: usize) {
+fn first_of_each(ranked: &mut Vec<u32>, in_time: impl Fn(u32, u32) -> Ordering, rows: usize) {
     // Stable: within a bucket the ranks stay in order.
     ranked.sort_by(|left, right| in_time(*left, *right));
     let (mut last, mut taken) = (None, 0);
@@ -421,12 +439,12 @@ impl Time {
         &mut self,
         first: u64,
         last: u64,
-        mut group: impl FnMut(u64) -> Result<usize, QueryError>,
+        mut group: impl FnMut(u64) -> Result<u32, QueryError>,
     ) -> Result<&[u32], QueryError> {
         if !self.is_alone {
             self.groups.clear();
             for bucket in first..=last {
-                self.groups.push(group(bucket)? as u32);
+                self.groups.push(group(bucket)?);
             }
             return Ok(&self.groups);
         }
@@ -445,7 +463,7 @@ impl Time {
         let groups = &mut self.groups[places];
         for (bucket, known) in (first..=last).zip(groups.iter_mut()) {
             if *known == NO_GROUP {
-                *known = group(bucket)? as u32;
+                *known = group(bucket)?;
             }
         }
         Ok(groups)

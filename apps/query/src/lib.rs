@@ -47,6 +47,8 @@ pub use names::{end_reason_name, protocol_name};
 pub use query::{Query, Question};
 pub use record_shape::RecordShape;
 pub use render::{PlainStyle, TableStyle, TableText, column_rank};
-pub use run::{LastPacket, answer, choose, last_packet_ns, last_packet_until, run, run_with};
+pub use run::{
+    LastPacket, answer, answers, choose, last_packet_ns, last_packet_until, run, run_with,
+};
 pub use turboflow_enrich::{EnrichError, Enrichment};
 pub use turboflow_formats::TimeForm;

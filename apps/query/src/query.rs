@@ -193,6 +193,14 @@ impl Query {
         (first, then)
     }
 
+    /// How records are grouped, if they are.
+    pub(crate) const fn grouping(&self) -> Option<&Grouping> {
+        match &self.shape {
+            Shape::Groups(grouping) => Some(grouping),
+            Shape::Records { .. } => None,
+        }
+    }
+
     /// Has at most so many groups, and more be an error: for questions of strangers, whose memory
     /// is to be bounded below the limit that holds for all.
     #[must_use]

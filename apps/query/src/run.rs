@@ -4,12 +4,17 @@
 //! Of files that have columns apart, only those are read that the question is about: first what
 //! chooses records, ranks and adds them up, then, where a record is a row, what is shown of it.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use turboflow_record::FlowBatch;
 
 use crate::answer::{Answer, Cell, Counts, Totals};
 use crate::field::Field;
+use crate::grouping::Grouping;
 use crate::groups::Groups;
 use crate::numbers::Numbers;
 use crate::query::{Query, Shape};
@@ -62,6 +67,54 @@ pub fn answer(
     replacement: Option<&dyn Fn(IpAddr) -> IpAddr>,
 ) -> Result<Answer, QueryError> {
     Pass::new(query, replacement).answer(input)
+}
+
+/// The answers to several questions about groups, in one pass over files, so that a column that
+/// several of them are about is read once. Where their groups together become more than
+/// `most_groups`, the question with the most is left for [`answer`]: it has `None`.
+///
+/// # Errors
+/// Those of reading, which are about all questions; each question has its own besides.
+///
+/// # Panics
+/// A question is about records, not about groups.
+pub fn answers(
+    queries: &[&Query],
+    input: &mut Input,
+    most_groups: u64,
+) -> Result<Vec<Option<Result<Answer, QueryError>>>, QueryError> {
+    let columns = queries.iter().flat_map(|query| query.columns_read().0);
+    let columns: BTreeSet<usize> = columns.collect();
+    input.read_apart(columns.into_iter().collect(), Vec::new());
+    let stop = input.stop_flag();
+    let passes = queries.iter().map(|query| {
+        let grouping = query.grouping().expect("a question about groups");
+        let pass = GroupPass::new(Pass::new(query, None), grouping, stop.clone());
+        Some(Ok(pass))
+    });
+    let mut passes: Vec<Option<Result<GroupPass<'_>, QueryError>>> = passes.collect();
+    while let Some(batch) = input.next_batch()? {
+        for pass in passes.iter_mut().flatten() {
+            if let Ok(going) = pass
+                && let Err(error) = going.add(&batch)
+            {
+                *pass = Err(error);
+            }
+        }
+        let count = |pass: &Option<Result<GroupPass<'_>, QueryError>>| match pass {
+            Some(Ok(pass)) => pass.groups.count(),
+            _ => 0,
+        };
+        while passes.iter().map(count).sum::<u64>() > most_groups {
+            let largest = passes.iter_mut().max_by_key(|pass| count(pass));
+            let largest = largest.expect("groups are of a question");
+            *largest = None;
+        }
+    }
+    let finished = passes
+        .into_iter()
+        .map(|pass| Some(pass?.and_then(GroupPass::finish)));
+    Ok(finished.collect())
 }
 
 /// Hands over the records that a query chooses, a batch at a time with the rows in it: for what is
@@ -173,7 +226,7 @@ impl<'a> Pass<'a> {
             let mut is_complete = self.replacement.is_some() && !rows.is_empty();
             if is_complete {
                 source.complete(&mut batch)?;
-                batch = self.shown(batch);
+                batch = self.shown(Cow::Owned(batch)).into_owned();
             }
             for row in rows {
                 let row = row as usize;
@@ -203,37 +256,21 @@ impl<'a> Pass<'a> {
         })
     }
 
-    fn groups(mut self, source: &mut dyn Source) -> Result<Answer, QueryError> {
-        let query = self.query;
-        let Shape::Groups(grouping) = &query.shape else {
+    fn groups(self, source: &mut dyn Source) -> Result<Answer, QueryError> {
+        let Some(grouping) = self.query.grouping() else {
             unreachable!("records are answered elsewhere")
         };
-        let mut groups = Groups::new(grouping, query.sources.times)
-            .within(query.within)
-            .until(source.stop());
+        let mut pass = GroupPass::new(self, grouping, source.stop());
         while let Some(batch) = source.next()? {
-            let rows = self.choose(&batch);
-            groups.add(&self.shown(batch), &rows)?;
+            pass.add(&batch)?;
         }
-        groups.fill_silences()?;
-        let totals = Totals {
-            rows: groups.count(),
-            ..self.totals
-        };
-        Ok(Answer {
-            columns: grouping.answer_columns(),
-            times_read_ns: self.times_read_ns,
-            shares: groups.shares(),
-            order: query.order,
-            rows: groups.into_rows(query.ascending, query.top),
-            totals,
-        })
+        pass.finish()
     }
 
     /// The batch as it is shown. The filter is about the true addresses.
-    fn shown(&self, batch: FlowBatch) -> FlowBatch {
+    fn shown<'b>(&self, batch: Cow<'b, FlowBatch>) -> Cow<'b, FlowBatch> {
         match self.replacement {
-            Some(of) => batch.with_addresses(of),
+            Some(of) => Cow::Owned(batch.into_owned().with_addresses(of)),
             None => batch,
         }
     }
@@ -271,5 +308,51 @@ impl<'a> Pass<'a> {
         };
         self.totals.matched.add(rows.len() as u64, sums.0, sums.1);
         rows
+    }
+}
+
+/// A question about groups while records come.
+struct GroupPass<'a> {
+    pass: Pass<'a>,
+    groups: Groups<'a>,
+    grouping: &'a Grouping,
+}
+
+impl<'a> GroupPass<'a> {
+    fn new(pass: Pass<'a>, grouping: &'a Grouping, stop: Option<Arc<AtomicBool>>) -> Self {
+        let query = pass.query;
+        let groups = Groups::new(grouping, query.sources.times);
+        Self {
+            groups: groups.within(query.within).until(stop),
+            pass,
+            grouping,
+        }
+    }
+
+    fn add(&mut self, batch: &FlowBatch) -> Result<(), QueryError> {
+        let rows = self.pass.choose(batch);
+        let batch = self.pass.shown(Cow::Borrowed(batch));
+        self.groups.add(&batch, &rows)
+    }
+
+    fn finish(self) -> Result<Answer, QueryError> {
+        let Self {
+            pass,
+            mut groups,
+            grouping,
+        } = self;
+        groups.fill_silences()?;
+        let query = pass.query;
+        Ok(Answer {
+            columns: grouping.answer_columns(),
+            times_read_ns: pass.times_read_ns,
+            shares: groups.shares(),
+            order: query.order,
+            totals: Totals {
+                rows: groups.count(),
+                ..pass.totals
+            },
+            rows: groups.into_rows(query.ascending, query.top),
+        })
     }
 }

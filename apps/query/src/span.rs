@@ -225,6 +225,17 @@ pub(crate) struct BatchTimes<'a> {
 }
 
 impl BatchTimes<'_> {
+    /// Whether no record has a time.
+    pub(crate) fn are_none(&self) -> bool {
+        let all = [
+            &self.first,
+            &self.last,
+            &self.reverse_first,
+            &self.reverse_last,
+        ];
+        all.iter().all(|numbers| numbers.values().is_empty())
+    }
+
     #[inline]
     pub(crate) fn times(&self, row: usize) -> Times {
         let (first, reverse_first) = (self.first.get(row), self.reverse_first.get(row));

@@ -7,7 +7,9 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use turboflow_formats::{Format, WriteOptions, create, read};
-use turboflow_query::{Input, PlainStyle, Query, QueryError, Question, answer, run};
+use turboflow_query::{
+    Answer, Input, PlainStyle, Query, QueryError, Question, answer, answers, run,
+};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
 /// Number of records: several batches, and several row groups.
@@ -141,13 +143,66 @@ fn answers_about_files_are_those_of_whole_records() {
         let query = Query::parse(&question, &schema).unwrap();
         let expected = run(&query, [Ok::<_, QueryError>(whole.clone())]).unwrap();
         let found = answer(&query, &mut Input::open(&[&path]).unwrap(), None).unwrap();
-        let lines = [&expected, &found].map(|answer| {
-            let mut lines = Vec::new();
-            answer.write_csv(&mut lines, PlainStyle::default()).unwrap();
-            String::from_utf8(lines).unwrap()
-        });
+        let lines = [&expected, &found].map(csv);
         assert!(lines[0].lines().count() > 1, "{question:?}");
         assert_eq!(lines[0], lines[1], "{question:?}");
         assert_eq!(expected.totals, found.totals, "{question:?}");
     }
+}
+
+fn csv(answer: &Answer) -> String {
+    let mut lines = Vec::new();
+    answer.write_csv(&mut lines, PlainStyle::default()).unwrap();
+    String::from_utf8(lines).unwrap()
+}
+
+/// Of questions that are asked together, each has the answer that it has alone.
+#[test]
+fn questions_together_have_their_own_answers() {
+    let (schema, whole) = of_every_kind();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("flows.parquet");
+    write(&path, &schema, &whole);
+    let open = || Input::open(&[&path]).unwrap();
+    let asked = [
+        (None, "application"),
+        (Some("dst_port < 5000"), "src_addr/20"),
+        (Some("sizes has 2"), "mean"),
+        (None, "src_addr"),
+    ];
+    let queries = asked.map(|(filter, group_by)| {
+        let question = Question {
+            filter: filter.map(str::to_owned),
+            group_by: Some(group_by.to_owned()),
+            ..Question::default()
+        };
+        Query::parse(&question, &schema).unwrap()
+    });
+    let refs = queries.each_ref();
+    let alone = refs.map(|query| answer(query, &mut open(), None).unwrap());
+    let groups: u64 = alone.iter().map(|answer| answer.totals.rows).sum();
+    let together = |queries: &[&Query], most| answers(queries, &mut open(), most).unwrap();
+
+    for (alone, found) in alone.iter().zip(together(&refs, groups)) {
+        let found = found.unwrap().unwrap();
+        assert_eq!(csv(alone), csv(&found));
+        assert_eq!(alone.totals, found.totals);
+    }
+    // One group too many: the question that has the most of them is left out.
+    let found = together(&refs, groups - 1);
+    let left: Vec<bool> = found.iter().map(Option::is_none).collect();
+    assert_eq!(left, [false, false, false, true]);
+    assert_eq!(
+        csv(found[1].as_ref().unwrap().as_ref().unwrap()),
+        csv(&alone[1])
+    );
+    // One that fails does not take the others with it.
+    let few = queries[2].clone().with_most_groups(10);
+    let found = together(&[&queries[0], &few], groups);
+    assert_eq!(
+        csv(found[0].as_ref().unwrap().as_ref().unwrap()),
+        csv(&alone[0])
+    );
+    let error = found[1].as_ref().unwrap().as_ref().unwrap_err();
+    assert!(matches!(error, QueryError::Groups { limit: 10 }));
 }
