@@ -7,32 +7,34 @@ use crate::fold::Fold;
 use crate::grouping::{GroupRatio, Grouping, Measure, Under};
 
 /// Where the sums of a group are: the records, which of the others are there, the first and the
-/// last time, and the amounts.
+/// last time if they are asked for, and the amounts.
 #[derive(Clone, Copy)]
 pub(crate) struct SumLayout {
     /// Words that say which sums are there.
     flags: usize,
+    /// The place of the first amount.
+    amounts: usize,
 }
 
 const FIRST: usize = 0;
 const LAST: usize = 1;
-/// The place of the first amount.
-const AMOUNTS: usize = 2;
 
 impl SumLayout {
     pub(crate) fn of(grouping: &Grouping) -> Self {
+        let amounts = if grouping.has_times() { LAST + 1 } else { 0 };
         Self {
-            flags: (AMOUNTS + grouping.amounts.len()).div_ceil(64),
+            flags: (amounts + grouping.amounts.len()).div_ceil(64),
+            amounts,
         }
     }
 
     /// The sums of no records.
     pub(crate) fn neutral(self, grouping: &Grouping) -> Vec<u64> {
         let amounts = &grouping.amounts;
-        let mut sums = vec![0; 1 + self.flags + AMOUNTS + amounts.len()];
+        let mut sums = vec![0; 1 + self.flags + self.amounts + amounts.len()];
         for (index, amount) in amounts.iter().enumerate() {
             if let Some(neutral) = amount.fold.neutral() {
-                self.put(&mut sums, AMOUNTS + index, neutral);
+                self.put(&mut sums, self.amounts + index, neutral);
             }
         }
         sums
@@ -80,7 +82,7 @@ impl SumLayout {
         let Some(right) = more else {
             return true;
         };
-        let place = AMOUNTS + amount;
+        let place = self.amounts + amount;
         let combined: fn(u64, u64) -> u64 = match fold {
             Fold::Sum => {
                 // It is there from the beginning.
@@ -110,7 +112,7 @@ impl SumLayout {
         let number = |number: Option<u64>| number.map_or(Cell::Absent, Cell::Unsigned);
         match measure {
             Measure::Records => Cell::Unsigned(sums[0]),
-            Measure::Amount(index) => number(self.get(sums, AMOUNTS + index)),
+            Measure::Amount(index) => number(self.get(sums, self.amounts + index)),
             Measure::Ratio(index) => self.ratio(sums, &grouping.ratios[index]),
             Measure::Share => percent(self.part(sums, grouping.share), whole),
             Measure::First => number(self.get(sums, FIRST)),
@@ -120,21 +122,21 @@ impl SumLayout {
 
     fn ratio(self, sums: &[u64], ratio: &GroupRatio) -> Cell {
         let under = match ratio.under {
-            Under::Amount(index) => self.get(sums, AMOUNTS + index),
+            Under::Amount(index) => self.get(sums, self.amounts + index),
             Under::Width(width_ns) => Some(width_ns),
             Under::Span => {
                 let ends = self.get(sums, LAST).zip(self.get(sums, FIRST));
                 ends.and_then(|(last, first)| last.checked_sub(first))
             }
         };
-        let parts = self.get(sums, AMOUNTS + ratio.over).zip(under);
+        let parts = self.get(sums, self.amounts + ratio.over).zip(under);
         let value = parts.and_then(|(over, under)| divided(over, under, ratio.factor));
         value.map_or(Cell::Absent, Cell::Float)
     }
 
     fn part(self, sums: &[u64], share: Measure) -> u64 {
         match share {
-            Measure::Amount(index) => self.get(sums, AMOUNTS + index).unwrap_or(0),
+            Measure::Amount(index) => self.get(sums, self.amounts + index).unwrap_or(0),
             _ => sums[0],
         }
     }

@@ -85,19 +85,14 @@ impl GroupTable {
         }
         found.clear();
         let slots = slots.iter().zip(&hashes);
-        found.extend(
-            slots
-                .zip(keys.chunks_exact(words))
-                .map(|((slot, hash), key)| {
-                    match slot.hash == *hash
-                        && slot.group != u32::MAX
-                        && self.key(slot.group) == key
-                    {
-                        true => slot.group,
-                        false => u32::MAX,
-                    }
-                }),
-        );
+        let slots = slots.zip(keys.chunks_exact(words));
+        found.extend(slots.map(|((slot, hash), key)| {
+            let is_it = slot.hash == *hash && slot.group != u32::MAX;
+            match is_it && is_same(self.key(slot.group), key) {
+                true => slot.group,
+                false => u32::MAX,
+            }
+        }));
         // New ones, and those behind another one.
         for (place, group) in found.iter_mut().enumerate() {
             if *group == u32::MAX {
@@ -114,7 +109,7 @@ impl GroupTable {
             if slot.group == u32::MAX {
                 return self.create(place, hash, key);
             }
-            if slot.hash == hash && self.key(slot.group) == key {
+            if slot.hash == hash && is_same(self.key(slot.group), key) {
                 return Ok(slot.group);
             }
             place = (place + 1) & (self.slots.len() - 1);
@@ -179,6 +174,13 @@ impl GroupTable {
         let hash = key.iter().fold(self.seed, fold);
         (hash >> 32) as u32 ^ hash as u32
     }
+}
+
+/// Whether two keys are the same: they are a few words, for which a call takes longer.
+#[inline]
+fn is_same(one: &[u64], other: &[u64]) -> bool {
+    let pairs = one.iter().zip(other);
+    pairs.fold(0, |differing, (one, other)| differing | (one ^ other)) == 0
 }
 
 #[cfg(test)]

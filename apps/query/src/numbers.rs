@@ -53,11 +53,31 @@ impl<'a> Numbers<'a> {
     /// The sums of both directions. A responder that sent nothing has no number.
     fn totals(batch: &'a FlowBatch, forward: usize, reverse: usize) -> Self {
         let [forward, reverse] = [forward, reverse].map(|its| Self::of_column(batch.column(its)));
+        if let Some(values) = forward.plus(&reverse) {
+            return Self {
+                values: Cow::Owned(values),
+                valid: forward.valid,
+            };
+        }
         let total = |row| match (forward.get(row), reverse.get(row)) {
             (Some(forward), Some(reverse)) => forward.checked_add(reverse),
             (forward, _) => forward,
         };
         Self::collect((0..batch.rows()).map(total))
+    }
+
+    /// The sums with the numbers of others, where an absent one counts as zero; `None` if a sum is
+    /// 2^64 or more. No branch depends on a number, so that several are added at once.
+    fn plus(&self, others: &Self) -> Option<Vec<u64>> {
+        let mut carries = self.values.len() != others.values.len();
+        let pairs = self.values.iter().zip(others.values.iter());
+        let sums = pairs.map(|(number, other)| {
+            let (sum, carry) = number.overflowing_add(*other);
+            carries |= carry;
+            sum
+        });
+        let sums = sums.collect();
+        (!carries).then_some(sums)
     }
 
     pub(crate) fn collect(numbers: impl Iterator<Item = Option<u64>>) -> Self {

@@ -335,15 +335,30 @@ pub(crate) fn address(text: &[u8]) -> Option<IpAddr> {
         .or_else(|| std::str::from_utf8(text).ok()?.parse().ok())
 }
 
+/// Read in one pass: a file of millions of flows has twice as many addresses.
 fn v4(text: &[u8]) -> Option<Ipv4Addr> {
-    let mut octets = [0; 4];
-    let mut parts = text.split(|&byte| byte == b'.');
-    for octet in &mut octets {
-        let part = parts.next()?;
-        let leading_zero = part.len() > 1 && part[0] == b'0';
-        *octet = unsigned(part).filter(|_| !leading_zero)?.try_into().ok()?;
+    let (mut octets, mut place) = ([0; 4], 0);
+    let (mut value, mut digits) = (0u32, 0);
+    for &byte in text {
+        let digit = u32::from(byte.wrapping_sub(b'0'));
+        if digit < 10 {
+            // No octet but zero begins with one.
+            if digits > 0 && value == 0 {
+                return None;
+            }
+            (value, digits) = (value * 10 + digit, digits + 1);
+            if value > 255 {
+                return None;
+            }
+        } else if byte == b'.' && digits > 0 && place < 3 {
+            octets[place] = value as u8;
+            (place, value, digits) = (place + 1, 0, 0);
+        } else {
+            return None;
+        }
     }
-    parts.next().is_none().then(|| octets.into())
+    octets[place] = value as u8;
+    (place == 3 && digits > 0).then(|| octets.into())
 }
 
 pub(crate) fn mac(text: &[u8]) -> Option<u64> {
@@ -360,4 +375,28 @@ pub(crate) fn mac(text: &[u8]) -> Option<u64> {
 
 fn float(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// The standard library is slower, and knows what an address is.
+        #[test]
+        fn addresses_are_those_of_the_standard_library(
+            text in prop_oneof![
+                "[0-9.]{0,17}",
+                "([0-9]{1,3}\\.){3}[0-9]{1,3}",
+                "([0-9]{1,2}\\.){2,4}[0-9]?",
+                any::<u32>().prop_map(|bits| Ipv4Addr::from_bits(bits).to_string()),
+                "[0-9.:a-f ]{0,12}",
+            ],
+        ) {
+            prop_assert_eq!(v4(text.as_bytes()), text.parse().ok());
+            prop_assert_eq!(address(text.as_bytes()), text.parse().ok());
+        }
+    }
 }
