@@ -119,6 +119,8 @@ pub struct Shares {
     pub show: Show,
     /// Whether every record counts at both its hosts, so that shares add up to more than a whole.
     pub at_both_ends: bool,
+    /// Whether they are of the parts of records in the time that was asked for.
+    pub is_clipped: bool,
 }
 
 impl Answer {

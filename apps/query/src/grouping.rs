@@ -22,6 +22,8 @@ pub(crate) struct Grouping {
     /// The columns after those of the key.
     pub(crate) columns: Vec<(AnswerColumn, Measure)>,
     pub(crate) by: GroupSort,
+    /// Whether records are clipped to the part of time that is asked for.
+    pub(crate) clip: bool,
     /// The measure whose share is computed: records or an amount.
     pub(crate) share: Measure,
     /// Measures that are divided by others.
@@ -90,7 +92,12 @@ pub(crate) fn parse(
     group_by: &str,
     records: RecordShape<'_>,
 ) -> Result<Grouping, QueryError> {
-    let mut measures = Measures::new(group::parse(group_by, records)?, records);
+    let keys = group::parse(group_by, records)?;
+    if question.clip && keys.iter().any(|key| key.time_width_ns().is_some()) {
+        let reason = "time buckets have parts of records anyway: they are not clipped again";
+        return Err(misread(Part::Groups, group_by, reason.to_owned()));
+    }
+    let mut measures = Measures::new(keys, records, question.clip);
     let by = match question.by.as_deref() {
         Some(name) => Some(measures.sort(name)?),
         None => None,
@@ -136,6 +143,7 @@ pub(crate) fn parse(
             by => by,
         },
         keys,
+        clip: question.clip,
         amounts,
         columns,
         most: usize::MAX,
@@ -152,6 +160,7 @@ pub(crate) const NO_BUCKETS: &str = "the largest rows of every time bucket need 
 struct Measures<'a> {
     records: RecordShape<'a>,
     keys: Vec<GroupKey>,
+    clip: bool,
     amounts: Vec<Amount>,
     columns: Vec<(AnswerColumn, Measure)>,
     ratios: Vec<GroupRatio>,
@@ -159,10 +168,11 @@ struct Measures<'a> {
 
 impl<'a> Measures<'a> {
     /// Default columns of a group.
-    fn new(keys: Vec<GroupKey>, records: RecordShape<'a>) -> Self {
+    fn new(keys: Vec<GroupKey>, records: RecordShape<'a>, clip: bool) -> Self {
         let mut measures = Self {
             records,
             keys,
+            clip,
             amounts: Vec::new(),
             columns: Vec::new(),
             ratios: Vec::new(),
@@ -195,9 +205,9 @@ impl<'a> Measures<'a> {
         measures
     }
 
-    /// Whether records are spread over time buckets: when the packets in a bucket came is unknown.
+    /// Whether groups have parts of records: when the packets in a part came is unknown.
     fn is_spread(&self) -> bool {
-        self.keys.iter().any(|key| key.time_width_ns().is_some())
+        self.clip || self.keys.iter().any(|key| key.time_width_ns().is_some())
     }
 
     /// Adds a column. Its name must not be that of a key, or of a column with another meaning.
@@ -287,6 +297,11 @@ impl<'a> Measures<'a> {
             return Ok(*measure);
         }
         if self.is_spread() && ["first_ns", "last_ns"].contains(&&*full_name) {
+            if self.clip {
+                return Err(format!(
+                    "records are clipped, so {full_name} of the packets in that time is not known"
+                ));
+            }
             return Err(format!(
                 "records are spread over the buckets, so {full_name} of the packets in one is not \
                  known; group by first_ns:5m instead for whole records"
@@ -382,7 +397,8 @@ impl Grouping {
     pub(crate) fn has_times(&self) -> bool {
         let is_time = |measure: Measure| matches!(measure, Measure::First | Measure::Last);
         let is_spread = |key: &GroupKey| key.time_width_ns().is_some();
-        self.keys.iter().any(is_spread)
+        self.clip
+            || self.keys.iter().any(is_spread)
             || self.columns.iter().any(|(_, measure)| is_time(*measure))
             || self.ratios.iter().any(|ratio| ratio.under == Under::Span)
             || matches!(self.by, GroupSort::Measure(measure) if is_time(measure))
@@ -537,6 +553,30 @@ impl AmountNumbers<'_> {
                 if parts(forward, Direction::Forward).is_some() {
                     parts(reverse, Direction::Reverse);
                 }
+            }
+        }
+    }
+}
+
+impl AmountNumbers<'_> {
+    /// The part of a record's number in the nanoseconds from `from_ns` to `to_ns` inclusive, as
+    /// [`Self::spread`] has it of buckets.
+    pub(crate) fn part(
+        &self,
+        row: usize,
+        times: &Times,
+        (from_ns, to_ns): (u64, u64),
+    ) -> Option<u64> {
+        let part = |numbers: &Numbers<'_>, direction| {
+            let (number, span) = (numbers.get(row)?, times.of(direction)?);
+            Some(span.part(number, from_ns, to_ns))
+        };
+        match &self.parts {
+            _ if self.fold != Fold::Sum => self.whole.get(row),
+            Parts::One(direction) => part(&self.whole, *direction),
+            Parts::Two(forward, reverse) => {
+                let forward = part(forward, Direction::Forward)?;
+                forward.checked_add(part(reverse, Direction::Reverse).unwrap_or(0))
             }
         }
     }

@@ -31,6 +31,8 @@ pub(crate) struct Groups<'a> {
     grouping: &'a Grouping,
     times: TimeColumns,
     time: Option<Time>,
+    /// The part of time that records are clipped to: its first and its last nanosecond.
+    clip: Option<(u64, u64)>,
     /// Index of the key of hosts, if there is one.
     host: Option<usize>,
     keys: KeyLayout,
@@ -90,6 +92,7 @@ impl<'a> Groups<'a> {
                 false => TimeColumns::default(),
             },
             time,
+            clip: None,
             host: grouping.keys.iter().position(|key| key.is_host()),
             table: GroupTable::new(keys.words(), sums.neutral(grouping), grouping.most),
             keys,
@@ -103,11 +106,13 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Makes those time buckets alone that are in a part of time.
+    /// Makes those time buckets alone that are in a part of time, or clips records to it.
     pub(crate) fn within(mut self, within: Option<Within>) -> Self {
         if let (Some(time), Some(within)) = (&mut self.time, within) {
             time.made = within.buckets(time.width_ns);
         }
+        let clips = within.filter(|_| self.grouping.clip);
+        self.clip = clips.map(|within| within.ends_ns());
         self
     }
 
@@ -130,6 +135,7 @@ impl<'a> Groups<'a> {
                 false => Show::Count,
             },
             at_both_ends: self.host.is_some(),
+            is_clipped: self.clip.is_some(),
         })
     }
 
@@ -142,10 +148,8 @@ impl<'a> Groups<'a> {
         let grouping = self.grouping;
         let amounts = grouping.amounts.iter();
         let amounts: Vec<AmountNumbers<'_>> = amounts.map(|its| its.numbers(batch)).collect();
-        self.whole += match grouping.share {
-            Measure::Amount(index) => amounts[index].whole.sum(rows),
-            _ => rows.len() as u128,
-        };
+        let times = self.times.of_batch(batch);
+        self.whole += self.shared(rows, &times, &amounts);
         let words = self.keys.words();
         let mut keys = std::mem::take(&mut self.written);
         keys.clear();
@@ -153,7 +157,6 @@ impl<'a> Groups<'a> {
         for (index, key) in grouping.keys.iter().enumerate() {
             self.write(index, key.field(), (batch, rows), &mut keys);
         }
-        let times = self.times.of_batch(batch);
         self.add_keys(&mut keys, rows, &times, &amounts)?;
         let other = self.host.and_then(|it| grouping.keys[it].other());
         // A record also counts at its other host, unless both are one.
@@ -211,19 +214,30 @@ impl<'a> Groups<'a> {
         self.table.groups(keys, &mut found)?;
         let layout = self.sums;
         let rows = || found.iter().zip(rows.iter().map(|row| *row as usize));
+        let clip = self.clip;
         for (group, row) in rows() {
             let sums = self.table.sums_mut(*group);
-            SumLayout::count(sums, 1);
-            if !times.are_none() {
-                let times = times.times(row);
-                layout.extend(sums, times.first_ns, times.last_ns);
+            if times.are_none() {
+                SumLayout::count(sums, 1);
+                continue;
             }
+            let times = times.times(row);
+            let (records, (first_ns, last_ns)) = match clip {
+                Some(clip) => (times.begin_in(clip).into(), times.clipped(clip)),
+                None => (1, (times.first_ns, times.last_ns)),
+            };
+            SumLayout::count(sums, records);
+            layout.extend(sums, first_ns, last_ns);
         }
         for (index, (amount, numbers)) in self.grouping.amounts.iter().zip(amounts).enumerate() {
             let mut fits = true;
             for (group, row) in rows() {
+                let number = match clip {
+                    Some(clip) => numbers.part(row, &times.times(row), clip),
+                    None => numbers.whole.get(row),
+                };
                 let sums = self.table.sums_mut(*group);
-                fits &= layout.fold(sums, (index, amount.fold), numbers.whole.get(row));
+                fits &= layout.fold(sums, (index, amount.fold), number);
             }
             if !fits {
                 return Err(amount.too_large());
@@ -231,6 +245,23 @@ impl<'a> Groups<'a> {
         }
         self.found = found;
         Ok(())
+    }
+
+    /// What these records add to the total that shares are of.
+    fn shared(&self, rows: &[u32], times: &BatchTimes<'_>, amounts: &[AmountNumbers<'_>]) -> u128 {
+        let amount = match self.grouping.share {
+            Measure::Amount(index) => Some(&amounts[index]),
+            _ => None,
+        };
+        let Some(clip) = self.clip else {
+            return amount.map_or(rows.len() as u128, |amount| amount.whole.sum(rows));
+        };
+        let part = |row: &u32| {
+            let (row, times) = (*row as usize, times.times(*row as usize));
+            let part = amount.map(|amount| amount.part(row, &times, clip).unwrap_or(0));
+            u128::from(part.unwrap_or_else(|| times.begin_in(clip).into()))
+        };
+        rows.iter().map(part).sum()
     }
 
     fn write(

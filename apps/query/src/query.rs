@@ -24,6 +24,9 @@ pub struct Question {
     /// be absent. Records with packets in it are chosen, each as a whole, and of time buckets those
     /// are made that are in it. Each direction of a biflow has its own times.
     pub within: Option<String>,
+    /// Whether groups take of each record the part that is in `within`: sums as time buckets spread
+    /// them, and the record itself where it began.
+    pub clip: bool,
     /// The fields to group by, comma-separated.
     pub group_by: Option<String>,
     /// The field to sort rows by. Default: `bytes` (`total_bytes` in biflows), or the time if
@@ -119,6 +122,12 @@ impl Query {
         let within = question.within.as_deref();
         let within = within.map(|text| Within::parse(text, times, question.now_ns));
         let within = within.transpose()?;
+        if question.clip && (within.is_none() || question.group_by.is_none()) {
+            let reason = "records are clipped to a part of time where groups add them up: both are \
+                          needed, the time and the groups";
+            let text = question.within.as_deref().unwrap_or_default();
+            return Err(misread(Part::Time, text, reason.to_owned()));
+        }
         let sources = Sources {
             packets: counted("packets"),
             bytes: counted("bytes"),
@@ -209,6 +218,13 @@ impl Query {
             grouping.most = groups;
         }
         self
+    }
+
+    /// The first and the last nanosecond of the part of time that is meant; an end that is absent
+    /// is that of all time.
+    #[must_use]
+    pub fn within_ns(&self) -> Option<(u64, u64)> {
+        self.within.map(|within| within.ends_ns())
     }
 
     /// Whether times are counted from now, in the filter or in the part of time.

@@ -204,7 +204,11 @@ impl Shares {
             true => "; a record counts at both its hosts, so shares add up to more than 100 %",
             false => "",
         };
-        format!("Shares are of all {of} that matched ({whole}){twice}.")
+        let when = match self.is_clipped {
+            true => " in that time",
+            false => "",
+        };
+        format!("Shares are of all {of} that matched{when} ({whole}){twice}.")
     }
 }
 

@@ -288,6 +288,19 @@ impl Times {
         own.or_else(|| self.whole())
     }
 
+    /// The times within a part of time, both ends inclusive, which the record overlaps.
+    pub(crate) fn clipped(&self, (from_ns, to_ns): (u64, u64)) -> (Option<u64>, Option<u64>) {
+        let whole = self.whole();
+        let first_ns = whole.map(|whole| whole.first_ns.max(from_ns));
+        (first_ns, whole.map(|whole| whole.last_ns.min(to_ns)))
+    }
+
+    /// Whether the record begins in a part of time, both ends inclusive.
+    pub(crate) fn begin_in(&self, (from_ns, to_ns): (u64, u64)) -> bool {
+        let whole = self.whole();
+        whole.is_some_and(|whole| (from_ns..=to_ns).contains(&whole.first_ns))
+    }
+
     /// The duration in nanoseconds; `None` if a time is missing.
     pub(crate) fn duration_ns(&self) -> Option<u64> {
         Some(self.last_ns?.saturating_sub(self.first_ns?))

@@ -69,6 +69,11 @@ impl Within {
         times.directions().any(overlaps)
     }
 
+    /// Its first and its last nanosecond.
+    pub(crate) const fn ends_ns(&self) -> (u64, u64) {
+        (self.from_ns, self.last_ns)
+    }
+
     /// The numbers of its first and its last time bucket of that width.
     pub(crate) const fn buckets(&self, width_ns: u64) -> (u64, u64) {
         (self.from_ns / width_ns, self.last_ns / width_ns)

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use proptest::prelude::*;
-use turboflow_query::{Answer, Cell, Query, QueryError, Question, run};
+use turboflow_query::{Answer, Cell, Query, QueryError, Question, TableStyle, run};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
 const SECOND: u64 = 1_000_000_000;
@@ -179,6 +179,105 @@ fn span() -> impl Strategy<Value = (u64, u64)> {
 fn biflow() -> impl Strategy<Value = Biflow> {
     let answer = proptest::option::of((0..1000u64, span()));
     (0..1000u64, span(), answer)
+}
+
+/// Groups of what is in a part of time alone.
+fn clipped(range: &str, group_by: &str) -> Question {
+    Question {
+        clip: true,
+        ..within(range, Some(group_by))
+    }
+}
+
+#[test]
+fn clipped_groups_have_the_part_of_each_record_that_is_in_the_time() {
+    // A day with 86.4 MB, a second with 5 kB, and what is over before.
+    let day = 86_400 * SECOND;
+    let records = [
+        (86_400_000, (0, day - 1), None),
+        (5000, (50 * SECOND, 51 * SECOND - 1), None),
+        (7000, (0, SECOND), None),
+    ];
+    let question = Question {
+        by: Some("bytes".to_owned()),
+        select: Some("records,bytes,share,max(bytes),bps".to_owned()),
+        ..clipped(&seconds(50, 51), "first_ns")
+    };
+    let answer = ask(&records, &question).unwrap();
+    // The largest as a whole is the smaller one in this second, in which it did not begin.
+    let cells = |row: &Vec<Cell>| row[1..5].to_vec();
+    let found: Vec<Vec<Cell>> = answer.rows.iter().map(cells).collect();
+    let row = |records, bytes, percent, most| {
+        let [records, bytes, most] = [records, bytes, most].map(Cell::Unsigned);
+        vec![records, bytes, Cell::Float(percent), most]
+    };
+    let expected = vec![
+        row(1, 5000, 83.3333, 5000),
+        row(0, 1000, 16.6667, 86_400_000),
+    ];
+    assert_eq!(found, expected);
+    let Cell::Float(bps) = answer.rows[0][5] else {
+        panic!("{:?}", answer.rows[0])
+    };
+    assert!((bps - 40_000.0).abs() < 1e-3, "{bps}");
+    let notes = answer.to_table(TableStyle::default()).notes;
+    let said = "Shares are of all bytes that matched in that time (6.0 kB).";
+    assert!(notes.iter().any(|note| note == said), "{notes:?}");
+    assert_eq!(answer.shares.unwrap().whole, 6000);
+    // The records themselves are counted as they are.
+    assert_eq!(answer.totals.matched.bytes, Some(86_405_000));
+}
+
+#[test]
+fn what_cannot_be_clipped_is_refused() {
+    let range = seconds(0, 5);
+    let refused = |question: &Question| ask(&[], question).unwrap_err().to_string();
+    let timeless = Question {
+        within: None,
+        ..clipped(&range, "bytes")
+    };
+    let groupless = Question {
+        group_by: None,
+        ..clipped(&range, "bytes")
+    };
+    for question in [timeless, groupless] {
+        let reason = refused(&question);
+        assert!(reason.contains("both are needed"), "{reason}");
+    }
+    let reason = refused(&clipped(&range, "time:1s"));
+    assert!(reason.contains("not clipped again"), "{reason}");
+    let by_last = Question {
+        by: Some("last_ns".to_owned()),
+        ..clipped(&range, "bytes")
+    };
+    let reason = refused(&by_last);
+    assert!(reason.contains("records are clipped"), "{reason}");
+}
+
+proptest! {
+    /// What is clipped to a time of whole buckets is what these buckets add up to.
+    #[test]
+    fn clipped_groups_are_sums_of_buckets(
+        records in prop::collection::vec(biflow(), 0..20),
+        (from, count, width) in (0..30u64, 1..10u64, 1..20u64),
+    ) {
+        let range = format!("{}..{}", from * width, (from + count) * width);
+        let question = |question: Question| Question {
+            select: Some("records,bytes,reverse_bytes,total_bytes".to_owned()),
+            ..question
+        };
+        let clipped = ask(&records, &question(clipped(&range, "packets"))).unwrap().rows;
+        let buckets = format!("time:{width}ns,packets");
+        let buckets = ask(&records, &question(within(&range, Some(&buckets)))).unwrap().rows;
+        let sum = |rows: &[Vec<Cell>]| {
+            let number = |row: &Vec<Cell>, column: usize| match row[row.len() - 4 + column] {
+                Cell::Unsigned(number) => number,
+                _ => 0,
+            };
+            [0, 1, 2, 3].map(|column| rows.iter().map(|row| number(row, column)).sum::<u64>())
+        };
+        prop_assert_eq!(sum(&clipped), sum(&buckets));
+    }
 }
 
 proptest! {

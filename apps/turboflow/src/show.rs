@@ -103,10 +103,15 @@ pub(crate) struct ShowArgs {
     /// Only records with packets in this part of time, from FROM and before TO, one of which may be
     /// absent: 2024-03-01T12:30..2024-03-01T13:00, or -1h..
     ///
-    /// Each record counts as a whole; of --group-by time:WIDTH the buckets in it are shown.
+    /// Each record counts as a whole, or with --clip in part; of --group-by time:WIDTH the buckets
+    /// in it are shown.
     #[arg(long, value_name = "FROM..TO", allow_hyphen_values = true)]
     #[arg(help_heading = "Question")]
     within: Option<String>,
+
+    /// Of each record, add up the part that is in the time of --within, as time buckets do
+    #[arg(long, requires_all = ["within", "group_by"], help_heading = "Question")]
+    clip: bool,
 
     /// Add up the records that agree in these fields, with commas between
     #[arg(long, value_name = "FIELD,...", help_heading = "Question")]
@@ -370,6 +375,7 @@ impl ShowArgs {
         Question {
             filter: self.filter.clone(),
             within: self.within.clone(),
+            clip: self.clip,
             group_by: self.group_by.clone(),
             by: self.by.clone(),
             select: self.select.clone().filter(|_| !all),
@@ -439,8 +445,12 @@ impl ShowArgs {
             let columns = left_out.join(", ");
             notes.push(format!("No room for {columns}: --select chooses columns."));
         }
+        let whole = match self.clip {
+            true => ", each as a whole",
+            false => "",
+        };
         notes.push(format!(
-            "{cut}{} of {} records matched{with}",
+            "{cut}{} of {} records matched{with}{whole}",
             grouped(matched.records),
             grouped(read.records),
         ));

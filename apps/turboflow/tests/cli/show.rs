@@ -263,6 +263,9 @@ fn wrong_questions_and_files_are_refused() {
     turboflow(["show", &csv, "--top-each", "3"])
         .exits(2)
         .says(&["--group-by", "write time:5m,src_addr"]);
+    turboflow(["show", &csv, "--clip", "--group-by", "protocol"])
+        .exits(2)
+        .says(&["--within <FROM..TO>"]);
     turboflow(["show", &csv, &other])
         .exits(2)
         .says(&["other.csv"]);
