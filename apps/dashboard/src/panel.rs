@@ -44,7 +44,7 @@ impl Asked {
     ) -> Result<Self, Refusal> {
         Ok(Self {
             conditions: Conditions::of([&request.filter], &snapshot)?,
-            range: request.range(&snapshot),
+            range: request.range(&snapshot)?,
             snapshot,
             given,
             limits,
@@ -167,9 +167,12 @@ impl Asked {
         };
         let by = self.measure(panel);
         let usual = || self.usual_columns(by.as_deref());
+        let within = within(self.range, &self.snapshot);
         Ok(Question {
             filter: self.conditions(panel)?.text(),
-            within: within(self.range, &self.snapshot),
+            // In all time, there is nothing to be clipped.
+            clip: panel.clip && within.is_some(),
+            within,
             group_by: Some(keys.clone()),
             select: Some(panel.select.clone().unwrap_or_else(usual)),
             ascending: panel.ascending,
@@ -190,9 +193,11 @@ impl Asked {
         json["keys"] = keys.into();
         if let Some(range) = self.range_before().filter(|_| panel.compare) {
             let these = self.conditions(panel)?.and(any_of(&found, &query));
+            let within = within(Some(range), &self.snapshot);
             let (before, _, command) = self.ask(Question {
                 filter: these.text(),
-                within: within(Some(range), &self.snapshot),
+                clip: panel.clip && within.is_some(),
+                within,
                 top: None,
                 ..question
             })?;

@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::StatusCode;
+use serde_json::json;
 use tokio::sync::Semaphore;
+use turboflow_query::time_text;
 
 use crate::Limits;
 use crate::error::Refusal;
 use crate::panel::Asked;
-use crate::question::{Panel, Request};
+use crate::question::{Chosen, Panel, Request};
 use crate::store::{Given, Snapshot};
 
 /// Answers questions.
@@ -65,6 +67,10 @@ impl Pool {
         let given = Arc::clone(&self.given);
         let asked = Asked::new(&request, snapshot, given, self.limits, Some(stop))?;
         let asked = Arc::new(asked);
+        let chosen = match request.within {
+            Some(_) => chosen(request.chosen(&asked.snapshot)?),
+            None => String::new(),
+        };
         let scope = format!("{id} {:?} {:?}", asked.range, request.filter);
         let panels = request.panels.into_iter().map(|panel| {
             let text = serde_json::to_string(&panel).unwrap_or_default();
@@ -97,7 +103,7 @@ impl Pool {
         let answers = tokio::time::timeout(self.limits.answer_time, answers);
         let answers = answers.await.map_err(|_| self.slow())??;
         Ok(format!(
-            "{{\"snapshot\":{id},\"panels\":[{}]}}",
+            "{{\"snapshot\":{id}{chosen},\"panels\":[{}]}}",
             answers.join(",")
         ))
     }
@@ -176,6 +182,12 @@ fn shared_out(mut panels: Vec<Placed>, threads: usize) -> Vec<Vec<Placed>> {
         share.push(panel);
     }
     shares.into_iter().map(|(_, share)| share).collect()
+}
+
+/// The times that a text means, as members of an answer.
+fn chosen((from, to): Chosen) -> String {
+    let [from, to] = [from, to].map(|time_ns| json!(time_ns.map(time_text)));
+    format!(",\"from\":{from},\"to\":{to}")
 }
 
 #[cold]

@@ -23,6 +23,9 @@ pub(crate) struct Request {
     /// Records that began before this time.
     #[serde(default, deserialize_with = "time")]
     pub(crate) to: Option<u64>,
+    /// Both in one text, as `--within` has them.
+    #[serde(default)]
+    pub(crate) within: Option<String>,
     pub(crate) panels: Vec<Panel>,
 }
 
@@ -44,6 +47,9 @@ pub(crate) struct Panel {
     pub(crate) select: Option<String>,
     #[serde(default)]
     pub(crate) ascending: bool,
+    /// Whether groups have of each record what is in the range of time.
+    #[serde(default)]
+    pub(crate) clip: bool,
     #[serde(default)]
     pub(crate) top: Option<usize>,
     /// How many points of time at most.
@@ -92,6 +98,9 @@ const POINTS_MAX: u64 = 2000;
 /// Longest text of a part of a question, in bytes.
 const TEXT_BYTES: usize = 16 << 10;
 
+/// From when and before when, where that is chosen.
+pub(crate) type Chosen = (Option<u64>, Option<u64>);
+
 impl Request {
     /// Reads a request.
     pub(crate) fn read(body: &[u8], limits: &Limits) -> Result<Self, Refusal> {
@@ -102,12 +111,18 @@ impl Request {
             return Err(Refusal::bad(format!("at most {most} questions at once")));
         }
         let is_long = |text: &String| text.len() > TEXT_BYTES;
-        if request.filter.iter().any(is_long)
+        let own = [&request.filter, &request.within];
+        if own.into_iter().flatten().any(is_long)
             || request.panels.iter().flat_map(Panel::texts).any(is_long)
         {
             return Err(Refusal::bad(format!(
                 "a text of more than {TEXT_BYTES} bytes"
             )));
+        }
+        if request.within.is_some() && (request.from.is_some() || request.to.is_some()) {
+            return Err(Refusal::bad(
+                "a time is chosen twice: by within, and by from and to",
+            ));
         }
         let range = request.from.zip(request.to);
         if range.is_some_and(|(from, to)| from >= to) {
@@ -116,14 +131,31 @@ impl Request {
         Ok(request)
     }
 
+    /// From when and before when, where that is chosen; times are counted from the last packet.
+    pub(crate) fn chosen(&self, snapshot: &Snapshot) -> Result<Chosen, Refusal> {
+        let Some(within) = &self.within else {
+            return Ok((self.from, self.to));
+        };
+        let query = snapshot.query(&Question {
+            within: Some(within.clone()),
+            now_ns: snapshot.times_ns.map(|(_, last)| last),
+            ..Question::default()
+        })?;
+        let (first, last) = query.within_ns().unwrap_or((0, u64::MAX));
+        Ok((Some(first).filter(|first| *first > 0), last.checked_add(1)))
+    }
+
     /// The range of time, within that of the records.
-    pub(crate) fn range(&self, snapshot: &Snapshot) -> Option<(u64, u64)> {
-        let (first, last) = snapshot.times_ns?;
-        let from = self.from.unwrap_or(first);
-        let to = self.to.unwrap_or(last.saturating_add(1));
+    pub(crate) fn range(&self, snapshot: &Snapshot) -> Result<Option<(u64, u64)>, Refusal> {
+        let (from, to) = self.chosen(snapshot)?;
+        let Some((first, last)) = snapshot.times_ns else {
+            return Ok(None);
+        };
+        let from = from.unwrap_or(first);
+        let to = to.unwrap_or(last.saturating_add(1));
         // A time before all records is one without any.
         let from = from.min(to.saturating_sub(1));
-        Some((from, to.max(from.saturating_add(1))))
+        Ok(Some((from, to.max(from.saturating_add(1)))))
     }
 }
 
@@ -252,6 +284,9 @@ pub(crate) fn command(given: &Given, question: &Question) -> String {
         let value = value.as_ref();
         words.extend(value.map(|value| format!("{option} {}", shell(value))));
     }
+    if question.clip {
+        words.push("--clip".to_owned());
+    }
     if question.ascending {
         words.push("--ascending".to_owned());
     }
@@ -329,6 +364,7 @@ mod tests {
             r#"{"panels":[],"file":"/etc/passwd"}"#,
             r#"{"panels":[],"from":5}"#,
             r#"{"panels":[],"from":"5","to":"5"}"#,
+            r#"{"panels":[],"from":"5","within":"5.."}"#,
             r#"{"panels":[{"top":-1}]}"#,
         ] {
             assert!(read(wrong).is_err(), "{wrong}");

@@ -226,10 +226,13 @@ impl<'a> Series<'a> {
 
     /// The question of the largest groups.
     fn largest(&self, keys: &str, top: usize) -> Question {
+        let question = self.question(&self.conditions, self.buckets.range, keys.to_owned());
         Question {
             by: Some(self.measure.clone()),
             top: Some(top),
-            ..self.question(&self.conditions, self.buckets.range, keys.to_owned())
+            // The largest are those that have most in the buckets.
+            clip: question.within.is_some(),
+            ..question
         }
     }
 

@@ -7,4 +7,5 @@ mod client;
 mod enriched;
 mod hostile;
 mod plan;
+mod times;
 mod watching;

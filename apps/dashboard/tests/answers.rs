@@ -31,6 +31,7 @@ pub(crate) fn shown(command: &str) -> Answer {
             "--select" => question.select = value(),
             "--top" => question.top = value().map(|rows| rows.parse().unwrap()),
             "--ascending" => question.ascending = true,
+            "--clip" => question.clip = true,
             "--now" => assert_eq!(value().unwrap(), "last"),
             "--hosts" => enrichment.hosts.extend(value().map(PathBuf::from)),
             "--services" => enrichment.services.extend(value().map(PathBuf::from)),
@@ -199,6 +200,8 @@ pub(crate) fn hold(dashboard: &Running, file: &Path) {
         json!({ "group_by": "src_addr/24,dst_addr/24", "top": 12 }),
         json!({ "group_by": "protocol,dst_port", "by": "packets", "top": 10 }),
         json!({ "group_by": "end_reason" }),
+        json!({ "group_by": "host", "top": 10, "clip": true }),
+        json!({ "group_by": "first_ns:36500d", "by": "records", "select": "packets,bytes", "clip": true }),
         json!({ "group_by": "bytes:1k", "by": "records", "top": 30 }),
         json!({ "group_by": "src_addr", "where": "tcp or udp", "select": "max(bytes),bps" }),
     ];
