@@ -7,6 +7,9 @@ import type { Series } from "./api";
 import { fill, h, swatch, token } from "./dom";
 import { exact, rateOf, short, tickText, timeText, toMs } from "./format";
 
+/** Measures texts. */
+const ruler = document.createElement("canvas").getContext("2d")!;
+
 /** The colours of lines, in their order. */
 export function colour(index: number): string {
   return token(`--series-${(index % 10) + 1}`);
@@ -116,25 +119,36 @@ export function seriesPlot(series: Series, options: PlotOptions): HTMLElement {
     return { data: [times, ...columns] as uPlot.AlignedData, order };
   }
 
+  /** The width of a label of the axis of time; short times have longer ones. */
+  function labelWidth(font: string): number {
+    const [first, last] = [times[0] * 1000, times[count] * 1000];
+    // Labels are 50 px apart at least, so no step is less than this.
+    const step = (last - first) / 1000 / Math.max(1, box.clientWidth / 50);
+    ruler.font = font;
+    return Math.ceil(ruler.measureText(tickText(last, step)).width);
+  }
+
   function draw(): void {
     plot?.destroy();
     const { data: columns, order } = data();
     const ink = token("--ink-2");
     const grid = { stroke: token("--line"), width: 1 };
     const font = `12px ${token("--font")}`;
+    const wide = labelWidth(font);
     const stepped = uPlot.paths.stepped!({ align: 1 });
     plot = new uPlot(
       {
         width: Math.max(200, box.clientWidth || 600),
         height: options.height,
-        padding: [10, 12, 0, 0],
+        // The last label may stand at the very end of the axis.
+        padding: [10, Math.ceil(wide / 2) + 6, 0, 0],
         legend: { show: false },
         tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
         cursor: { drag: { x: Boolean(options.onRange), y: false, setScale: false }, points: { show: false }, y: false },
         select: { show: true, left: 0, top: 0, width: 0, height: 0 },
         scales: { x: { time: true }, y: { range: (_self, _low, high) => [0, high > 0 ? high * 1.05 : 1] } },
         axes: [
-          { stroke: ink, font, grid: { show: false }, ticks: grid, size: 32, values: (_self, ticks, _axis, _space, step) => ticks.map((tick) => tickText(tick * 1000, step)) },
+          { stroke: ink, font, grid: { show: false }, ticks: grid, size: 32, space: Math.max(50, wide + 14), values: (_self, ticks, _axis, _space, step) => ticks.map((tick) => tickText(tick * 1000, step)) },
           {
             stroke: ink,
             font,
