@@ -96,11 +96,13 @@ export interface Branch {
   text: string;
   condition: string | null;
   children?: Branch[];
+  /** What the largest groups leave. */
+  isRest?: boolean;
 }
 
 /** Areas in proportion to values, those of a group within it. */
 export function tree(label: string, branches: Branch[], onLeave: (listener: () => void) => void, onClick: (condition: string | null) => void): HTMLElement {
-  const coloured = branches.map((branch, index) => ({ ...branch, itemStyle: { color: colour(index) } }));
+  const coloured = branches.map((branch, index) => ({ ...branch, itemStyle: { color: branch.isRest ? token("--series-other") : colour(index) } }));
   const font = { fontFamily: token("--font"), fontSize: 12, overflow: "truncate" };
   const option = () => ({
     animation: false,
@@ -133,7 +135,8 @@ export function heatmap(label: string, columns: string[], rows: string[], cells:
   const font = { color: ink, fontFamily: token("--font"), fontSize: 12 };
   const option = () => ({
     animation: false,
-    grid: { left: isNarrow ? 96 : 170, right: 12, top: 8, bottom: 58 },
+    // Behind the last column is room for half of its label.
+    grid: { left: isNarrow ? 96 : 170, right: 36, top: 8, bottom: 58 },
     tooltip: { ...tip(), formatter: (event: any) => `${rows[event.data[1]]}\n${columns[event.data[0]]}\n${text(event.data[2])}` },
     xAxis: { type: "category", data: columns, axisLabel: { ...font, hideOverlap: true }, axisLine: { lineStyle: { color: token("--line") } }, axisTick: { show: false } },
     yAxis: { type: "category", data: rows, inverse: true, axisLabel: { ...font, width: isNarrow ? 86 : 156, overflow: "truncate" }, axisLine: { show: false }, axisTick: { show: false } },

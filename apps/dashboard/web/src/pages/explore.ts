@@ -6,8 +6,8 @@ import type { Answer, Panel, Series } from "../api";
 import { heatmap, plainName, sankey, tree, type Branch, type Link } from "../charts";
 import type { Context } from "../context";
 import { ask, has, refine } from "../context";
-import { h } from "../dom";
-import { label, rateOf, short, timeText, toMs } from "../format";
+import { h, token } from "../dom";
+import { exact, label, rateOf, short, timeText, toMs } from "../format";
 import { chips, panel } from "../panel";
 import { lineName, seriesPlot } from "../plot";
 import { at, topTable } from "../table";
@@ -38,7 +38,7 @@ export async function explore(context: Context): Promise<HTMLElement> {
   const top = Math.max(1, Math.min(50, Number(state.top) || 8));
   // Before all time there is nothing.
   const compare = state.compare === "1" && Boolean(state.from || state.to);
-  const groups: Panel = { group_by, by: state.unit, top: ["sankey", "tree"].includes(view) ? top * 5 : Math.max(top, 20), compare };
+  const groups: Panel = { group_by, by: state.unit, top: Math.max(top, 20), compare };
   const panels: Panel[] = [groups];
   if (["area", "lines", "heatmap"].includes(view)) panels.unshift({ kind: "series", group_by, by: state.unit, top, points: view === "heatmap" ? 48 : 120, compare });
   const answers = await ask(context, panels);
@@ -50,8 +50,8 @@ export async function explore(context: Context): Promise<HTMLElement> {
     { class: "page" },
     controls(context, keys, view),
     series ? panel({ title: title[0].toUpperCase() + title.slice(1), answer: series, class: "wide" }, series.error ? null : drawn(context, series, view)) : null,
-    view === "sankey" && !table.error ? panel({ title: title[0].toUpperCase() + title.slice(1), answer: table, class: "wide", note: "the largest groups" }, drawSankey(context, table)) : null,
-    view === "tree" && !table.error ? panel({ title: title[0].toUpperCase() + title.slice(1), answer: table, class: "wide", note: "the largest groups, each field within the one before" }, drawTree(context, table)) : null,
+    view === "sankey" && !table.error ? panel({ title: title[0].toUpperCase() + title.slice(1), answer: table, class: "wide", note: noteOf(table, top, keys) }, drawSankey(context, table, top)) : null,
+    view === "tree" && !table.error ? panel({ title: title[0].toUpperCase() + title.slice(1), answer: table, class: "wide", note: `${noteOf(table, top, keys)}, each field within the one before` }, drawTree(context, table, top)) : null,
     panel({ title: "As a table", answer: table, class: "wide", id: "panel-table" }, table.error ? null : topTable(context, table, { columns: ["bytes", "packets", "records"], caption: title })),
   );
 }
@@ -109,13 +109,35 @@ function drawHeat(context: Context, series: Series): HTMLElement {
   return heatmap("The largest groups over time, as a heat map", columns, rows, cells, (value) => short(value, unit), context.onLeave, (row) => refine(context, series.series[row].condition));
 }
 
-function drawTree(context: Context, answer: Answer): HTMLElement {
+/** What the largest groups leave of all that matched; nothing where a record counts at two. */
+function restOf(answer: Answer, top: number): number {
+  const by = at(answer, answer.by ?? "");
+  const { matched, rows } = answer.totals;
+  const what = /^(?:total_)?(bytes|packets)$|^records$/.exec(answer.by ?? "");
+  if (!what || rows <= top || answer.shares?.at_both_ends) return 0;
+  const whole = Number(matched[(what[1] ?? "records") as "bytes" | "packets" | "records"] ?? 0);
+  return Math.max(0, answer.rows.slice(0, top).reduce((left, row) => left - Number(row[by] ?? 0), whole));
+}
+
+function noteOf(answer: Answer, top: number, keys: string[]): string {
+  const shown = Math.min(top, answer.rows.length);
+  if (answer.totals.rows <= top) return shown === 1 ? "the only group" : `all ${exact(shown)} groups`;
+  const isTwice = keys.some((key) => key.split("/")[0] === "host");
+  return `the ${exact(shown)} largest of ${exact(answer.totals.rows)} groups${isTwice ? "" : ", the rest as Other"}`;
+}
+
+/** The first of what is drawn, in words. */
+function named(names: string[], rest: number): string {
+  return `${names.slice(0, 6).join(", ")}${rest > 0 ? " and Other" : ""}`;
+}
+
+function drawTree(context: Context, answer: Answer, top: number): HTMLElement {
   if (!answer.rows.length) return h("p", { class: "empty" }, "No records match.");
   const keys = answer.keys ?? 1;
   const by = at(answer, answer.by ?? "");
   const unit = answer.by?.endsWith("bytes") ? "B" : (answer.by ?? "");
   const branches: Branch[] = [];
-  answer.rows.forEach((row, index) => {
+  answer.rows.slice(0, top).forEach((row, index) => {
     const value = Number(row[by] ?? 0);
     const path: string[] = [];
     let level = branches;
@@ -133,18 +155,21 @@ function drawTree(context: Context, answer: Answer): HTMLElement {
       if (key < keys - 1) level = branch.children ??= [];
     }
   });
-  const label = `The largest groups as areas: ${branches.slice(0, 6).map((branch) => branch.name).join(", ")}`;
+  const rest = restOf(answer, top);
+  if (rest > 0) branches.push({ name: "Other", value: rest, text: short(rest, unit), condition: null, isRest: true });
+  const label = `The largest groups as areas: ${named(branches.filter((branch) => !branch.isRest).map((branch) => branch.name), rest)}`;
   return tree(label, branches, context.onLeave, (condition) => refine(context, condition));
 }
 
-function drawSankey(context: Context, answer: Answer): HTMLElement {
+function drawSankey(context: Context, answer: Answer, top: number): HTMLElement {
   const keys = answer.keys ?? 1;
   if (keys < 2) return h("p", { class: "empty" }, "Flows between groups need two fields or three: choose another one above.");
   const by = at(answer, answer.by ?? "");
   const links = new Map<string, Link>();
   const nodes = new Set<string>();
   const conditions = new Map<string, string>();
-  answer.rows.forEach((row, index) => {
+  const unit = answer.by?.endsWith("bytes") ? "B" : (answer.by ?? "");
+  answer.rows.slice(0, top).forEach((row, index) => {
     for (let key = 0; key < keys; key += 1) {
       const node = `${key}|${answer.texts[index][key]}`;
       nodes.add(node);
@@ -155,13 +180,22 @@ function drawSankey(context: Context, answer: Answer): HTMLElement {
       const name = `${source} ${node}`;
       const old = links.get(name)?.value ?? 0;
       const value = old + Number(row[by] ?? 0);
-      links.set(name, { source, target: node, value, text: short(value, answer.by?.endsWith("bytes") ? "B" : (answer.by ?? "")) });
+      links.set(name, { source, target: node, value, text: short(value, unit) });
     }
   });
-  const label = `Flows between groups: ${[...nodes].slice(0, 6).map(plainName).join(", ")}`;
+  const rest = restOf(answer, top);
+  const colours: Record<string, string> = {};
+  // Not a value that happens to be called so: its number is that of no field.
+  const other = (key: number) => `${keys + key}|Other`;
+  for (let key = 0; rest > 0 && key < keys; key += 1) {
+    nodes.add(other(key));
+    colours[other(key)] = token("--series-other");
+    if (key) links.set(other(key), { source: other(key - 1), target: other(key), value: rest, text: short(rest, unit) });
+  }
+  const label = `Flows between groups: ${named([...nodes].filter((node) => !(node in colours)).map(plainName), rest)}`;
   return sankey(label, [...nodes], [...links.values()].filter((link) => link.value > 0), context.onLeave, (link, node) => {
     const of = (name: string) => conditions.get(name);
     if (link) refine(context, [of(link.source), of(link.target)].filter(Boolean).join(" and "));
     else if (node) refine(context, of(node));
-  });
+  }, colours);
 }
