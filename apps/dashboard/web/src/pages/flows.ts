@@ -13,7 +13,7 @@ import { at, cellText, virtualTable } from "../table";
 import { chooseTime } from "./overview";
 
 const KEY = ["src_addr", "src_port", "dst_addr", "dst_port", "protocol"];
-const FIRST = ["first_ns", "src_addr", "src_port", "dst_addr", "dst_port", "protocol", "application", "packets", "bytes", "reverse_packets", "reverse_bytes", "tcp_flags", "end_reason", "exporter"];
+const FIRST = ["first_ns", "last_ns", "src_addr", "src_port", "dst_addr", "dst_port", "protocol", "application", "packets", "bytes", "reverse_packets", "reverse_bytes", "tcp_flags", "end_reason", "exporter"];
 const MOST = 5000;
 
 /** The condition of the flow of a record: its key. */
@@ -53,7 +53,7 @@ export async function flows(context: Context): Promise<HTMLElement> {
 /** The columns of the table: those that matter most, then what a definition added. */
 function columnsOf(answer: Answer): number[] {
   const first = FIRST.map((name) => at(answer, name)).filter((column) => column >= 0);
-  const rest = answer.columns.map((_, column) => column).filter((column) => !first.includes(column) && answer.columns[column].show !== "list" && answer.columns[column].name !== "last_ns");
+  const rest = answer.columns.map((_, column) => column).filter((column) => !first.includes(column) && answer.columns[column].show !== "list");
   return [...first, ...rest].slice(0, 16);
 }
 
