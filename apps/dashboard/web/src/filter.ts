@@ -14,6 +14,27 @@ const OPERATORS = ["==", "!=", ">", ">=", "<", "<=", "in", "has"];
 /** What a primitive is about: the field whose values complete it. */
 const OF_WORD: Record<string, string> = { host: "host", port: "dst_port", proto: "protocol" };
 
+const OCTET = "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
+const IPV4 = new RegExp(`^${OCTET}(\\.${OCTET}){3}$`);
+
+function isAddress(text: string): boolean {
+  if (IPV4.test(text)) return true;
+  if (!text.includes(":") || !/^[\da-f:.]+$/i.test(text)) return false;
+  try {
+    return Boolean(new URL(`http://[${text}]/`));
+  } catch {
+    return false;
+  }
+}
+
+/** The filter that is meant: a plain address, or network, is that of either end of a flow. */
+function meant(text: string): string {
+  const [address, length, ...more] = text.split("/");
+  if (more.length || !isAddress(address)) return text;
+  if (length === undefined) return `host ${address}`;
+  return /^\d{1,3}$/.test(length) ? `net ${text}` : text;
+}
+
 interface Choice {
   text: string;
   note: string;
@@ -86,7 +107,7 @@ export function filterBox(context: Context): HTMLElement {
     spellcheck: "false",
     autocomplete: "off",
     autocapitalize: "off",
-    placeholder: "Filter, such as  tcp and port 443  or  bytes > 1M",
+    placeholder: "Filter, such as  10.0.0.1  or  tcp and port 443  or  bytes > 1M",
     "aria-label": "Filter of records",
     "aria-expanded": "false",
     "aria-autocomplete": "list",
@@ -161,7 +182,9 @@ export function filterBox(context: Context): HTMLElement {
 
   async function submit(): Promise<void> {
     close();
-    const where = input.value.trim();
+    const where = meant(input.value.trim());
+    // The words are shown, so that they are known the next time.
+    input.value = where;
     try {
       await query({ where, from: "", to: "", panels: [] });
       error.hidden = true;
