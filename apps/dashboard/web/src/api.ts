@@ -112,6 +112,8 @@ export interface Panel {
   by?: string;
   select?: string;
   ascending?: boolean;
+  /** Whether groups have of each record what is in the chosen time. */
+  clip?: boolean;
   top?: number;
   points?: number;
   compare?: boolean;
@@ -213,6 +215,11 @@ export async function query(question: Question, signal?: AbortSignal): Promise<(
   };
   const answer = await ask<{ panels: (Answer | Series | Links | Plan)[] }>("/api/query", body, signal);
   return answer.panels;
+}
+
+/** The times that a text means, in the spelling of `--within`. */
+export async function moments(within: string): Promise<{ from: string | null; to: string | null }> {
+  return ask("/api/query", { within, panels: [] });
 }
 
 /** Follows files and a running program. */

@@ -5,12 +5,13 @@ import "./style.css";
 import * as api from "./api";
 import type { Context } from "./context";
 import { isGone, words } from "./context";
-import { fill, h, type Child } from "./dom";
-import { chosenMs, exact, timeText, toMs } from "./format";
+import { fill, h } from "./dom";
+import { exact } from "./format";
 import { filterBox } from "./filter";
 import { verdictOn, type Verdict } from "./ledger";
 import { chips, panel } from "./panel";
 import { address, readState, type State } from "./state";
+import { times } from "./times";
 import { explore } from "./pages/explore";
 import { flows } from "./pages/flows";
 import { health } from "./pages/health";
@@ -100,39 +101,6 @@ function frame(): void {
   );
 }
 
-function period(): string {
-  if (!files.first_ns || !files.last_ns) return "no times";
-  const from = chosenMs(state.from) ?? toMs(files.first_ns);
-  const to = chosenMs(state.to) ?? toMs(files.last_ns);
-  const [first, last] = [timeText(from), timeText(to)];
-  return `${first} to ${first.slice(0, 10) === last.slice(0, 10) ? last.slice(11) : last} UTC`;
-}
-
-function times(): Child {
-  const isChosen = Boolean(state.from || state.to);
-  const shift = (direction: number) => {
-    const from = chosenMs(state.from) ?? toMs(files.first_ns!);
-    const to = chosenMs(state.to) ?? toMs(files.last_ns!);
-    const text = (ms: number) => new Date(ms).toISOString();
-    go({ from: text(from + direction * (to - from)), to: text(to + direction * (to - from)) });
-  };
-  const last = (seconds: number) => {
-    const end = toMs(files.last_ns!);
-    go({ from: new Date(end - seconds * 1000).toISOString(), to: "" });
-  };
-  if (!files.first_ns || api.report) return h("p", { class: "period" }, period());
-  const whole = toMs(files.last_ns!) - toMs(files.first_ns);
-  const spans: [number, string][] = [[10, "10 s"], [60, "1 min"], [300, "5 min"], [3600, "1 h"], [86400, "1 day"]];
-  return h(
-    "div",
-    { class: "times" },
-    isChosen ? h("button", { type: "button", class: "icon", title: "Earlier ([)", "aria-label": "Earlier", onclick: () => shift(-1) }, "‹") : null,
-    h("p", { class: "period", id: "period" }, period()),
-    isChosen ? h("button", { type: "button", class: "icon", title: "Later (])", "aria-label": "Later", onclick: () => shift(1) }, "›") : null,
-    h("div", { class: "chips", role: "group", "aria-label": "The last" }, spans.filter(([seconds]) => seconds * 1000 < whole).slice(0, 4).map(([seconds, text]) => h("button", { type: "button", class: "chip", title: `The last ${text} of the records`, onclick: () => last(seconds) }, text)), isChosen ? h("button", { type: "button", class: "chip", onclick: () => go({ from: "", to: "" }) }, "all time") : null),
-  );
-}
-
 function context(): Context {
   return {
     state, files, fields, ledgers, samples, go,
@@ -158,7 +126,7 @@ async function show(isStep: boolean): Promise<void> {
   const its = context();
   const units = chips("Measured in", [["bytes", "bytes"], ["packets", "packets"], ["records", "flows"]], state.unit, (unit) => go({ unit }));
   const isAsked = !["health"].includes(name);
-  const head = isAsked ? h("div", { class: "ask" }, api.report ? h("p", { class: "period" }, api.report.where ? `Filter: ${api.report.where}` : "All records") : filterBox(its), h("div", { class: "ask-more" }, times(), api.report || name === "plan" ? null : units)) : null;
+  const head = isAsked ? h("div", { class: "ask" }, api.report ? h("p", { class: "period" }, api.report.where ? `Filter: ${api.report.where}` : "All records") : filterBox(its), h("div", { class: "ask-more" }, times(its), api.report || name === "plan" ? null : units)) : null;
   let body: HTMLElement;
   try {
     if (files.error) body = panel({ title: "The files cannot be read", class: "wide" }, h("p", { class: "problem" }, files.error));
