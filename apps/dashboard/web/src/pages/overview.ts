@@ -4,14 +4,14 @@
 import type { Answer, Panel, Sample, Series } from "../api";
 import { report } from "../api";
 import type { Context } from "../context";
-import { ask, has, isBiflow, refine } from "../context";
+import { ask, has, isBiflow, measureName, refine } from "../context";
 import { h } from "../dom";
 import { chosenMs, duration, exact, label, short, toMs } from "../format";
 import { liveVerdict, verdictOn } from "../ledger";
 import { chips, panel, tile } from "../panel";
 import NAMED from "../panels.json";
 import { seriesPlot, spark } from "../plot";
-import { topTable } from "../table";
+import { at, topTable } from "../table";
 
 interface Named {
   id: string;
@@ -44,10 +44,14 @@ export async function overview(context: Context): Promise<HTMLElement> {
   const { state } = context;
   const wanted = (NAMED as Named[]).filter(({ id, needs }) => id !== "flows" && needs.every((name) => has(context, name) || has(context, `total_${name}`)));
   const key = stackKey(context);
-  const panels = wanted.map(({ id, panel }) => {
+  const panels = wanted.map(({ id, panel }): Panel => {
     const by = id === "ends" ? "records" : state.unit;
     return { ...panel, by, group_by: id === "time" ? key : panel.group_by, compare: state.compare === "1" && Boolean(state.from || state.to) };
   });
+  const isPart = !report && Boolean(state.from || state.to) && has(context, "first_ns");
+  // All records of the chosen time in one group, of each the part that is in it.
+  const amounts = ["packets", "bytes"].filter((name) => has(context, name)).map((name) => measureName(context, name));
+  if (isPart && amounts.length) panels.push({ kind: "groups", group_by: "first_ns:36500d", by: "records", select: amounts.join(","), clip: true, top: 1000 });
   const answers = (report ? wanted.map(({ id }) => report!.answers[id]) : await ask(context, panels)) as (Answer | Series)[];
   const of = (id: string) => {
     const place = wanted.findIndex((panel) => panel.id === id);
@@ -57,13 +61,13 @@ export async function overview(context: Context): Promise<HTMLElement> {
   const hosts = of("hosts") as Answer | undefined;
   const exporters = of("exporters") as Answer | undefined;
   const several = exporters && !exporters.error && exporters.totals.rows > 1 ? exporters.totals.rows : 0;
-  const whole = answers.filter((answer) => answer && !answer.error);
+  const whole = answers.slice(0, wanted.length).filter((answer) => answer && !answer.error);
   // A series is of whole buckets, and an answer by groups of the very time that is chosen.
   const first = whole.find((answer) => answer && "totals" in answer) ?? whole[0];
   return h(
     "div",
     { class: "page" },
-    first ? tiles(context, first, time, hosts) : null,
+    first ? tiles(context, first, time, hosts, isPart && amounts.length ? (answers.at(-1) as Answer) : undefined) : null,
     several ? h("p", { class: "muted" }, `${exact(several)} exporters: what two of them saw counts twice in all sums; choose one below. Network tells them apart.`) : null,
     context.files.live ? livePanel(context) : null,
     time ? stack(context, time, key) : null,
@@ -79,25 +83,35 @@ export async function overview(context: Context): Promise<HTMLElement> {
   );
 }
 
-function tiles(context: Context, any: Answer | Series, time: Series | undefined, hosts: Answer | undefined): HTMLElement {
+/** The sums of the chosen time, of each record the part that is in it; none where they are not known. */
+function sumWithin(answer: Answer | undefined, unit: string): number {
+  if (!answer || answer.error) return NaN;
+  const column = Math.max(at(answer, `total_${unit}`), at(answer, unit));
+  return column < 0 ? NaN : answer.rows.reduce((sum, row) => sum + Number(row[column] ?? 0), 0);
+}
+
+function tiles(context: Context, any: Answer | Series, time: Series | undefined, hosts: Answer | undefined, within: Answer | undefined): HTMLElement {
   const matched = "totals" in any ? any.totals.matched : any.matched;
   const { first_ns: first, last_ns: last } = context.files;
   const from = chosenMs(context.state.from) ?? (first ? toMs(first) : NaN);
   const to = chosenMs(context.state.to) ?? (last ? toMs(last) : NaN);
   const seconds = (to - from) / 1000;
-  // Records are in a chosen time as a whole, so their sums over its length would be no rate.
+  // Records are in a chosen time as a whole, so their sums over its length would be no rate: it is
+  // of the part of each that is in it.
   const isPart = Boolean(context.state.from || context.state.to);
-  const averaged = isPart ? NaN : seconds;
-  const whole = isPart ? "of these flows as a whole" : "";
-  const bytes = Number(matched.bytes ?? 0);
-  const packets = Number(matched.packets ?? 0);
+  const average = (unit: "packets" | "bytes", of: string) => {
+    const sum = isPart ? sumWithin(within, unit) : Number(matched[unit] ?? 0);
+    const rate = (sum * (unit === "bytes" ? 8 : 1)) / seconds;
+    const text = Number.isFinite(rate) && seconds > 0 ? `${short(rate, of)} on average` : "";
+    return isPart ? `of these flows as a whole${text ? `; in this time ${text}` : ""}` : text;
+  };
   const mark = verdictOn(context.ledgers, context.files, context.samples.at(-1));
   return h(
     "section",
     { class: "tiles", "aria-label": "In all" },
     tile("Flows", exact(matched.records), "", isPart ? "with packets in this time" : "records", "tile-records"),
-    tile("Packets", exact(matched.packets), "", averaged > 0 ? `${short(packets / averaged, "packets/s")} on average` : whole, "tile-packets"),
-    tile("Bytes", exact(matched.bytes), "", averaged > 0 ? `${short((bytes * 8) / averaged, "bit/s")} on average` : whole, "tile-bytes"),
+    tile("Packets", exact(matched.packets), "", average("packets", "packets/s"), "tile-packets"),
+    tile("Bytes", exact(matched.bytes), "", average("bytes", "bit/s"), "tile-bytes"),
     hosts && !hosts.error ? tile("Hosts", exact(hosts.totals.rows), "", "sent or received", "tile-hosts") : null,
     time && !time.error && Number.isFinite(seconds) ? tile("Time", duration(seconds * 1000), "", `${time.width} per step`, "tile-time") : null,
     tile("Ledger", mark.text, "", h("span", { class: `dot is-${mark.kind}` }, mark.kind === "complete" ? "every packet seen is accounted for" : mark.kind === "lost" || context.ledgers.found.length ? "see Health" : "record with --ledger"), "tile-ledger"),

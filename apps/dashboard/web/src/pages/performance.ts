@@ -14,6 +14,9 @@ import { chooseTime } from "./overview";
 const ABOUT = /queue|latency|gap|jitter|delay|hop|rtt|window/;
 const SHOWN = new Set(["number", "count", "duration", "float"]);
 
+/** Why there is no plot of averages: packets that were measured may be fewer than those of a flow. */
+const SINGLE = "one value of each flow; flows have no common one, so none is shown over time";
+
 export async function performance(context: Context): Promise<HTMLElement> {
   const fields = context.fields.filter((field) => field.is_column && ABOUT.test(field.name) && SHOWN.has(field.show)).slice(0, 4);
   if (!fields.length) {
@@ -32,21 +35,25 @@ export async function performance(context: Context): Promise<HTMLElement> {
       worst: add(true, { kind: "records", by: name, top: 50 }),
     };
   });
+  const isPart = Boolean(context.state.from || context.state.to);
+  // What cannot be cut is told of whole flows.
+  const whole = isPart ? "of flows with packets in this time, as a whole" : "";
   const answers = await ask(context, panels);
   return h(
     "div",
     { class: "page" },
-    fields.map(({ name }, index) => {
+    hasTimes ? null : h("p", { class: "muted", id: "timeless" }, "These records have no times, so nothing is shown over time. A record definition with first_ns and last_ns adds them."),
+    fields.map(({ name, is_amount: isAmount }, index) => {
       const place = places[index];
       const series = answers[place.series] as Series | undefined;
       const pairs = answers[place.pairs] as Answer | undefined;
       const worst = answers[place.worst] as Answer;
       const title = label(name.replace(/^max_/, ""));
       return [
-        series ? panel({ title: `Greatest ${title} over time`, answer: series, class: "wide" }, series.error ? null : seriesPlot(series, { kind: "lines", height: 200, label: `Greatest ${title} over time`, onRange: (from, to) => chooseTime(context, from, to), onLeave: context.onLeave })) : null,
-        pairs ? panel({ title: `Greatest ${title} by conversation`, answer: pairs }, pairs.error ? null : topTable(context, pairs, { caption: title, columns: ["packets", "records"] })) : null,
+        series ? panel({ title: `Greatest ${title} over time`, note: "in each step, of all flows that last through it", answer: series, class: "wide" }, series.error ? null : seriesPlot(series, { kind: "lines", height: 200, label: `Greatest ${title} over time`, onRange: (from, to) => chooseTime(context, from, to), onLeave: context.onLeave })) : null,
+        pairs ? panel({ title: `Greatest ${title} by conversation`, note: whole, answer: pairs }, pairs.error ? null : topTable(context, pairs, { caption: title, columns: ["packets", "records"] })) : null,
         panel(
-          { title: `Flows with the greatest ${title}`, answer: worst, class: pairs ? "" : "wide" },
+          { title: `Flows with the greatest ${title}`, note: [whole, isAmount ? "" : SINGLE].filter(Boolean).join("; "), answer: worst, class: pairs ? "" : "wide" },
           worst.error ? null : virtualTable(worst, { caption: title, sort: name, ascending: false, columns: ["src_addr", "dst_addr", "dst_port", name, "packets"].map((column) => at(worst, column)).filter((column) => column >= 0) }),
         ),
       ];
