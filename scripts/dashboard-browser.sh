@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Looks at the dashboard in a browser (apps/dashboard/web/browser): numbers of its pages against
-# those of `turboflow show`, the console, accessibility, widths; what a reader does; a report; and,
-# where network namespaces can be made, a running program that drops packets. Needs Node 20, npm and
+# those of `turboflow show`, the console, accessibility, widths; what a reader does; a report; ledgers
+# with losses; a program that goes away and comes back; and, where network namespaces can be made, a
+# running program that drops packets. Needs Node 20, npm and
 # Chromium, which it installs where it may (root on Debian or Ubuntu), and the programs as tests
 # build them.
 #
@@ -90,6 +91,30 @@ look moves "$address" biflows more.parquet
     --definition "$samples/definitions/paper-table-2-network.toml" -w network.parquet
 dashboard network.parquet
 look performance "$address" network.parquet
+timed() { # FEATURE OP
+    printf '\n[[feature]]\nname = "%s"\nop = "%s"\nof = "timestamp"\n' "$@"
+}
+{
+    cat "$samples/definitions/paper-table-2-network.toml"
+    timed first_ns min
+    timed last_ns max
+} >timed.toml
+"$programs/turboflow" record -q -r network.pcap --int-port 5000 --int-report-port 5001 \
+    --definition timed.toml -w timed.parquet
+dashboard timed.parquet
+look performance "$address" timed.parquet
+mkdir lossy
+for run in a b; do
+    "$programs/turboflow" record -q -r "$office" -w "lossy/$run.parquet" --ledger "lossy/$run.json"
+done
+# As if the kernel had dropped packets of both.
+sed -i 's/"source_dropped": 0/"source_dropped": 1234/' lossy/a.json
+sed -i 's/"source_dropped": 0/"source_dropped": 5/' lossy/b.json
+dashboard lossy
+look ledgers "$address" lossy/a.json lossy/b.json
+metrics=127.0.0.1:$(python3 -c 'import socket; it = socket.socket(); it.bind(("127.0.0.1", 0)); print(it.getsockname()[1])')
+dashboard --live "$metrics"
+look vanishing "$address" "$metrics"
 if ((EUID == 0)) && command -v ip >/dev/null && command -v tcpreplay >/dev/null && ip netns add "$namespace"; then
     running_program
 elif [[ -n ${TURBOFLOW_CI:-} ]]; then

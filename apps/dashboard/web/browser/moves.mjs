@@ -24,6 +24,15 @@ async function filters(browser, address, show) {
   await browser.until(`${where} === "tcp and port 443"`, "the filter is in the address");
   await browser.settled();
   assert.equal(await browser.tile("tile-records"), sums(show, ["records"], "--where", "tcp and port 443")[0]);
+  // A plain address is either end of a flow, in words of the language.
+  const host = await browser.text("#panel-hosts .link");
+  for (const [typed, filter] of [[host, `host ${host}`], [` ${host}/32 `, `net ${host}/32`], ["2001:db8::1", "host 2001:db8::1"], ["2001:db8::/32", "net 2001:db8::/32"]]) {
+    await browser.typeFilter(typed);
+    await browser.press("Enter");
+    await browser.until(`${where} === ${JSON.stringify(filter)} && document.getElementById("filter").value === ${JSON.stringify(filter)}`, filter);
+    await browser.settled();
+    assert.equal(await browser.tile("tile-records"), sums(show, ["records"], "--where", filter)[0], filter);
+  }
   await browser.typeFilter("bites > 5");
   await browser.press("Enter");
   await browser.until(`!document.getElementById("filter-error").hidden`, "the mistake is said");
@@ -55,18 +64,54 @@ async function times(browser, address, show) {
   const from = await browser.evaluate(`new URLSearchParams(location.search).get("from")`);
   const [records, bytes] = sums(show, ["records", "total_bytes"], "--within", `${from}..`);
   assert.deepEqual([await browser.tile("tile-records"), await browser.tile("tile-bytes")], [records, bytes]);
+  await typedTimes(browser, show);
 }
 
-async function explore(browser, address) {
+/** A time as `--within` has it. The averages of a tile are of the part of each record that is in it. */
+async function typedTimes(browser, show) {
+  const typed = async (text) => {
+    await browser.evaluate(`(() => { const box = document.getElementById("within"); box.focus(); box.select(); })()`);
+    await browser.command("Input.insertText", { text });
+    await browser.press("Enter");
+  };
+  await typed("-5s..");
+  await browser.until(`!document.getElementById("within").value.startsWith("-") && document.querySelector("main").dataset.shown`, "the time that is meant");
+  await browser.settled();
+  const [from, last] = await browser.evaluate(`fetch("/api/files").then((it) => it.json()).then(({ last_ns }) => [new URLSearchParams(location.search).get("from"), last_ns])`);
+  const [records] = sums(show, ["records"], "--within", `${from}..`);
+  assert.equal(await browser.tile("tile-records"), records);
+  const [packets] = sums(show, ["total_packets"], "--within", `${from}..`, "--clip");
+  const rate = packets / ((Number(BigInt(last) / 1000n) / 1000 - Date.parse(from)) / 1000);
+  const average = /([\d.]+) (k?)packets\/s on average$/.exec(await browser.text("#tile-packets .tile-more"));
+  const shown = average && Number(average[1]) * (average[2] ? 1000 : 1);
+  assert(Math.abs(shown - rate) <= rate / 200, `${average} is not ${rate}`);
+  await typed("yesterday..");
+  await browser.until(`!document.getElementById("within-error").hidden`, "the mistake is said");
+  assert.match(await browser.text("#within-error"), /^This is no time: write 2024-03-01T12:30\.\.2024-03-01T13:00/);
+  assert.equal(await browser.evaluate(`new URLSearchParams(location.search).get("from")`), from);
+  // The browser logs every refusal.
+  assert(browser.errors.splice(0).every((error) => error.includes("/api/query")));
+}
+
+async function explore(browser, address, show) {
   for (const view of ["area", "lines", "sankey", "tree", "heatmap", "table"]) {
     await browser.visit(`${address}?page=explore&view=${view}&by=src_addr,dst_port`);
     if (view !== "table") await browser.until(`document.querySelector("main canvas")`, `${view} is drawn`);
     await browser.until(`document.querySelectorAll("#panel-table tbody tr").length >= 8`, `${view}: the table`);
   }
+  const [first, ...rest] = show("--group-by", "src_addr,dst_port", "--by", "total_bytes").map((line) => line.split(","));
+  for (const view of ["sankey", "tree"]) {
+    await browser.visit(`${address}?page=explore&view=${view}&by=src_addr,dst_port&top=1`);
+    await browser.until(`document.querySelector("main canvas")`, `${view} of one group`);
+    const said = await browser.evaluate(`document.querySelector("main canvas").closest("[role=img]").ariaLabel`);
+    assert.equal(said.split(": ")[1], view === "sankey" ? `${first[0]}, ${first[1]} and Other` : `${first[0]} and Other`);
+    assert.equal(await browser.text("main .panel:not(.controls) header p"), `the 1 largest of ${rest.length + 1} groups, the rest as Other${view === "tree" ? ", each field within the one before" : ""}`);
+  }
 }
 
 async function flows(browser, address, show) {
   await browser.visit(`${address}?page=flows`);
+  assert.deepEqual(await browser.evaluate(`[...document.querySelectorAll("#panel-flows th")].slice(0, 2).map((it) => it.textContent)`), ["first packet", "last packet"]);
   await browser.click("#panel-flows tbody tr.opens td:nth-child(2)");
   await browser.until(`document.querySelector("#panel-flow .features")`, "one flow");
   const flow = await browser.evaluate(`new URLSearchParams(location.search).get("flow")`);
@@ -91,7 +136,7 @@ export async function moves(browser, address, show, given, more) {
   await filters(browser, address, show);
   await clicks(browser, address, show);
   await times(browser, address, show);
-  await explore(browser, address);
+  await explore(browser, address, show);
   await flows(browser, address, show);
   await typing(browser, address, given, more);
   return "filters, completions, clicks, times, views, one flow, new records while typing";

@@ -6,10 +6,12 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 
 import { Browser } from "./chromium.mjs";
+import { ledgers } from "./ledgers.mjs";
 import { live } from "./live.mjs";
 import { moves } from "./moves.mjs";
 import { pages, performance } from "./pages.mjs";
 import { report } from "./report.mjs";
+import { vanishing } from "./vanishing.mjs";
 
 const [turboflow, check, ...words] = process.argv.slice(2);
 /** The lines of `turboflow show` in CSV, without the head. */
@@ -22,6 +24,8 @@ const CHECKS = {
   pages: (browser, address, file, folder) => pages(browser, address, of(file), folder),
   moves: (browser, address, given, more) => moves(browser, address, of(given), given, more),
   performance: (browser, address, file) => performance(browser, address, of(file)),
+  ledgers,
+  vanishing,
   report: (browser, html, file) => report(browser, html, of(file)),
   live: (browser, address, metrics, capture, packets, pid, link) => live(browser, address, metrics, { capture, packets: Number(packets), pid: Number(pid), link }),
 };
