@@ -2,17 +2,18 @@
 //! The largest groups over time, and the rest.
 //!
 //! Three questions: which groups are the largest; how much there is in each bucket; and how much of
-//! it is of each of these groups. The rest of a bucket is what these leave of it.
+//! it is of each of these groups. The rest of a bucket is what these leave of it. Of a key with few
+//! values, the last answer is of all groups, and has the second one in it.
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
-use turboflow_query::{Answer, Cell, Query, Question};
+use turboflow_query::{Answer, Cell, Counts, Query, Question};
 
 use crate::answer;
 use crate::error::Refusal;
 use crate::panel::{Asked, any_of, before, keys_of};
-use crate::question::{Conditions, Panel, within};
+use crate::question::{Conditions, Panel, command, within};
 
 /// Groups where a question does not say how many, and most of them.
 const GROUPS: usize = 8;
@@ -25,6 +26,16 @@ const SUMS: [&str; 5] = [
     "packets",
     "total_packets",
     "records",
+];
+
+/// Keys of which there are few values.
+const FEW: [&str; 6] = [
+    "application",
+    "end_reason",
+    "exporter",
+    "protocol",
+    "src_country",
+    "dst_country",
 ];
 
 const MS: u64 = 1_000_000;
@@ -105,13 +116,17 @@ struct Series<'a> {
     buckets: Buckets,
 }
 
-/// What a series asks whatever the answers are: the total of each bucket, and the largest groups.
+/// What a series asks whatever the answers are: the total of each bucket, or all groups over time,
+/// and the largest groups.
 pub(crate) fn first_questions(asked: &Asked, panel: &Panel) -> Result<Vec<Question>, Refusal> {
     let series = Series::of(asked, panel)?;
     let keys = panel.group_by.as_deref();
     let largest = keys.map(|keys| series.largest(keys, top(panel)));
-    let total = series.total_question(&series.buckets);
-    Ok(std::iter::once(total).chain(largest).collect())
+    let over_time = match keys.filter(|keys| series.has_few(keys)) {
+        Some(keys) => series.over_time(&series.conditions, keys),
+        None => series.total_question(&series.buckets),
+    };
+    Ok(std::iter::once(over_time).chain(largest).collect())
 }
 
 /// How many groups are apart.
@@ -122,34 +137,32 @@ fn top(panel: &Panel) -> usize {
 /// The answer to a question of a series.
 pub(crate) fn series(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
     let series = Series::of(asked, panel)?;
-    let (total, whole, command) = series.total(&series.buckets)?;
-    let mut commands = vec![command];
     let buckets = &series.buckets;
-    let show = whole.columns.last().map(|it| answer::show_name(it.show));
+    let mut total = series.total(panel.group_by.as_deref())?;
+    let mut commands = vec![std::mem::take(&mut total.command)];
     let mut json = json!({
         "measure": series.measure,
-        "show": show,
+        "show": total.show,
         "width_ns": buckets.width_ns.to_string(),
         "width": buckets.width(),
         "start_ns": buckets.range.0.to_string(),
-        "matched": answer::counts(&whole.totals.matched),
+        "matched": answer::counts(&total.matched),
         "series": [],
     });
     if let Some(keys) = &panel.group_by {
-        let parts = series.parts(keys, top(panel), &mut commands)?;
-        let is_whole = series.is_sum() && !keys.split(',').any(is_host);
-        if is_whole {
-            json["other"] = rest(&total, &parts.values);
+        let parts = series.parts(keys, top(panel), total.all.take(), &mut commands)?;
+        if series.has_rest(keys) {
+            json["other"] = rest(&total.points, &parts.values);
         }
         json["groups"] = parts.groups.into();
         json["keys"] = keys_of(keys).into();
         json["series"] = parts.json.into();
     }
-    json["total"] = total.iter().map(number).collect();
+    json["total"] = total.points.iter().map(number).collect();
     if let Some(buckets) = buckets.before().filter(|_| panel.compare) {
-        let (total, _, command) = series.total(&buckets)?;
-        json["before"] = total.iter().map(number).collect();
-        commands.push(command);
+        let before = series.total_of(&buckets)?;
+        json["before"] = before.points.iter().map(number).collect();
+        commands.push(before.command);
     }
     json["commands"] = commands.into();
     Ok(json)
@@ -179,6 +192,17 @@ fn rest(total: &[Point], parts: &[Vec<Point>]) -> Value {
         number(&Some((total.unwrap_or(0.0) - parts.sum::<f64>()).max(0.0)))
     };
     total.iter().enumerate().map(of_bucket).collect()
+}
+
+/// The total of each bucket.
+struct Total {
+    points: Vec<Point>,
+    matched: Counts,
+    /// How the measure is shown.
+    show: Option<&'static str>,
+    command: String,
+    /// Where all groups over time were asked for, these and their command.
+    all: Option<(Answer, String)>,
 }
 
 /// The largest groups.
@@ -236,16 +260,60 @@ impl<'a> Series<'a> {
         }
     }
 
-    /// The total of each bucket.
-    fn total(&self, buckets: &Buckets) -> Result<(Vec<Point>, Answer, String), Refusal> {
+    /// The groups of these records over time.
+    fn over_time(&self, conditions: &Conditions, keys: &str) -> Question {
+        let group_by = format!("{},{keys}", self.time());
+        self.question(conditions, self.buckets.range, group_by)
+    }
+
+    /// The total of each bucket. Where there are few groups, all of them are asked for over time, as
+    /// their sums are the totals: to spread records over time takes longest, and is done once then.
+    fn total(&self, keys: Option<&str>) -> Result<Total, Refusal> {
+        let few = keys.filter(|keys| self.has_few(keys));
+        let all = few.map(|keys| self.asked.ask(self.over_time(&self.conditions, keys)));
+        let Some(Ok((all, _, over_time))) = all else {
+            return self.total_of(&self.buckets);
+        };
+        let question = self.total_question(&self.buckets);
+        Ok(Total {
+            command: command(&self.asked.given, &question),
+            ..self.total_in(&self.buckets, all, Some(over_time))
+        })
+    }
+
+    fn total_of(&self, buckets: &Buckets) -> Result<Total, Refusal> {
         let (answer, _, command) = self.asked.ask(self.total_question(buckets))?;
+        Ok(Total {
+            command,
+            ..self.total_in(buckets, answer, None)
+        })
+    }
+
+    fn total_in(&self, buckets: &Buckets, answer: Answer, over_time: Option<String>) -> Total {
         let mut points = vec![self.nothing(); buckets.count()];
-        for row in &answer.rows {
-            if let Some((place, value)) = point(row, buckets) {
-                points[place] = value;
-            }
+        for (place, value) in answer.rows.iter().filter_map(|row| point(row, buckets)) {
+            points[place] = match (points[place], value) {
+                (Some(sum), Some(more)) => Some(sum + more),
+                (known, value) => value.or(known),
+            };
         }
-        Ok((points, answer, command))
+        Total {
+            points,
+            matched: answer.totals.matched,
+            show: answer.columns.last().map(|it| answer::show_name(it.show)),
+            command: String::new(),
+            all: over_time.map(|command| (answer, command)),
+        }
+    }
+
+    /// Whether what the largest groups leave of the total is a number.
+    fn has_rest(&self, keys: &str) -> bool {
+        self.is_sum() && !keys.split(',').any(is_host)
+    }
+
+    /// Whether there are few groups, which add up to the total.
+    fn has_few(&self, keys: &str) -> bool {
+        self.has_rest(keys) && keys.split(',').all(|key| FEW.contains(&key.trim()))
     }
 
     /// Whether the measure is a sum.
@@ -259,8 +327,13 @@ impl<'a> Series<'a> {
         self.is_sum().then_some(0.0)
     }
 
-    fn parts(&self, keys: &str, top: usize, commands: &mut Vec<String>) -> Result<Parts, Refusal> {
-        let range = self.buckets.range;
+    fn parts(
+        &self,
+        keys: &str,
+        top: usize,
+        all: Option<(Answer, String)>,
+        commands: &mut Vec<String>,
+    ) -> Result<Parts, Refusal> {
         let (largest, query, command) = self.asked.ask(self.largest(keys, top))?;
         commands.push(command);
         let count = keys_of(keys);
@@ -269,9 +342,14 @@ impl<'a> Series<'a> {
         let nothing = vec![self.nothing(); self.buckets.count()];
         let mut values = vec![nothing; largest.rows.len()];
         if !largest.rows.is_empty() {
-            let these = self.conditions.and(any_of(&largest, &query));
-            let group_by = format!("{},{keys}", self.time());
-            let (found, _, command) = self.asked.ask(self.question(&these, range, group_by))?;
+            let (found, command) = match all {
+                Some(all) => all,
+                None => {
+                    let these = self.conditions.and(any_of(&largest, &query));
+                    let (found, _, command) = self.asked.ask(self.over_time(&these, keys))?;
+                    (found, command)
+                }
+            };
             commands.push(command);
             for row in &found.rows {
                 let Some(&group) = places.get(&row[1..=count]) else {

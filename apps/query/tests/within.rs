@@ -201,7 +201,7 @@ fn clipped_groups_have_the_part_of_each_record_that_is_in_the_time() {
     let question = Question {
         by: Some("bytes".to_owned()),
         select: Some("records,bytes,share,max(bytes),bps".to_owned()),
-        ..clipped(&seconds(50, 51), "first_ns")
+        ..clipped(&seconds(50, 51), "first_ns:1s")
     };
     let answer = ask(&records, &question).unwrap();
     // The largest as a whole is the smaller one in this second, in which it did not begin.
