@@ -266,8 +266,8 @@ impl<'a> Series<'a> {
         self.question(conditions, self.buckets.range, group_by)
     }
 
-    /// The total of each bucket. Where there are few groups, all of them are asked for over time, as
-    /// their sums are the totals: to spread records over time takes longest, and is done once then.
+    /// The total of each bucket. Where there are few groups, all of them are asked for over time:
+    /// their sums are the totals. To spread records over time takes longest, and is done once then.
     fn total(&self, keys: Option<&str>) -> Result<Total, Refusal> {
         let few = keys.filter(|keys| self.has_few(keys));
         let all = few.map(|keys| self.asked.ask(self.over_time(&self.conditions, keys)));

@@ -272,6 +272,15 @@ fn answers_of_captures_are_those_of_show() {
     }
 }
 
+/// Records of millions of flows, which take minutes to ask of.
+#[test]
+#[ignore = "wants a file of flow records in TURBOFLOW_RECORDS: docs/dashboard.md"]
+fn answers_of_a_large_file_are_those_of_show() {
+    let file = std::env::var_os("TURBOFLOW_RECORDS").expect("TURBOFLOW_RECORDS names a file");
+    let file = PathBuf::from(file);
+    hold(&started(options(std::slice::from_ref(&file))), &file);
+}
+
 /// What the page Performance asks, of packets with in-band telemetry.
 #[test]
 fn answers_of_telemetry_are_those_of_show() {

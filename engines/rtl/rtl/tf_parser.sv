@@ -4,7 +4,7 @@
 //
 // Ethernet, up to two VLAN tags, IPv4 with options, IPv6 with up to four extension headers
 // (hop-by-hop, routing, destination, fragment), and ports and flags of what follows. What the parser
-// says of a packet is what crates/packet says of it (engines/rtl/tests/line/parser.rs).
+// says of a packet is what crates/packet says of it (engines/rtl/tests/frames/parser.rs).
 //
 // In: AXI-Stream as tf_window has it; s_axis_tuser_i is the time of a frame and goes with its first
 // beat, s_axis_tbad_i with the last. Out: valid_o does not wait for ready_i. Latency 18 clocks from

@@ -57,8 +57,8 @@ fn frame(to: [u8; 6], behind: &[u8], length: usize) -> Vec<u8> {
     frame
 }
 
-/// Frames sent before those that came are taken. Each may fill a block of the ring alone, as the kernel
-/// completes one every millisecond, and the ring has twice as many.
+/// Frames sent before those that came are taken. Each may have a block of the ring alone, as the
+/// kernel completes one every millisecond, and the ring has twice as many.
 const AT_ONCE: usize = 16;
 
 /// An ear at an interface.
