@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Looks at the dashboard in a browser (apps/dashboard/web/browser): numbers of its pages against
-# those of `turboflow show`, the console, accessibility, widths; what a reader does; a report; ledgers
-# with losses; a program that goes away and comes back; and, where network namespaces can be made, a
-# running program that drops packets. Needs Node 20, npm and
-# Chromium, which it installs where it may (root on Debian or Ubuntu), and the programs as tests
-# build them.
+# Looks at the dashboard in a browser (apps/dashboard/web/browser): numbers of its pages against those
+# of `turboflow show`, the console, accessibility, widths; what a reader does; a report; ledgers with
+# losses; a program that goes away and comes back; and, where network namespaces can be made, a running
+# program that drops packets. Needs Node 20, npm and Chromium, which it installs where it may (root on
+# Debian or Ubuntu), and the programs as tests build them.
 #
 #   scripts/dashboard-browser.sh [FOLDER FOR SCREENSHOTS]
 set -euo pipefail

@@ -39,6 +39,7 @@ pub(crate) fn to_json(answer: &Answer, query: &Query) -> Value {
         },
         "shares": answer.shares.as_ref().map(|shares| json!({
             "of": shares.of,
+            "whole": u64::try_from(shares.whole).ok().map(number),
             "at_both_ends": shares.at_both_ends,
         })),
         "notes": query.notes(),

@@ -28,8 +28,8 @@ pub(crate) struct Asked {
     pub(crate) range: Option<(u64, u64)>,
     /// Set where no answer is waited for any more.
     pub(crate) stop: Option<Arc<AtomicBool>>,
-    /// What is known before it is asked, by the command that asks it.
-    known: Mutex<HashMap<String, Result<Answer, QueryError>>>,
+    /// Answers that are known before they are asked for, by their commands.
+    found_ahead: Mutex<HashMap<String, Result<Answer, QueryError>>>,
 }
 
 impl Asked {
@@ -49,19 +49,30 @@ impl Asked {
             given,
             limits,
             stop,
-            known: Mutex::default(),
+            found_ahead: Mutex::default(),
         })
     }
 
-    /// The answers to several questions.
-    pub(crate) fn panels(&self, panels: &[Panel]) -> Vec<Result<Value, Refusal>> {
-        self.ask_together(panels);
-        panels.iter().map(|panel| self.panel(panel)).collect()
+    /// Hands over the answers to several questions, one after the other. With `is_joint`, the records
+    /// are read once for all that they ask of groups first.
+    pub(crate) fn panels(
+        &self,
+        panels: &[Panel],
+        is_joint: bool,
+        mut each: impl FnMut(usize, Result<Value, Refusal>),
+    ) {
+        let read = match is_joint {
+            true => self.read_ahead(panels),
+            false => Ok(()),
+        };
+        for (place, panel) in panels.iter().enumerate() {
+            each(place, read.clone().and_then(|()| self.panel(panel)));
+        }
     }
 
-    /// Reads the records once for all that these questions ask of groups first. What fails here is
-    /// asked again, and said, where it is needed.
-    fn ask_together(&self, panels: &[Panel]) {
+    /// Answers what these questions ask of groups first. An error of one is its answer; one of
+    /// reading is that of all.
+    fn read_ahead(&self, panels: &[Panel]) -> Result<(), Refusal> {
         let questions = panels.iter().filter_map(|panel| match panel.kind {
             Kind::Groups => Some(vec![self.groups_question(panel).ok()?]),
             Kind::Series => series::first_questions(self, panel).ok(),
@@ -73,21 +84,21 @@ impl Asked {
         });
         let bound: BTreeMap<String, Query> = bound.collect();
         if bound.len() < 2 {
-            return;
+            return Ok(());
         }
         let queries: Vec<&Query> = bound.values().collect();
         let most = self.limits.groups as u64;
         let read = |input: &mut Input| answers(&queries, input, most);
-        let Ok(found) = self.snapshot.read(self.stop.as_ref(), read) else {
-            return;
-        };
+        let found = self.snapshot.read(self.stop.as_ref(), read)?;
         let found = bound.keys().cloned().zip(found);
         let found = found.filter_map(|(command, answer)| Some((command, answer?)));
-        self.known().extend(found);
+        self.found_ahead().extend(found);
+        Ok(())
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<String, Result<Answer, QueryError>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn found_ahead(&self) -> MutexGuard<'_, HashMap<String, Result<Answer, QueryError>>> {
+        let found = self.found_ahead.lock();
+        found.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The answer to one question.
@@ -130,7 +141,7 @@ impl Asked {
     pub(crate) fn ask(&self, question: Question) -> Result<(Answer, Query, String), Refusal> {
         let query = self.bound(&question)?;
         let command = command(&self.given, &question);
-        let known = self.known().remove(&command);
+        let known = self.found_ahead().remove(&command);
         let answer = known.unwrap_or_else(|| self.snapshot.answer(&query, self.stop.as_ref()))?;
         Ok((answer, query, command))
     }
@@ -170,8 +181,7 @@ impl Asked {
         let within = within(self.range, &self.snapshot);
         Ok(Question {
             filter: self.conditions(panel)?.text(),
-            // In all time, there is nothing to be clipped.
-            clip: panel.clip && within.is_some(),
+            clip: panel.clip && is_clipped(&within, keys),
             within,
             group_by: Some(keys.clone()),
             select: Some(panel.select.clone().unwrap_or_else(usual)),
@@ -184,7 +194,8 @@ impl Asked {
 
     fn groups(&self, panel: &Panel) -> Result<Value, Refusal> {
         let question = self.groups_question(panel)?;
-        let keys = keys_of(question.group_by.as_deref().unwrap_or_default());
+        let question_keys = question.group_by.clone().unwrap_or_default();
+        let keys = keys_of(&question_keys);
         let by = question.by.clone();
         let (found, query, command) = self.ask(question.clone())?;
         let mut json = answer::to_json(&found, &query);
@@ -196,7 +207,7 @@ impl Asked {
             let within = within(Some(range), &self.snapshot);
             let (before, _, command) = self.ask(Question {
                 filter: these.text(),
-                clip: panel.clip && within.is_some(),
+                clip: panel.clip && is_clipped(&within, &question_keys),
                 within,
                 top: None,
                 ..question
@@ -227,6 +238,14 @@ impl Asked {
     fn range_before(&self) -> Option<(u64, u64)> {
         before(self.range?)
     }
+}
+
+/// Whether there is something to clip: not in all time, and not in time buckets, which count records
+/// in part already.
+fn is_clipped(within: &Option<String>, keys: &str) -> bool {
+    let is_time =
+        |key: &str| matches!(key.trim().split_once(':'), Some(("time" | "group_time", _)));
+    within.is_some() && !keys.split(',').any(is_time)
 }
 
 /// The period of equal length before.

@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::StatusCode;
@@ -26,6 +26,9 @@ pub(crate) struct Pool {
     /// One for each request.
     waiting: Semaphore,
     cache: Arc<Mutex<Cache>>,
+    /// The snapshot whose records cannot be read for several questions in the time of a request.
+    /// These are then asked one by one, so that the next request finds those that were answered.
+    slow: AtomicU64,
 }
 
 /// Sets its flag when nothing waits for the answer any more.
@@ -43,6 +46,7 @@ impl Pool {
             running: Arc::new(Semaphore::new(limits.threads)),
             waiting: Semaphore::new(limits.requests),
             cache: Arc::default(),
+            slow: AtomicU64::new(0),
             given,
             limits,
         }
@@ -68,7 +72,7 @@ impl Pool {
         let asked = Asked::new(&request, snapshot, given, self.limits, Some(stop))?;
         let asked = Arc::new(asked);
         let chosen = match request.within {
-            Some(_) => chosen(request.chosen(&asked.snapshot)?),
+            Some(_) => chosen_json(request.chosen(&asked.snapshot)?),
             None => String::new(),
         };
         let scope = format!("{id} {:?} {:?}", asked.range, request.filter);
@@ -84,10 +88,10 @@ impl Pool {
         let unknown = panels.into_iter().enumerate();
         let unknown = unknown.filter(|(place, _)| texts[*place].is_none());
         let shares = shared_out(unknown.collect(), self.limits.threads);
-        let started: Vec<_> = shares
-            .into_iter()
-            .map(|share| self.start(share, &asked))
-            .collect();
+        let is_joint = self.slow.load(Ordering::Relaxed) != id;
+        let started = shares.into_iter();
+        let started = started.map(|share| self.start(share, &asked, is_joint));
+        let started: Vec<_> = started.collect();
         let answers = async {
             for share in started {
                 for (place, text) in share.await.map_err(|_| failed())? {
@@ -98,10 +102,11 @@ impl Pool {
                     return Err(self.long());
                 }
             }
-            Ok::<_, Refusal>(texts.into_iter().flatten().collect::<Vec<_>>())
+            let texts = texts.into_iter().map(|text| text.ok_or_else(failed));
+            texts.collect::<Result<Vec<String>, Refusal>>()
         };
         let answers = tokio::time::timeout(self.limits.answer_time, answers);
-        let answers = answers.await.map_err(|_| self.slow())??;
+        let answers = answers.await.map_err(|_| self.slow(id))??;
         Ok(format!(
             "{{\"snapshot\":{id}{chosen},\"panels\":[{}]}}",
             answers.join(",")
@@ -113,6 +118,7 @@ impl Pool {
         &self,
         share: Vec<Placed>,
         asked: &Arc<Asked>,
+        is_joint: bool,
     ) -> tokio::task::JoinHandle<Vec<(usize, String)>> {
         let asked = Arc::clone(asked);
         let (running, cache) = (Arc::clone(&self.running), Arc::clone(&self.cache));
@@ -128,18 +134,19 @@ impl Pool {
             let answer = move || {
                 let (keys, panels): (Vec<String>, Vec<Panel>) =
                     share.into_iter().map(|(_, keyed)| keyed).unzip();
-                let answers = asked.panels(&panels);
-                drop(permit);
-                let answers = keys.into_iter().zip(answers);
-                let texts = answers.map(|(key, answer)| match answer {
-                    Ok(answer) => {
-                        let text = answer.to_string();
-                        locked(&cache).keep(key, &text);
-                        text
-                    }
-                    Err(refusal) => refusal.body.to_string(),
+                let mut texts = Vec::new();
+                asked.panels(&panels, is_joint, |place, answer| {
+                    texts.push(match answer {
+                        Ok(answer) => {
+                            let text = answer.to_string();
+                            locked(&cache).keep(keys[place].clone(), &text);
+                            text
+                        }
+                        Err(refusal) => refusal.body.to_string(),
+                    });
                 });
-                texts.collect::<Vec<_>>()
+                drop(permit);
+                texts
             };
             match tokio::task::spawn_blocking(answer).await {
                 Ok(texts) => places.iter().copied().zip(texts).collect(),
@@ -157,7 +164,8 @@ impl Pool {
     }
 
     #[cold]
-    fn slow(&self) -> Refusal {
+    fn slow(&self, snapshot: u64) -> Refusal {
+        self.slow.store(snapshot, Ordering::Relaxed);
         let seconds = self.limits.answer_time.as_secs_f32();
         let reason = format!("no answer within {seconds} s: ask for less time, or filter");
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason)
@@ -185,7 +193,7 @@ fn shared_out(mut panels: Vec<Placed>, threads: usize) -> Vec<Vec<Placed>> {
 }
 
 /// The times that a text means, as members of an answer.
-fn chosen((from, to): Chosen) -> String {
+fn chosen_json((from, to): Chosen) -> String {
     let [from, to] = [from, to].map(|time_ns| json!(time_ns.map(time_text)));
     format!(",\"from\":{from},\"to\":{to}")
 }

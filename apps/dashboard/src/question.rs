@@ -47,7 +47,7 @@ pub(crate) struct Panel {
     pub(crate) select: Option<String>,
     #[serde(default)]
     pub(crate) ascending: bool,
-    /// Whether groups have of each record what is in the range of time.
+    /// Whether groups count only the part of each record that is in the range of time.
     #[serde(default)]
     pub(crate) clip: bool,
     #[serde(default)]

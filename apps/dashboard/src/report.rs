@@ -75,11 +75,13 @@ pub fn report(of: Reported, filter: Option<String>) -> Result<Vec<u8>, Dashboard
     let asked_for = panels.into_iter().filter(|its| its.needs.iter().all(has));
     let (ids, panels): (Vec<String>, Vec<Panel>) =
         asked_for.map(|Named { id, panel, .. }| (id, panel)).unzip();
-    let mut answers = Map::new();
-    for (id, answer) in ids.into_iter().zip(asked.panels(&panels)) {
-        let answer = answer.map_err(|refusal| refused(&id, &refusal.error()))?;
-        answers.insert(id, answer);
-    }
+    let mut answers: Vec<Result<(String, Value), DashboardError>> = Vec::new();
+    asked.panels(&panels, true, |place, answer| {
+        let id = &ids[place];
+        let answer = answer.map(|answer| (id.clone(), answer));
+        answers.push(answer.map_err(|refusal| refused(id, &refusal.error())));
+    });
+    let answers: Map<String, Value> = answers.into_iter().collect::<Result<_, _>>()?;
     let answers = json!({
         "files": snapshot.to_json(&given.files),
         "fields": fields_of(&snapshot),

@@ -3,7 +3,7 @@
 //!
 //! Three questions: which groups are the largest; how much there is in each bucket; and how much of
 //! it is of each of these groups. The rest of a bucket is what these leave of it. Of a key with few
-//! values, the last answer is of all groups, and has the second one in it.
+//! values, the groups over time are asked for all at once, and the totals are their sums.
 
 use std::collections::HashMap;
 
@@ -274,22 +274,22 @@ impl<'a> Series<'a> {
         let Some(Ok((all, _, over_time))) = all else {
             return self.total_of(&self.buckets);
         };
-        let question = self.total_question(&self.buckets);
-        Ok(Total {
-            command: command(&self.asked.given, &question),
-            ..self.total_in(&self.buckets, all, Some(over_time))
-        })
+        let command = command(&self.asked.given, &self.total_question(&self.buckets));
+        Ok(self.total_in(&self.buckets, (all, command), Some(over_time)))
     }
 
     fn total_of(&self, buckets: &Buckets) -> Result<Total, Refusal> {
         let (answer, _, command) = self.asked.ask(self.total_question(buckets))?;
-        Ok(Total {
-            command,
-            ..self.total_in(buckets, answer, None)
-        })
+        Ok(self.total_in(buckets, (answer, command), None))
     }
 
-    fn total_in(&self, buckets: &Buckets, answer: Answer, over_time: Option<String>) -> Total {
+    /// The total that an answer has in it, of all or of groups that `over_time` asked for.
+    fn total_in(
+        &self,
+        buckets: &Buckets,
+        (answer, command): (Answer, String),
+        over_time: Option<String>,
+    ) -> Total {
         let mut points = vec![self.nothing(); buckets.count()];
         for (place, value) in answer.rows.iter().filter_map(|row| point(row, buckets)) {
             points[place] = match (points[place], value) {
@@ -301,7 +301,7 @@ impl<'a> Series<'a> {
             points,
             matched: answer.totals.matched,
             show: answer.columns.last().map(|it| answer::show_name(it.show)),
-            command: String::new(),
+            command,
             all: over_time.map(|command| (answer, command)),
         }
     }
@@ -313,7 +313,7 @@ impl<'a> Series<'a> {
 
     /// Whether there are few groups, which add up to the total.
     fn has_few(&self, keys: &str) -> bool {
-        self.has_rest(keys) && keys.split(',').all(|key| FEW.contains(&key.trim()))
+        self.has_rest(keys) && FEW.contains(&keys.trim())
     }
 
     /// Whether the measure is a sum.

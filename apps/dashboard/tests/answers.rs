@@ -167,6 +167,10 @@ pub(crate) fn compare_series(json: &Value) {
     };
     let lines = json["series"].as_array().unwrap();
     assert_eq!(lines.len(), largest.rows.len());
+    let sums = largest.rows.iter().filter_map(|row| row.last());
+    for (line, sum) in lines.iter().zip(sums) {
+        assert!(is_equal(&line["sum"], sum), "{}", commands[1]);
+    }
     for (line, key) in lines.iter().zip(keys) {
         let mut expected = vec![0; total.len()];
         let its = found.iter().filter(|row| row[1..row.len() - 1] == *key);

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use crate::QueryError;
 
-/// Limit on groups: about 1 GiB with a key of two addresses.
+/// Limit on groups: up to 2 GiB with a key of two addresses, while their memory doubles.
 const GROUPS_MAX: usize = 10_000_000;
 
 /// Most keys of a block. What was read of them stays in the nearest cache.
@@ -76,6 +76,11 @@ impl GroupTable {
     /// As [`Self::group`].
     pub(crate) fn groups(&mut self, keys: &[u64], found: &mut Vec<u32>) -> Result<(), QueryError> {
         let words = self.key_words;
+        if keys.len() == words {
+            found.clear();
+            found.push(self.group(keys)?);
+            return Ok(());
+        }
         let mut slots = [Slot::NONE; BLOCK];
         let mut hashes = [0; BLOCK];
         let places = hashes.iter_mut().zip(&mut slots);

@@ -8,12 +8,13 @@ use std::sync::atomic::{self, AtomicBool};
 use turboflow_record::FlowBatch;
 
 use crate::QueryError;
+use crate::amounts::{AmountNumbers, Buckets};
 use crate::answer::{Cell, Shares, Show};
 use crate::field::Field;
 use crate::group_keys::{KeyLayout, Texts};
 use crate::group_rows::SumLayout;
 use crate::group_table::{BLOCK, GroupTable};
-use crate::grouping::{AmountNumbers, Buckets, GroupSort, Grouping, Measure};
+use crate::grouping::{GroupSort, Grouping, Measure};
 use crate::literal::{duration_text, time_text};
 use crate::span::{BatchTimes, TimeColumns, Times};
 use crate::within::Within;
@@ -106,7 +107,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Makes those time buckets alone that are in a part of time, or clips records to it.
+    /// Limits time buckets to a part of time, or clips records to it.
     pub(crate) fn within(mut self, within: Option<Within>) -> Self {
         if let (Some(time), Some(within)) = (&mut self.time, within) {
             time.made = within.buckets(time.width_ns);
@@ -163,13 +164,13 @@ impl<'a> Groups<'a> {
         if let Some((index, other)) = self.host.zip(other) {
             let mut others = keys.clone();
             self.write(index, other, (batch, rows), &mut others);
-            let (mut apart, mut their_rows) = (Vec::new(), Vec::new());
+            let (mut other_keys, mut other_rows) = (Vec::new(), Vec::new());
             let pairs = keys.chunks_exact(words).zip(others.chunks_exact(words));
             for ((_, other), row) in pairs.zip(rows).filter(|((one, other), _)| one != other) {
-                apart.extend_from_slice(other);
-                their_rows.push(*row);
+                other_keys.extend_from_slice(other);
+                other_rows.push(*row);
             }
-            self.add_keys(&mut apart, &their_rows, &times, &amounts)?;
+            self.add_keys(&mut other_keys, &other_rows, &times, &amounts)?;
         }
         self.written = keys;
         Ok(())

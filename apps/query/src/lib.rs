@@ -5,6 +5,7 @@
 //! makes one pass over the records and returns an [`Answer`], which can be written as a table, CSV
 //! or JSON lines. This crate reads no clock and writes no file.
 
+mod amounts;
 mod answer;
 mod compare;
 mod drill;

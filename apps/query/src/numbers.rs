@@ -53,7 +53,10 @@ impl<'a> Numbers<'a> {
     /// The sums of both directions. A responder that sent nothing has no number.
     fn totals(batch: &'a FlowBatch, forward: usize, reverse: usize) -> Self {
         let [forward, reverse] = [forward, reverse].map(|its| Self::of_column(batch.column(its)));
-        if let Some(values) = forward.plus(&reverse) {
+        if let Some(mut values) = forward.plus(&reverse) {
+            for (value, valid) in values.iter_mut().zip(forward.valid.iter()) {
+                *value *= u64::from(*valid);
+            }
             return Self {
                 values: Cow::Owned(values),
                 valid: forward.valid,
@@ -130,5 +133,50 @@ impl<'a> Numbers<'a> {
     /// The sum over all records.
     pub(crate) fn total(&self) -> u128 {
         self.values.iter().map(|&number| u128::from(number)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use turboflow_record::{Column, ColumnKind, Value};
+
+    use super::*;
+
+    fn number() -> impl Strategy<Value = Option<u64>> {
+        let there = prop_oneof![9 => 0..1000u64, 1 => any::<u64>()];
+        proptest::option::weighted(0.8, there)
+    }
+
+    proptest! {
+        /// Totals are those of each record, and their sums those of the totals that are there.
+        #[test]
+        fn totals_are_those_of_records(
+            records in prop::collection::vec((number(), number()), 0..20),
+        ) {
+            let column = |name: &str| Column {
+                name: name.to_owned(),
+                kind: ColumnKind::Unsigned { bits: 64 },
+                nullable: true,
+            };
+            let mut batch = FlowBatch::new(&vec![column("bytes"), column("reverse_bytes")]);
+            let value = |number: Option<u64>| number.map_or(Value::Absent, Value::Unsigned);
+            for (forward, reverse) in &records {
+                batch.push_row(&[value(*forward), value(*reverse)]);
+            }
+            let field = Field::Total { forward: 0, reverse: 1 };
+            let totals = Numbers::of(field, &batch);
+            let expected: Vec<Option<u64>> = records
+                .iter()
+                .map(|(forward, reverse)| forward.and_then(|it| it.checked_add(reverse.unwrap_or(0))))
+                .collect();
+            for (row, expected) in expected.iter().enumerate() {
+                prop_assert_eq!(totals.get(row), *expected);
+                prop_assert_eq!(field.value(&batch, row), value(*expected));
+            }
+            let sum: u128 = expected.iter().flatten().map(|&it| u128::from(it)).sum();
+            let rows: Vec<u32> = (0..records.len() as u32).collect();
+            prop_assert_eq!((totals.total(), totals.sum(&rows)), (sum, sum));
+        }
     }
 }

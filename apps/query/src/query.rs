@@ -123,8 +123,7 @@ impl Query {
         let within = within.map(|text| Within::parse(text, times, question.now_ns));
         let within = within.transpose()?;
         if question.clip && (within.is_none() || question.group_by.is_none()) {
-            let reason = "records are clipped to a part of time where groups add them up: both are \
-                          needed, the time and the groups";
+            let reason = "clipping needs both a part of time and fields to group by";
             let text = question.within.as_deref().unwrap_or_default();
             return Err(misread(Part::Time, text, reason.to_owned()));
         }

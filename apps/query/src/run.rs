@@ -70,8 +70,9 @@ pub fn answer(
 }
 
 /// The answers to several questions about groups, in one pass over files, so that a column that
-/// several of them are about is read once. Where their groups together become more than
-/// `most_groups`, the question with the most is left for [`answer`]: it has `None`.
+/// several of them are about is read once. If all groups together are more than `most_groups`, the
+/// question with the most groups is dropped and has `None`; ask it alone with [`answer`]. There are
+/// never more groups than those and what one question may make.
 ///
 /// # Errors
 /// Those of reading, which are about all questions; each question has its own besides.
@@ -93,28 +94,37 @@ pub fn answers(
         Some(Ok(pass))
     });
     let mut passes: Vec<Option<Result<GroupPass<'_>, QueryError>>> = passes.collect();
-    while let Some(batch) = input.next_batch()? {
-        for pass in passes.iter_mut().flatten() {
-            if let Ok(going) = pass
-                && let Err(error) = going.add(&batch)
-            {
-                *pass = Err(error);
-            }
-        }
-        let count = |pass: &Option<Result<GroupPass<'_>, QueryError>>| match pass {
-            Some(Ok(pass)) => pass.groups.count(),
-            _ => 0,
+    let is_going = |pass: &Option<Result<GroupPass<'_>, QueryError>>| matches!(pass, Some(Ok(_)));
+    while passes.iter().any(is_going) {
+        let Some(batch) = input.next_batch()? else {
+            break;
         };
-        while passes.iter().map(count).sum::<u64>() > most_groups {
-            let largest = passes.iter_mut().max_by_key(|pass| count(pass));
-            let largest = largest.expect("groups are of a question");
-            *largest = None;
+        for place in 0..passes.len() {
+            let Some(Ok(pass)) = &mut passes[place] else {
+                continue;
+            };
+            if let Err(error) = pass.add(&batch) {
+                passes[place] = Some(Err(error));
+            }
+            drop_largest(&mut passes, most_groups);
         }
     }
     let finished = passes
         .into_iter()
         .map(|pass| Some(pass?.and_then(GroupPass::finish)));
     Ok(finished.collect())
+}
+
+/// Drops the questions with the most groups, until the others have no more than that together.
+fn drop_largest(passes: &mut [Option<Result<GroupPass<'_>, QueryError>>], most_groups: u64) {
+    let count = |pass: &Option<Result<GroupPass<'_>, QueryError>>| match pass {
+        Some(Ok(pass)) => pass.groups.count(),
+        _ => 0,
+    };
+    while passes.iter().map(count).sum::<u64>() > most_groups {
+        let largest = passes.iter_mut().max_by_key(|pass| count(pass));
+        *largest.expect("groups are of a question") = None;
+    }
 }
 
 /// Hands over the records that a query chooses, a batch at a time with the rows in it: for what is
@@ -270,7 +280,7 @@ impl<'a> Pass<'a> {
     /// The batch as it is shown. The filter is about the true addresses.
     fn shown<'b>(&self, batch: Cow<'b, FlowBatch>) -> Cow<'b, FlowBatch> {
         match self.replacement {
-            Some(of) => Cow::Owned(batch.into_owned().with_addresses(of)),
+            Some(of) => Cow::Owned(batch.with_addresses(of)),
             None => batch,
         }
     }

@@ -226,6 +226,16 @@ fn clipped_groups_have_the_part_of_each_record_that_is_in_the_time() {
     assert_eq!(answer.shares.unwrap().whole, 6000);
     // The records themselves are counted as they are.
     assert_eq!(answer.totals.matched.bytes, Some(86_405_000));
+    // A rate is over the time that is meant, not over that of a bucket in which a record began.
+    let question = Question {
+        select: Some("bytes,bps".to_owned()),
+        ..clipped(&seconds(100, 150), "first_ns:1m")
+    };
+    let rows = ask(&records, &question).unwrap().rows;
+    let [Cell::Float(rate)] = rows[0][2..] else {
+        unreachable!("a rate")
+    };
+    assert!(rows.len() == 1 && (rate - 8000.0).abs() < 0.001, "{rows:?}");
 }
 
 #[test]
@@ -242,10 +252,10 @@ fn what_cannot_be_clipped_is_refused() {
     };
     for question in [timeless, groupless] {
         let reason = refused(&question);
-        assert!(reason.contains("both are needed"), "{reason}");
+        assert!(reason.contains("needs both"), "{reason}");
     }
     let reason = refused(&clipped(&range, "time:1s"));
-    assert!(reason.contains("not clipped again"), "{reason}");
+    assert!(reason.contains("leave out the clipping"), "{reason}");
     let by_last = Question {
         by: Some("last_ns".to_owned()),
         ..clipped(&range, "bytes")

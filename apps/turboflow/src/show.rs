@@ -109,7 +109,7 @@ pub(crate) struct ShowArgs {
     #[arg(help_heading = "Question")]
     within: Option<String>,
 
-    /// Of each record, add up the part that is in the time of --within, as time buckets do
+    /// Count only the part of each record that is within --within, as time buckets do
     #[arg(long, requires_all = ["within", "group_by"], help_heading = "Question")]
     clip: bool,
 
@@ -445,12 +445,12 @@ impl ShowArgs {
             let columns = left_out.join(", ");
             notes.push(format!("No room for {columns}: --select chooses columns."));
         }
-        let whole = match self.clip {
+        let as_wholes = match self.clip {
             true => ", each as a whole",
             false => "",
         };
         notes.push(format!(
-            "{cut}{} of {} records matched{with}{whole}",
+            "{cut}{} of {} records matched{with}{as_wholes}",
             grouped(matched.records),
             grouped(read.records),
         ));

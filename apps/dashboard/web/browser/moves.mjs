@@ -62,12 +62,13 @@ async function times(browser, address, show) {
   await browser.until(`new URLSearchParams(location.search).get("from")`, "a time is chosen");
   await browser.settled();
   const from = await browser.evaluate(`new URLSearchParams(location.search).get("from")`);
-  const [records, bytes] = sums(show, ["records", "total_bytes"], "--within", `${from}..`);
+  const [records] = sums(show, ["records"], "--within", `${from}..`);
+  const [bytes] = sums(show, ["total_bytes"], "--within", `${from}..`, "--clip");
   assert.deepEqual([await browser.tile("tile-records"), await browser.tile("tile-bytes")], [records, bytes]);
   await typedTimes(browser, show);
 }
 
-/** A time as `--within` has it. The averages of a tile are of the part of each record that is in it. */
+/** A time as `--within` has it. The sums of tiles are of the part of each record that is in it. */
 async function typedTimes(browser, show) {
   const typed = async (text) => {
     await browser.evaluate(`(() => { const box = document.getElementById("within"); box.focus(); box.select(); })()`);
@@ -81,13 +82,14 @@ async function typedTimes(browser, show) {
   const [records] = sums(show, ["records"], "--within", `${from}..`);
   assert.equal(await browser.tile("tile-records"), records);
   const [packets] = sums(show, ["total_packets"], "--within", `${from}..`, "--clip");
+  assert.equal(await browser.tile("tile-packets"), packets);
   const rate = packets / ((Number(BigInt(last) / 1000n) / 1000 - Date.parse(from)) / 1000);
   const average = /([\d.]+) (k?)packets\/s on average$/.exec(await browser.text("#tile-packets .tile-more"));
   const shown = average && Number(average[1]) * (average[2] ? 1000 : 1);
   assert(Math.abs(shown - rate) <= rate / 200, `${average} is not ${rate}`);
   await typed("yesterday..");
   await browser.until(`!document.getElementById("within-error").hidden`, "the mistake is said");
-  assert.match(await browser.text("#within-error"), /^This is no time: write 2024-03-01T12:30\.\.2024-03-01T13:00/);
+  assert.match(await browser.text("#within-error"), /^This is not a time: write 2024-03-01T12:30\.\.2024-03-01T13:00/);
   assert.equal(await browser.evaluate(`new URLSearchParams(location.search).get("from")`), from);
   // The browser logs every refusal.
   assert(browser.errors.splice(0).every((error) => error.includes("/api/query")));

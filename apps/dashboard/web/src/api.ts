@@ -29,7 +29,7 @@ export interface Answer {
   texts: string[][];
   conditions: (string | null)[][];
   totals: { read: Counts; matched: Counts; rows: number };
-  shares: { of: string; at_both_ends: boolean } | null;
+  shares: { of: string; whole: number | string | null; at_both_ends: boolean } | null;
   notes: string[];
   command: string;
   command_before?: string;
@@ -218,8 +218,8 @@ export async function query(question: Question, signal?: AbortSignal): Promise<(
 }
 
 /** The times that a text means, in the spelling of `--within`. */
-export async function moments(within: string): Promise<{ from: string | null; to: string | null }> {
-  return ask("/api/query", { within, panels: [] });
+export async function moments(within: string, signal: AbortSignal): Promise<{ from: string | null; to: string | null }> {
+  return ask("/api/query", { within, panels: [] }, signal);
 }
 
 /** Follows files and a running program. */

@@ -37,10 +37,17 @@ export function isBiflow(context: Context): boolean {
   return has(context, "reverse_packets") || has(context, "reverse_bytes");
 }
 
-/** Asks within the filter and the range of time of the state. */
+/** Whether a part of time is chosen. */
+export function isPart(context: Context): boolean {
+  return !report && Boolean(context.state.from || context.state.to);
+}
+
+/** Asks within the filter and the range of time of the state. Groups count what is in that time. */
 export async function ask(context: Context, panels: Panel[]): Promise<(Answer | Series | Links | Plan)[]> {
   const { where, from, to } = context.state;
-  return query({ where, from, to, panels }, context.signal);
+  const clip = isPart(context) && Boolean(context.files.first_ns);
+  const asked = panels.map((panel) => ((panel.kind ?? "groups") === "groups" ? { ...panel, clip } : panel));
+  return query({ where, from, to, panels: asked }, context.signal);
 }
 
 export function refine(context: Context, condition: string | null | undefined): void {

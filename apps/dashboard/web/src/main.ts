@@ -159,12 +159,20 @@ function kept(root: HTMLElement): () => void {
   const active = document.activeElement as HTMLInputElement | null;
   const focused = active && root.contains(active) ? active.id : "";
   const selection = active instanceof HTMLInputElement && active.type === "text" ? [active.selectionStart, active.selectionEnd] : null;
+  const wrong = [...root.querySelectorAll<HTMLElement>(".filter-error:not([hidden])")].map((error) => [error.id, error.textContent ?? ""]);
   const open = [...root.querySelectorAll("details")].map((details) => details.open);
   const scrolled = [...root.querySelectorAll<HTMLElement>(".virtual")].map((box) => box.scrollTop);
   return () => {
     for (const [id, value] of typed) {
       const input = document.getElementById(id) as HTMLInputElement | null;
       if (input) input.value = value;
+    }
+    for (const [id, text] of wrong) {
+      const error = document.getElementById(id);
+      if (error) {
+        error.textContent = text;
+        error.hidden = false;
+      }
     }
     const details = [...root.querySelectorAll("details")];
     if (details.length === open.length) details.forEach((one, at) => (one.open = open[at]));

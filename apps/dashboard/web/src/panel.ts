@@ -31,14 +31,18 @@ export function panel(options: PanelOptions, ...content: Child[]): HTMLElement {
     h("header", {}, h("h2", {}, options.title), options.note ? h("p", { class: "muted" }, options.note) : null, h("div", { class: "tools" }, options.tools)),
     problem ? h("p", { class: "problem", role: "alert" }, problem.reason) : content,
     notes.map((note) => h("p", { class: "muted" }, note)),
-    commands.length
-      ? h(
-          "details",
-          { class: "command" },
-          h("summary", {}, "The command that gives these numbers"),
-          commands.map((command) => h("div", { class: "command-line" }, h("pre", { tabindex: "0" }, command), report ? null : copy(command))),
-        )
-      : null,
+    commandBox(commands),
+  );
+}
+
+/** Commands that give the numbers above them. */
+export function commandBox(commands: string[]): HTMLElement | null {
+  if (!commands.length) return null;
+  return h(
+    "details",
+    { class: "command" },
+    h("summary", {}, "The command that gives these numbers"),
+    commands.map((command) => h("div", { class: "command-line" }, h("pre", { tabindex: "0" }, command), report ? null : copy(command))),
   );
 }
 

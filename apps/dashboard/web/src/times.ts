@@ -3,11 +3,14 @@
 
 import { moments, Refused, report } from "./api";
 import type { Context } from "./context";
-import { words } from "./context";
+import { isGone, words } from "./context";
 import { h, type Child } from "./dom";
 import { chosenMs, timeText, toMs } from "./format";
 
 const SPANS: [number, string][] = [[10, "10 s"], [60, "1 min"], [300, "5 min"], [3600, "1 h"], [86400, "1 day"]];
+
+/** Pages of sums. */
+const SUMMING = ["overview", "explore", "host"];
 
 function period(context: Context): string {
   const { files, state } = context;
@@ -40,6 +43,7 @@ export function times(context: Context): Child {
     isChosen ? h("button", { type: "button", class: "icon", title: "Later (])", "aria-label": "Later", onclick: () => shift(1) }, "›") : null,
     h("div", { class: "chips", role: "group", "aria-label": "The last" }, spans.map(([seconds, text]) => h("button", { type: "button", class: "chip", title: `The last ${text} of the records`, onclick: () => last(seconds) }, text)), isChosen ? h("button", { type: "button", class: "chip", onclick: () => go({ from: "", to: "" }) }, "all time") : null),
     typed(context),
+    isChosen && SUMMING.includes(state.page) ? h("p", { class: "muted" }, "In sums, a flow counts with its part in this time, and as a flow where it began.") : null,
   );
 }
 
@@ -63,10 +67,12 @@ function typed(context: Context): HTMLElement {
     const within = input.value.trim();
     if (!within) return go({ from: "", to: "" });
     try {
-      const { from, to } = await moments(within);
+      const { from, to } = await moments(within, context.signal);
       go({ from: from ?? "", to: to ?? "" });
     } catch (problem) {
-      error.textContent = problem instanceof Refused ? `This is no time: ${words(problem)}` : `The time could not be tried: ${words(problem)}. Is the program still running?`;
+      // Another page or another time has been chosen since.
+      if (isGone(problem)) return;
+      error.textContent = problem instanceof Refused ? `This is not a time: ${words(problem)}` : `The time could not be checked: ${words(problem)}. Is the program still running?`;
       error.hidden = false;
       input.setAttribute("aria-invalid", "true");
     }

@@ -50,8 +50,8 @@ export async function explore(context: Context): Promise<HTMLElement> {
     { class: "page" },
     controls(context, keys, view),
     series ? panel({ title: title[0].toUpperCase() + title.slice(1), answer: series, class: "wide" }, series.error ? null : drawn(context, series, view)) : null,
-    view === "sankey" && !table.error ? panel({ title: title[0].toUpperCase() + title.slice(1), answer: table, class: "wide", note: noteOf(table, top, keys) }, drawSankey(context, table, top)) : null,
-    view === "tree" && !table.error ? panel({ title: title[0].toUpperCase() + title.slice(1), answer: table, class: "wide", note: `${noteOf(table, top, keys)}, each field within the one before` }, drawTree(context, table, top)) : null,
+    view === "sankey" && !table.error ? panel({ title: title[0].toUpperCase() + title.slice(1), answer: table, class: "wide", note: keys.length > 1 ? noteOf(table, top) : "" }, drawSankey(context, table, top)) : null,
+    view === "tree" && !table.error ? panel({ title: title[0].toUpperCase() + title.slice(1), answer: table, class: "wide", note: [noteOf(table, top), keys.length > 1 ? "each field within the one before" : ""].filter(Boolean).join(", ") }, drawTree(context, table, top)) : null,
     panel({ title: "As a table", answer: table, class: "wide", id: "panel-table" }, table.error ? null : topTable(context, table, { columns: ["bytes", "packets", "records"], caption: title })),
   );
 }
@@ -112,18 +112,17 @@ function drawHeat(context: Context, series: Series): HTMLElement {
 /** What the largest groups leave of all that matched; nothing where a record counts at two. */
 function restOf(answer: Answer, top: number): number {
   const by = at(answer, answer.by ?? "");
-  const { matched, rows } = answer.totals;
-  const what = /^(?:total_)?(bytes|packets)$|^records$/.exec(answer.by ?? "");
-  if (!what || rows <= top || answer.shares?.at_both_ends) return 0;
-  const whole = Number(matched[(what[1] ?? "records") as "bytes" | "packets" | "records"] ?? 0);
+  const { shares } = answer;
+  if (answer.totals.rows <= top || !shares || shares.of !== answer.by || shares.at_both_ends) return 0;
+  const whole = Number(shares.whole ?? 0);
   return Math.max(0, answer.rows.slice(0, top).reduce((left, row) => left - Number(row[by] ?? 0), whole));
 }
 
-function noteOf(answer: Answer, top: number, keys: string[]): string {
+function noteOf(answer: Answer, top: number): string {
   const shown = Math.min(top, answer.rows.length);
+  if (!shown) return "";
   if (answer.totals.rows <= top) return shown === 1 ? "the only group" : `all ${exact(shown)} groups`;
-  const isTwice = keys.some((key) => key.split("/")[0] === "host");
-  return `the ${exact(shown)} largest of ${exact(answer.totals.rows)} groups${isTwice ? "" : ", the rest as Other"}`;
+  return `the ${exact(shown)} largest of ${exact(answer.totals.rows)} groups${restOf(answer, top) > 0 ? ", the rest as Other" : ""}`;
 }
 
 /** The first of what is drawn, in words. */

@@ -4,11 +4,11 @@
 import type { Answer, Panel, Sample, Series } from "../api";
 import { report } from "../api";
 import type { Context } from "../context";
-import { ask, has, isBiflow, measureName, refine } from "../context";
+import { ask, has, isBiflow, isPart, measureName, refine } from "../context";
 import { h } from "../dom";
 import { chosenMs, duration, exact, label, short, toMs } from "../format";
 import { liveVerdict, verdictOn } from "../ledger";
-import { chips, panel, tile } from "../panel";
+import { chips, commandBox, panel, tile } from "../panel";
 import NAMED from "../panels.json";
 import { seriesPlot, spark } from "../plot";
 import { at, topTable } from "../table";
@@ -48,10 +48,10 @@ export async function overview(context: Context): Promise<HTMLElement> {
     const by = id === "ends" ? "records" : state.unit;
     return { ...panel, by, group_by: id === "time" ? key : panel.group_by, compare: state.compare === "1" && Boolean(state.from || state.to) };
   });
-  const isPart = !report && Boolean(state.from || state.to) && has(context, "first_ns");
+  const asksPart = isPart(context) && has(context, "first_ns");
   // All records of the chosen time in one group, of each the part that is in it.
   const amounts = ["packets", "bytes"].filter((name) => has(context, name)).map((name) => measureName(context, name));
-  if (isPart && amounts.length) panels.push({ kind: "groups", group_by: "first_ns:36500d", by: "records", select: amounts.join(","), clip: true, top: 1000 });
+  if (asksPart && amounts.length) panels.push({ kind: "groups", group_by: "first_ns:36500d", by: "records", select: amounts.join(","), top: 1000 });
   const answers = (report ? wanted.map(({ id }) => report!.answers[id]) : await ask(context, panels)) as (Answer | Series)[];
   const of = (id: string) => {
     const place = wanted.findIndex((panel) => panel.id === id);
@@ -64,10 +64,12 @@ export async function overview(context: Context): Promise<HTMLElement> {
   const whole = answers.slice(0, wanted.length).filter((answer) => answer && !answer.error);
   // A series is of whole buckets, and an answer by groups of the very time that is chosen.
   const first = whole.find((answer) => answer && "totals" in answer) ?? whole[0];
+  const within = asksPart && amounts.length ? (answers.at(-1) as Answer) : undefined;
   return h(
     "div",
     { class: "page" },
-    first ? tiles(context, first, time, hosts, isPart && amounts.length ? (answers.at(-1) as Answer) : undefined) : null,
+    first ? tiles(context, first, time, hosts, within) : null,
+    within && !within.error ? commandBox([within.command]) : null,
     several ? h("p", { class: "muted" }, `${exact(several)} exporters: what two of them saw counts twice in all sums; choose one below. Network tells them apart.`) : null,
     context.files.live ? livePanel(context) : null,
     time ? stack(context, time, key) : null,
@@ -96,22 +98,22 @@ function tiles(context: Context, any: Answer | Series, time: Series | undefined,
   const from = chosenMs(context.state.from) ?? (first ? toMs(first) : NaN);
   const to = chosenMs(context.state.to) ?? (last ? toMs(last) : NaN);
   const seconds = (to - from) / 1000;
-  // Records are in a chosen time as a whole, so their sums over its length would be no rate: it is
-  // of the part of each that is in it.
-  const isPart = Boolean(context.state.from || context.state.to);
-  const average = (unit: "packets" | "bytes", of: string) => {
-    const sum = isPart ? sumWithin(within, unit) : Number(matched[unit] ?? 0);
+  // Of a chosen time, packets and bytes are those in it, and not those of whole flows.
+  const isOfPart = isPart(context);
+  const amount = (name: string, unit: "packets" | "bytes", of: string) => {
+    const sum = isOfPart ? sumWithin(within, unit) : Number(matched[unit] ?? 0);
+    if (!Number.isFinite(sum)) return tile(name, "–", "", within?.error?.reason ?? "not known of a part of time", `tile-${unit}`);
     const rate = (sum * (unit === "bytes" ? 8 : 1)) / seconds;
-    const text = Number.isFinite(rate) && seconds > 0 ? `${short(rate, of)} on average` : "";
-    return isPart ? `of these flows as a whole${text ? `; in this time ${text}` : ""}` : text;
+    const average = Number.isFinite(rate) && seconds > 0 ? `${short(rate, of)} on average` : "";
+    return tile(name, exact(sum), "", average, `tile-${unit}`);
   };
   const mark = verdictOn(context.ledgers, context.files, context.samples.at(-1));
   return h(
     "section",
     { class: "tiles", "aria-label": "In all" },
-    tile("Flows", exact(matched.records), "", isPart ? "with packets in this time" : "records", "tile-records"),
-    tile("Packets", exact(matched.packets), "", average("packets", "packets/s"), "tile-packets"),
-    tile("Bytes", exact(matched.bytes), "", average("bytes", "bit/s"), "tile-bytes"),
+    tile("Flows", exact(matched.records), "", isOfPart ? "with packets in this time" : "records", "tile-records"),
+    amount("Packets", "packets", "packets/s"),
+    amount("Bytes", "bytes", "bit/s"),
     hosts && !hosts.error ? tile("Hosts", exact(hosts.totals.rows), "", "sent or received", "tile-hosts") : null,
     time && !time.error && Number.isFinite(seconds) ? tile("Time", duration(seconds * 1000), "", `${time.width} per step`, "tile-time") : null,
     tile("Ledger", mark.text, "", h("span", { class: `dot is-${mark.kind}` }, mark.kind === "complete" ? "every packet seen is accounted for" : mark.kind === "lost" || context.ledgers.found.length ? "see Health" : "record with --ledger"), "tile-ledger"),

@@ -3,7 +3,7 @@
 
 import type { Answer, Panel, Series } from "../api";
 import type { Context } from "../context";
-import { ask, has } from "../context";
+import { ask, has, isPart } from "../context";
 import { h } from "../dom";
 import { label } from "../format";
 import { panel } from "../panel";
@@ -14,8 +14,8 @@ import { chooseTime } from "./overview";
 const ABOUT = /queue|latency|gap|jitter|delay|hop|rtt|window/;
 const SHOWN = new Set(["number", "count", "duration", "float"]);
 
-/** Why there is no plot of averages: packets that were measured may be fewer than those of a flow. */
-const SINGLE = "one value of each flow; flows have no common one, so none is shown over time";
+/** Why there is no plot of means: a record does not say how many packets its mean covers. */
+const SINGLE = "each flow has one value; values of several flows are not combined, so there is no plot over time";
 
 export async function performance(context: Context): Promise<HTMLElement> {
   const fields = context.fields.filter((field) => field.is_column && ABOUT.test(field.name) && SHOWN.has(field.show)).slice(0, 4);
@@ -35,9 +35,8 @@ export async function performance(context: Context): Promise<HTMLElement> {
       worst: add(true, { kind: "records", by: name, top: 50 }),
     };
   });
-  const isPart = Boolean(context.state.from || context.state.to);
   // What cannot be cut is told of whole flows.
-  const whole = isPart ? "of flows with packets in this time, as a whole" : "";
+  const whole = isPart(context) ? "of flows with packets in this time, as a whole" : "";
   const answers = await ask(context, panels);
   return h(
     "div",
@@ -50,7 +49,7 @@ export async function performance(context: Context): Promise<HTMLElement> {
       const worst = answers[place.worst] as Answer;
       const title = label(name.replace(/^max_/, ""));
       return [
-        series ? panel({ title: `Greatest ${title} over time`, note: "in each step, of all flows that last through it", answer: series, class: "wide" }, series.error ? null : seriesPlot(series, { kind: "lines", height: 200, label: `Greatest ${title} over time`, onRange: (from, to) => chooseTime(context, from, to), onLeave: context.onLeave })) : null,
+        series ? panel({ title: `Greatest ${title} over time`, note: "in each step, the greatest of all flows open in it; each flow counts with its value as a whole", answer: series, class: "wide" }, series.error ? null : seriesPlot(series, { kind: "lines", height: 200, label: `Greatest ${title} over time`, onRange: (from, to) => chooseTime(context, from, to), onLeave: context.onLeave })) : null,
         pairs ? panel({ title: `Greatest ${title} by conversation`, note: whole, answer: pairs }, pairs.error ? null : topTable(context, pairs, { caption: title, columns: ["packets", "records"] })) : null,
         panel(
           { title: `Flows with the greatest ${title}`, note: [whole, isAmount ? "" : SINGLE].filter(Boolean).join("; "), answer: worst, class: pairs ? "" : "wide" },
