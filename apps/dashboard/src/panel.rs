@@ -53,8 +53,8 @@ impl Asked {
         })
     }
 
-    /// Hands over the answers to several questions, one after the other. With `is_joint`, the records
-    /// are read once for all that they ask of groups first.
+    /// Hands over the answers to several questions, one after the other. With `is_joint`, the
+    /// records are read once for all that they ask of groups first.
     pub(crate) fn panels(
         &self,
         panels: &[Panel],
@@ -240,8 +240,8 @@ impl Asked {
     }
 }
 
-/// Whether there is something to clip: not in all time, and not in time buckets, which count records
-/// in part already.
+/// Whether there is something to clip: not in all time, and not in time buckets, which count
+/// records in part already.
 fn is_clipped(within: &Option<String>, keys: &str) -> bool {
     let is_time =
         |key: &str| matches!(key.trim().split_once(':'), Some(("time" | "group_time", _)));

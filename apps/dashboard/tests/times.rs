@@ -8,7 +8,7 @@ use crate::client::{Running, options, records, started};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A record that lasts a day, with 1 MB a second, and one of 3 MB within half a second from 60 s on.
+/// A record that lasts a day, with 1 MB a second, and one of 3 MB within half a second from 60 s.
 fn long_and_short() -> (tempfile::TempDir, Running) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("made.csv");
