@@ -159,7 +159,7 @@ mod tests {
                 kind: ColumnKind::Unsigned { bits: 64 },
                 nullable: true,
             };
-            let mut batch = FlowBatch::new(&vec![column("bytes"), column("reverse_bytes")]);
+            let mut batch = FlowBatch::new(&[column("bytes"), column("reverse_bytes")]);
             let value = |number: Option<u64>| number.map_or(Value::Absent, Value::Unsigned);
             for (forward, reverse) in &records {
                 batch.push_row(&[value(*forward), value(*reverse)]);
