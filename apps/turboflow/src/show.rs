@@ -100,8 +100,8 @@ pub(crate) struct ShowArgs {
     #[arg(long = "where", value_name = "EXPR", help_heading = "Question")]
     filter: Option<String>,
 
-    /// Only records with packets in this part of time, from FROM and before TO, one of which may be
-    /// absent: 2024-03-01T12:30..2024-03-01T13:00, or -1h..
+    /// Only records with packets from FROM and before TO; one may be absent:
+    /// 2024-03-01T12:30..2024-03-01T13:00, or -1h..
     ///
     /// Each record counts as a whole, or with --clip in part; of --group-by time:WIDTH the buckets
     /// in it are shown.
@@ -109,7 +109,7 @@ pub(crate) struct ShowArgs {
     #[arg(help_heading = "Question")]
     within: Option<String>,
 
-    /// Count only the part of each record that is within --within, as time buckets do
+    /// Count only the part of each record in that time, as time buckets do
     #[arg(long, requires_all = ["within", "group_by"], help_heading = "Question")]
     clip: bool,
 
