@@ -8,8 +8,8 @@ use std::time::Duration;
 pub struct Limits {
     /// Most rows of an answer.
     pub rows: usize,
-    /// Most groups that a question may make, of about a hundred bytes each; of questions that are
-    /// answered together, twice as many.
+    /// Most groups that a question may make, of about a hundred bytes each. Questions that are
+    /// answered together may make twice as many.
     pub groups: usize,
     /// Most flow records of a plan, of some 50 bytes each.
     pub plan_records: usize,

@@ -26,8 +26,8 @@ pub(crate) struct Pool {
     /// One for each request.
     waiting: Semaphore,
     cache: Arc<Mutex<Cache>>,
-    /// The snapshot whose records cannot be read for several questions in the time of a request.
-    /// These are then asked one by one, so that the next request finds those that were answered.
+    /// The snapshot of the last request that took too long. Its questions are asked one by one from
+    /// then on, so that the next request finds those that were answered.
     slow: AtomicU64,
 }
 

@@ -98,7 +98,7 @@ impl GroupTable {
                 false => u32::MAX,
             }
         }));
-        // New ones, and those behind another one.
+        // New keys, and keys whose first slot was taken.
         for (place, group) in found.iter_mut().enumerate() {
             if *group == u32::MAX {
                 *group = self.probe(hashes[place], &keys[place * words..][..words])?;

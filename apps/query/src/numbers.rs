@@ -54,6 +54,7 @@ impl<'a> Numbers<'a> {
     fn totals(batch: &'a FlowBatch, forward: usize, reverse: usize) -> Self {
         let [forward, reverse] = [forward, reverse].map(|its| Self::of_column(batch.column(its)));
         if let Some(mut values) = forward.plus(&reverse) {
+            // Without a forward number there is no total, which is a zero here.
             for (value, valid) in values.iter_mut().zip(forward.valid.iter()) {
                 *value *= u64::from(*valid);
             }

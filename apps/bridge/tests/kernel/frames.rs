@@ -111,7 +111,7 @@ impl Ear {
     }
 }
 
-/// Sends frames that no [`Ear`] hears.
+/// Sends frames. Of many, an [`Ear`] that only listens afterwards could miss some.
 pub(crate) fn send(name: &str, frames: &[Vec<u8>]) {
     pass_on(&mut Sender::open(name).unwrap(), frames);
 }
