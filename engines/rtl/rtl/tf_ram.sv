@@ -8,7 +8,7 @@
 //   ports collide, only bytes that are written read as anything, whatever the write mode is. Without
 //   no_rw_check, Yosys has to choose the mode that reads first as well.
 // - Apart: each lane is a memory of its own. Nothing is asked of a row that is written.
-// This module and tf_delay are the only ones that depend on the family.
+// This module, tf_delay and tf_queue are the only ones that depend on the family.
 module tf_ram #(
   parameter int unsigned Lanes    = 1,
   parameter int unsigned LaneBits = 8,
