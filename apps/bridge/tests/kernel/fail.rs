@@ -7,6 +7,7 @@ use std::process::Command;
 
 use turboflow_bridge::fail::{LinuxBridge, firewalls, left_pins, pin_folder};
 use turboflow_bridge::ports::Port;
+use turboflow_capture::live::Sender;
 use turboflow_netlink::{Link, Netlink};
 use turboflow_testing::{Need, is_missing};
 
@@ -29,8 +30,9 @@ fn is_there(name: &str) -> bool {
 /// What comes out at the other side.
 fn passed(from: &str, to: &str, sent: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut ear = Ear::at(to);
-    ear.send(from, sent);
-    end(from);
+    let mut from = Sender::open(from).unwrap();
+    ear.send(&mut from, sent);
+    end(&mut from);
     ear.heard()
 }
 
@@ -70,9 +72,9 @@ fn a_process_that_starts_again_finds_the_bridge_and_may_take_it_down() {
         again.take_down().unwrap();
         assert!(!is_there(&name));
         let mut ear = Ear::at(HOSTS[1]);
-        ear.send(HOSTS[0], &sent);
+        ear.send(&mut Sender::open(HOSTS[0]).unwrap(), &sent);
         // From the port itself, since nothing is forwarded any more.
-        end(PORTS[1]);
+        end(&mut Sender::open(PORTS[1]).unwrap());
         assert_eq!(ear.heard(), Vec::<Vec<u8>>::new());
     });
 }

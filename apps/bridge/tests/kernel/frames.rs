@@ -82,10 +82,9 @@ impl Ear {
     }
 
     /// Sends frames from another interface.
-    pub(crate) fn send(&mut self, from: &str, frames: &[Vec<u8>]) {
-        let mut sender = Sender::open(from).unwrap();
+    pub(crate) fn send(&mut self, from: &mut Sender, frames: &[Vec<u8>]) {
         for some in frames.chunks(AT_ONCE) {
-            pass_on(&mut sender, some);
+            pass_on(from, some);
             self.take();
         }
     }
@@ -112,11 +111,7 @@ impl Ear {
 }
 
 /// Sends frames. Of many, an [`Ear`] that only listens afterwards could miss some.
-pub(crate) fn send(name: &str, frames: &[Vec<u8>]) {
-    pass_on(&mut Sender::open(name).unwrap(), frames);
-}
-
-fn pass_on(sender: &mut Sender, frames: &[Vec<u8>]) {
+pub(crate) fn pass_on(sender: &mut Sender, frames: &[Vec<u8>]) {
     let frames = frames.iter().map(|bytes| Frame {
         bytes,
         wire_length_bytes: bytes.len() as u32,
@@ -133,8 +128,8 @@ fn pass_on(sender: &mut Sender, frames: &[Vec<u8>]) {
 }
 
 /// Sends the frame behind which nothing is awaited.
-pub(crate) fn end(name: &str) {
+pub(crate) fn end(from: &mut Sender) {
     let mut last = frame(ANOTHER_HOST, &[0x88, 0xb5], 60);
     last[59] = END;
-    send(name, &[last]);
+    pass_on(from, &[last]);
 }

@@ -10,6 +10,7 @@ mod race;
 
 use std::collections::BTreeMap;
 
+use turboflow_capture::live::Sender;
 use turboflow_engine::{MicroflowBatch, RemoteEngine};
 use turboflow_engine_offload::{
     Action, Decider, DeciderGone, Decision, FirstPacket, FlowKey, OffloadEngine, Tapped, Verdict,
@@ -23,7 +24,7 @@ use turboflow_record::{Definition, Feature, FiveTuple, Input, KeyField, Op};
 
 use crate::run::{DropsHalf, TIMES, by_name, is_dropped, offload_config, over};
 use crate::support::{captures, config, frame, frames_of, load_for_all_cpus, tcp};
-use frames::{Ear, end, send};
+use frames::{Ear, end, pass_on};
 use network::{HOSTS, Network, PORTS, ip};
 
 /// The longest frame of an interface with the usual MTU.
@@ -83,6 +84,8 @@ struct Running {
     bytes_dropped: u64,
     /// Records by their last verdict and rule.
     verdicts: BTreeMap<(u64, u64), u64>,
+    /// Both hosts, once one sent to the other: the kernel takes milliseconds to close their sockets.
+    hosts: Option<[(Sender, Ear); 2]>,
 }
 
 impl Running {
@@ -97,6 +100,7 @@ impl Running {
             packets_dropped: 0,
             bytes_dropped: 0,
             verdicts: BTreeMap::new(),
+            hosts: None,
         };
         running.collect();
         Some(running)
@@ -137,14 +141,21 @@ impl Running {
 
     /// Sends frames from a host to the other, and returns those that arrive.
     fn pass(&mut self, from: usize, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
-        let mut ear = Ear::at(HOSTS[1 - from]);
+        let open = || HOSTS.map(|host| (Sender::open(host).unwrap(), Ear::at(host)));
+        let mut hosts = self.hosts.take().unwrap_or_else(open);
+        let [first, second] = &mut hosts;
+        let (sender, ear) = match from {
+            0 => (&mut first.0, &mut second.1),
+            _ => (&mut second.0, &mut first.1),
+        };
         let mut heard = Vec::new();
         for some in frames.chunks(AT_ONCE) {
-            ear.send(HOSTS[from], some);
-            end(HOSTS[from]);
+            ear.send(sender, some);
+            end(sender);
             heard.extend(ear.heard());
             self.collect();
         }
+        self.hosts = Some(hosts);
         heard
     }
 
@@ -497,7 +508,8 @@ fn redirects_that_fail_are_counted() {
     assert_eq!(running.pass(0, &[tcp(1, 0x10)]).len(), 1);
     network.deafen();
     let frames: Vec<_> = (0..100).map(|_| tcp(1, 0x10)).collect();
-    send(HOSTS[0], &frames);
+    let mut sender = Sender::open(HOSTS[0]).unwrap();
+    pass_on(&mut sender, &frames);
     turboflow_testing::until("all frames have been received", || {
         let counters = running.engine.kernel().counters().unwrap();
         counters.received() == 2 + 100
