@@ -63,8 +63,8 @@ pub(crate) struct DashboardArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8415")]
     pub(crate) listen: SocketAddr,
 
-    /// A file with a token of 16 characters or more, which clients have to know; needed where
-    /// other machines can be clients
+    /// A file with a token, which clients have to know: 16 to 256 letters, digits or any of
+    /// `-._~+/=`; needed where other machines can be clients
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 

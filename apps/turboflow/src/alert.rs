@@ -27,8 +27,8 @@ const EXAMPLES: &str = "\
 Examples:
   What was odd on this day?
     turboflow alert flows/2024/03/01 --rules rules.toml
-  Every file of a service, as soon as it is complete
-    turboflow run service.toml --log-format json 2>&1 |
+  Every file of a service, as soon as it is complete (its log in JSON)
+    turboflow run --config service.toml 2>&1 |
       turboflow alert --follow --rules rules.toml --state alerts.json --to syslog+udp://127.0.0.1:514
   To Alertmanager, and to a program of your own
     turboflow alert flows.parquet --rules rules.toml --to alertmanager+http://127.0.0.1:9093 \\

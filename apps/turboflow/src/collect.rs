@@ -77,9 +77,9 @@ const MOST_USED: [&str; 16] = [
 #[command(long_about = "\
 Take flow records of routers and other probes: IPFIX, NetFlow v9, v5 and sFlow.
 
-A flow record of another exporter is a microflow record of an engine that others wrote. Records are
-put into the order of time and merged by the same flow cache as packets, and written to the same
-outputs. It is `turboflow record --engine collector`, where -r names files of IPFIX messages.")]
+Flow records of other exporters are merged like the microflow records of our own engines: they are
+put into the order of time, go through the same flow cache, and are written to the same outputs. It
+is `turboflow record --engine collector`, where -r names files of IPFIX or NetFlow v5 messages.")]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct CollectArgs {
     #[command(flatten)]
@@ -89,8 +89,8 @@ pub(crate) struct CollectArgs {
 /// Hides flags that have no use for flow records; `-h` has those that are used most.
 pub(crate) fn hide_other_flags(command: Command) -> Command {
     let command = command.mut_arg("read", |arg| {
-        arg.help("Files of IPFIX messages; `-` is standard input")
-            .long_help("Files of IPFIX messages; `-` is standard input")
+        arg.help("Files of IPFIX or NetFlow v5 messages; `-` is standard input")
+            .long_help("Files of IPFIX or NetFlow v5 messages; `-` is standard input")
             .conflicts_with("listen")
     });
     let mut hidden = engines::flags_of_others(&["collector"]);

@@ -2,9 +2,9 @@
 //! Flow records of routers and other probes as an engine: IPFIX (RFC 7011), NetFlow v9 (RFC 3954),
 //! NetFlow v5, the sampled packets of sFlow v5, and microflow records of other TurboFlows.
 //!
-//! A flow record is a microflow record of an engine that others wrote. Messages come from a
-//! [`MessageSource`], which the program opens; this crate has no sockets and no clock. What an
-//! exporter can make it keep is bounded, and each lie has a counter ([`Counts`]).
+//! A flow record of another exporter is merged like a microflow record of our own engines. Messages
+//! come from a [`MessageSource`], which the program opens; this crate has no sockets and no clock.
+//! What an exporter can make it keep is bounded, and each lie has a counter ([`Counts`]).
 //!
 //! ```text
 //! message ─▶ header ─▶ domain: sequence, templates, start ─▶ flow ─▶ row ─▶ order of time ─▶ batch

@@ -46,7 +46,7 @@ pub(super) fn follow(asking: &mut Asking<'_>, mut log: impl BufRead) -> anyhow::
                 is_told = true;
                 say!(Warning LogNotRead;
                     "standard input is not a log in JSON, which says when files are complete: run \
-                     the service with --log-format json");
+                     `record` with --log-format json, or the service with log-format = \"json\"");
             }
             continue;
         };

@@ -38,7 +38,7 @@ pub(super) struct CollectorOptions {
     #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
     listen: Vec<String>,
 
-    /// collector: files of IPFIX messages; `-` is standard input
+    /// collector: files of IPFIX or NetFlow v5 messages; `-` is standard input
     #[arg(id = "flows-from", long = "flows-from", value_name = "FILE", num_args = 1..)]
     #[arg(hide_short_help = true)]
     #[serde(

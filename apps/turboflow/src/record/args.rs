@@ -416,9 +416,9 @@ pub(crate) struct RecordArgs {
 
     /// Metering threads per reader, each with a share of the flows
     ///
-    /// More than 1 adds a thread that reads and parses. Records do not depend on it. Default: 1,
-    /// which also reads and parses; for capture files a second thread does that, if there are two
-    /// processors.
+    /// With more than 1, a thread of its own reads and parses. Records are the same for any
+    /// number. Default: 1, which also reads and parses; of capture files a second thread reads and
+    /// parses if there are two processors.
     #[arg(long, value_name = "N", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Memory and speed")]
     threads: Option<Count>,
