@@ -84,7 +84,7 @@ struct Running {
     bytes_dropped: u64,
     /// Records by their last verdict and rule.
     verdicts: BTreeMap<(u64, u64), u64>,
-    /// Both hosts, once one sent to the other: the kernel takes milliseconds to close their sockets.
+    /// Both hosts, once one has sent to the other: closing their sockets takes milliseconds.
     hosts: Option<[(Sender, Ear); 2]>,
 }
 
