@@ -50,7 +50,8 @@ pub struct Abilities {
 }
 
 impl Abilities {
-    /// An engine of that name that supports nothing. The caller sets what it does support.
+    /// An engine with this name that supports nothing. The caller sets what the engine does
+    /// support.
     #[must_use]
     pub const fn none(name: &'static str) -> Self {
         Self {
@@ -157,7 +158,7 @@ pub enum Lacking {
     /// ICMP type and code as destination port.
     #[error("ICMP type and code as destination port")]
     IcmpPorts,
-    /// An input that it cannot read.
+    /// An input that the engine cannot read.
     #[error("the input `{}`", .0.name())]
     Input(Input),
     /// Several engines in one run.

@@ -57,8 +57,8 @@ impl MicroflowBatch {
         self.words_v6.clear();
     }
 
-    /// Appends the record made of a row of words. The number of words tells the family. Returns
-    /// false, and appends nothing, if no record of this shape has that many.
+    /// Appends the record that `row` holds. The number of words determines the address family.
+    /// Returns false, and appends nothing, if no record of this shape has that number of words.
     #[must_use]
     pub fn push_row(
         &mut self,
@@ -140,8 +140,8 @@ impl MicroflowBatch {
         sums
     }
 
-    /// Keeps the records of which `is_kept` says so, by their packets and bytes. Gives how many it
-    /// removed.
+    /// Keeps the records for which `is_kept` returns true, given their packets and bytes. Returns
+    /// how many records were removed.
     pub fn retain(&mut self, mut is_kept: impl FnMut(u64, u64) -> bool) -> u64 {
         let before = self.len();
         self.plain_v4.retain(&mut is_kept);
@@ -167,8 +167,8 @@ impl MicroflowBatch {
         self.words_v6.split_off_before(end_ns, &mut before.words_v6);
     }
 
-    /// Puts the records of each kind into the order of their starts, such as those of several
-    /// engines. Equal ones keep their order.
+    /// Sorts the records of each kind by start time, for example when several engines filled the
+    /// batch. Records with equal start times keep their order.
     pub fn sort_by_start(&mut self) {
         self.plain_v4.sort_by_start();
         self.plain_v6.sort_by_start();
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::FIRST_NS_AT;
 
-    /// The words of a record with that many packets.
+    /// The words of a record with this number of packets.
     fn row(packets: u64, first_ns: u64) -> impl Fn(usize) -> u64 {
         move |at| match at {
             0 => packets,

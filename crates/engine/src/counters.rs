@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The counters of engines, which are the same for all of them.
+//! The set of counters that all engines share.
 
 use std::ops::AddAssign;
 
@@ -53,8 +53,8 @@ pub struct EngineCounters {
     pub packets_received: u64,
     /// Bytes of these frames on the wire.
     pub bytes_received: u64,
-    /// Packets that were lost before the engine received them, as far as it is told: those of a
-    /// sender elsewhere, which the capture there dropped.
+    /// Packets that were lost before the engine received them, as far as the engine is told. For
+    /// example, a remote sender reports the packets that its capture dropped.
     pub source_dropped: u64,
     /// Packets metered in the microflow table.
     pub packets_metered: u64,
@@ -100,12 +100,11 @@ impl Default for EngineCounters {
 }
 
 impl EngineCounters {
-    /// Bytes on the wire of the frames that were metered: of all received frames except rejected
-    /// ones.
+    /// Bytes on the wire of the metered frames, which are all received frames except rejected ones.
     #[must_use]
     pub fn frame_bytes_metered(&self) -> u64 {
         let rejected: u64 = self.rejected_bytes.iter().sum();
-        // Saturates, because counters are not read at one instant while packets arrive.
+        // Saturates, because packets arrive between the reads of the counters.
         self.bytes_received.saturating_sub(rejected)
     }
 }

@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// An engine failed. Message and sources are those of the engine's own error.
+/// An engine failed. The message and the sources are those of the engine's own error.
 #[derive(Debug)]
 pub struct EngineError(Box<dyn Error + Send + Sync>);
 

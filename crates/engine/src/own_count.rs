@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Counters that only one engine has.
 
-/// A counter of one engine, beside those that all engines have. It is written where those are: into
-/// the ledger's file and the metrics.
+/// A counter of one engine, in addition to those that all engines have. Like them, it is written to
+/// the ledger file and the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnCount {
-    /// Its name, which begins with that of the engine; with `engine_` before that, where outputs
-    /// have metrics that begin with the same word.
+    /// Its name, which begins with the engine's name. If an output has metrics that begin with the
+    /// same word, `engine_` precedes it.
     pub name: &'static str,
     /// What it counts, in a few words.
     pub about: &'static str,
-    /// Whether it may also fall.
+    /// Whether the value may also fall.
     pub is_gauge: bool,
-    /// The count.
+    /// The current value.
     pub count: u64,
 }

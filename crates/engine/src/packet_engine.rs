@@ -17,8 +17,8 @@ pub enum EvictAll {
 /// The microflow table of one shard and one key width.
 ///
 /// Packets arrive as microflow records of one packet, in order of arrival. Evicted records go to
-/// the aggregator: those of a flow in time order (law 3), and none spans the end of a cell (laws 4
-/// and 5; `docs/decisions/0001-cells.md`).
+/// the aggregator. Those of one flow leave in time order (law 3), and no record spans the end of a
+/// cell (laws 4 and 5; `docs/architecture.md`, `docs/decisions/0001-cells.md`).
 ///
 /// # Shape
 /// `K` words of key, `N` words of further features.
@@ -26,8 +26,8 @@ pub trait PacketEngine<const K: usize, const N: usize>: Send {
     /// Enters the clock cell that starts at `start_ns`. The caller has evicted the records of the
     /// previous cell.
     ///
-    /// `hits_needed_percent` is the share of packets that must hit for the table to pay, given the
-    /// current cost of a merge in the aggregator.
+    /// `hits_needed_percent` is the share of packets that must hit for the table to be worth its
+    /// cost, given the current cost of a merge in the aggregator.
     fn enter_cell(&mut self, start_ns: u64, hits_needed_percent: u64);
 
     /// Meters packets of the current cell and appends the records that they displace to `evicted`.
@@ -55,8 +55,8 @@ pub trait PacketEngines: Clone + Send + 'static {
     /// The engine for one key width and record size.
     type Engine<const K: usize, const N: usize>: PacketEngine<K, N>;
 
-    /// Creates an empty table for one of `shards` shards. No packet joins a record that has a mark
-    /// in `evict_after`.
+    /// Creates an empty table for one of `shards` shards. No packet joins a record that has any of
+    /// the marks in `evict_after` ([`Marks`](turboflow_merge::Marks)).
     fn open<const K: usize, const N: usize>(
         &self,
         shards: usize,

@@ -12,10 +12,11 @@ use crate::{PacketEngine, PacketEngines};
 /// A packet engine of any type.
 pub type BoxedEngine<const K: usize, const N: usize> = Box<dyn PacketEngine<K, N>>;
 
-/// A kind of [`PacketEngine`] for records of the default definition, as a trait object: a run takes
-/// one without being compiled for it. Calls are for batches, so they cost nothing per packet.
+/// A kind of [`PacketEngine`] for records of the default definition, as a trait object. A run can
+/// use such an engine without being compiled for it. Each call handles a batch, so dynamic dispatch
+/// costs nothing per packet.
 pub trait PlainEngines: fmt::Debug + Send + Sync {
-    /// Creates an empty table for IPv4: see [`PacketEngines::open`].
+    /// Creates an empty table for IPv4. See [`PacketEngines::open`].
     fn open_v4(
         &self,
         shards: usize,
@@ -75,8 +76,8 @@ impl dyn PlainEngines {
     /// Creates an empty table for keys of `K` words.
     ///
     /// # Panics
-    /// If records are not those of the default definition, which the abilities of such engines
-    /// exclude.
+    /// If the records are not those of the default definition. The abilities of such engines
+    /// exclude other definitions.
     #[must_use]
     pub fn open<const K: usize, const N: usize>(
         &self,

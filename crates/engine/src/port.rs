@@ -6,11 +6,11 @@
 pub enum PortState {
     /// The engine no longer receives its packets: it was detached, or another program replaced it.
     Displaced,
-    /// It is down. Its packets are metered again once it is up.
+    /// The port is down. Its packets are metered again once it is up.
     Down,
-    /// It no longer exists.
+    /// The port no longer exists.
     Gone,
-    /// It is up.
+    /// The port is up.
     Up,
 }
 
@@ -31,9 +31,9 @@ pub struct PortCounters {
     pub dropped: u64,
     /// Packets delivered to the engine.
     pub delivered: u64,
-    /// Bytes of delivered packets on the wire.
+    /// Bytes on the wire of the delivered packets.
     pub delivered_bytes: u64,
-    /// Duplicates of loopback packets, which are skipped.
+    /// Duplicate copies of loopback packets, which are skipped.
     pub copies: u64,
     /// Delivered packets that the host had merged from several, if the source knows.
     pub merged: u64,
@@ -57,8 +57,8 @@ pub struct Port {
     pub name: String,
     /// Its state, as far as the engine knows.
     pub state: PortState,
-    /// The host's index of the network interface, if there is one. The host knows whether that is
-    /// up.
+    /// The host's index of the network interface, if there is one. The host then knows whether the
+    /// interface is up.
     pub interface_index: Option<u32>,
     /// Its counters.
     pub counters: PortCounters,

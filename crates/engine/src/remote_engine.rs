@@ -9,7 +9,7 @@ use crate::{Abilities, EngineCounters, EngineError, MicroflowBatch, OwnCount, Po
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// The watermark: all packets before this time have now been handed over. In nanoseconds since
-    /// 1970; always the end of a clock cell.
+    /// 1970, and always the end of a clock cell.
     pub complete_ns: Option<u64>,
     /// Whether to call again without waiting. Records of later packets are held back until the next
     /// call, even if this one returned no records.
@@ -73,7 +73,7 @@ pub trait RemoteEngine: Send {
     /// If the engine does not answer.
     fn counters(&mut self) -> Result<EngineCounters, EngineError>;
 
-    /// Counters that only this engine has, always the same ones in the same order.
+    /// Counters that only this engine has. Every call returns the same counters in the same order.
     ///
     /// # Errors
     /// If the engine does not answer.
@@ -81,7 +81,7 @@ pub trait RemoteEngine: Send {
         Ok(Vec::new())
     }
 
-    /// The ports, always in the same order; new ones come behind the others.
+    /// The ports, always in the same order. New ports are appended.
     ///
     /// # Errors
     /// If the engine does not answer.
@@ -95,7 +95,7 @@ pub trait RemoteEngine: Send {
         Ok(())
     }
 
-    /// The number of events that were lost because they came too fast.
+    /// The number of events that were lost because they arrived too fast.
     ///
     /// # Errors
     /// If the engine does not answer.
@@ -111,13 +111,13 @@ pub trait RemoteEngine: Send {
         Ok(Vec::new())
     }
 
-    /// Whether it ends by itself, as a file does. A run that is stopped before has not seen all of
-    /// it.
+    /// Whether the input is finite, like a file. A run that is stopped early has not seen all of
+    /// such an input.
     fn ends_by_itself(&self) -> bool {
         false
     }
 
-    /// Whether the engine has ended by itself, for example at the end of a file, so that no more
+    /// Whether the engine has reached the end of its input, for example of a file, so that no more
     /// records will arrive.
     fn has_ended(&self) -> bool {
         false

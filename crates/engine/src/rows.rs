@@ -10,8 +10,8 @@ use crate::shape::{BASE_WORDS, BYTES_AT, FIRST_NS_AT, PACKETS_AT, record_of_row,
 #[derive(Clone, Debug)]
 pub struct PlainRows<const K: usize> {
     records: Vec<MicroflowRecord<K, 0>>,
-    /// The earliest start of any record; `latest_ns` is the latest. Most batches lie on one side of
-    /// a cell boundary, and these two tell so without a look at every record.
+    /// The earliest start of any record, as `latest_ns` is the latest. Most batches lie on one side
+    /// of a cell boundary, which these two values show without a look at every record.
     earliest_ns: u64,
     latest_ns: u64,
 }
@@ -79,7 +79,7 @@ impl<const K: usize> PlainRows<K> {
         self.records.iter().copied()
     }
 
-    /// Keeps the records of which `is_kept` says so, by their packets and bytes.
+    /// Keeps the records for which `is_kept` returns true, given their packets and bytes.
     pub(crate) fn retain(&mut self, is_kept: &mut impl FnMut(u64, u64) -> bool) {
         self.records
             .retain(|record| is_kept(record.base.packets, record.base.bytes));
@@ -92,7 +92,7 @@ impl<const K: usize> PlainRows<K> {
         other.move_to(&mut self.records);
     }
 
-    /// Moves all records to the end of `to`, without a copy if that is empty.
+    /// Moves all records to the end of `to`, without a copy if `to` is empty.
     pub(crate) fn move_to(&mut self, to: &mut Vec<MicroflowRecord<K, 0>>) {
         if to.is_empty() {
             std::mem::swap(to, &mut self.records);
@@ -124,7 +124,7 @@ impl<const K: usize> PlainRows<K> {
         }
     }
 
-    /// Puts records into the order of their starts. Equal ones keep their order.
+    /// Sorts the records by start time. Records with equal start times keep their order.
     pub(crate) fn sort_by_start(&mut self) {
         self.records.sort_by_key(|record| record.base.first_ns);
     }
@@ -181,7 +181,7 @@ impl WordRows {
         self.words.clear();
     }
 
-    /// Keeps the records of which `is_kept` says so, by their packets and bytes.
+    /// Keeps the records for which `is_kept` returns true, given their packets and bytes.
     pub(crate) fn retain(&mut self, is_kept: &mut impl FnMut(u64, u64) -> bool) {
         let mut kept = 0;
         for at in 0..self.len() {
@@ -218,7 +218,7 @@ impl WordRows {
         }
     }
 
-    /// Puts records into the order of their starts. Equal ones keep their order.
+    /// Sorts the records by start time. Records with equal start times keep their order.
     pub(crate) fn sort_by_start(&mut self) {
         let words = std::mem::take(&mut self.words);
         let mut rows: Vec<&[u64]> = words.chunks_exact(self.stride.max(1)).collect();

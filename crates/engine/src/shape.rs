@@ -8,8 +8,8 @@
 //! +----------------------+--------------------+--------------------------------+
 //! ```
 //!
-//! A record in memory has a fixed number of words for key and state. As words it takes only those
-//! that its layout uses.
+//! A record in memory has a fixed number of words for key and state. Written as words, it takes
+//! only those that its layout uses.
 
 use turboflow_merge::{Base, KeySteps, Layout, MicroflowRecord};
 use turboflow_record::{WORDS_V4, WORDS_V6};

@@ -4,7 +4,7 @@
 /// A flow whose record is incomplete, and how much it lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShortFlow {
-    /// The words of its key, as many as keys of its layout have.
+    /// The words of its key, in the number that the layout uses.
     pub key: Vec<u64>,
     /// Number of microflow records lost.
     pub microflows: u64,

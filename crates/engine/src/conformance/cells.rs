@@ -10,7 +10,7 @@ pub(super) enum Tick {
     Enters,
     /// The clock went backwards, and a new cell starts.
     SetBack,
-    /// The packet is in the current cell, or late.
+    /// The packet is in the current cell, or it is late.
     Stays,
 }
 

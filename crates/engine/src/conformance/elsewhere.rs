@@ -74,8 +74,8 @@ impl<O: OpenRemote> Subject for Elsewhere<O> {
     }
 }
 
-/// Collects all records that are available now. A watermark before the last one says that the clock
-/// went backwards.
+/// Collects all records that are available now. A watermark that is earlier than the previous one
+/// means that the clock went backwards.
 fn collect(
     engine: &mut impl RemoteEngine,
     layout: &Layout,

@@ -5,8 +5,8 @@ use super::laws::{Joined, Trial, first_difference};
 use super::runs::{Flow, Flows};
 use super::{Aspect, Observed, Outcome};
 
-/// Records and counters equal those of the golden model. If the engine maps flows to other slots, a
-/// record ends only where a rule or a packet of another flow ends it.
+/// Records and counters equal those of the golden model. If the engine maps flows to other slots
+/// than the model, a record must end only where a rule or a packet of another flow ends it.
 pub(super) fn golden(trial: &Trial<'_>, golden: &Observed) -> Outcome {
     let is_disturbed = trial.setup.look_every < trial.arrivals.len() && !trial.is_of_one_cell();
     if is_disturbed && let Some(why) = trial.why_left_out(Aspect::UndisturbedByLooks) {

@@ -18,7 +18,7 @@ pub struct InProcess<F> {
 }
 
 impl<F: PacketEngines> InProcess<F> {
-    /// Engines with these abilities. `of_slots` creates one with that many slots.
+    /// Engines with these abilities. `of_slots` creates an engine with a given number of slots.
     #[must_use]
     pub const fn new(abilities: Abilities, of_slots: fn(u32) -> F) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl<F: PacketEngines> Subject for InProcess<F> {
     }
 }
 
-/// A running trial, with one table per kind of record that the layout has.
+/// A running trial, with one table per kind of record in the layout.
 struct Metering<'a, F: PacketEngines, const N: usize> {
     setup: &'a Setup,
     cells: Cells,

@@ -65,7 +65,8 @@ impl Trial<'_> {
     }
 }
 
-/// Merges a record whose packets arrived later. Those in the two-way form merge in their own size.
+/// Merges a record whose packets arrived later. Records in the two-way form merge as
+/// [`TWO_WAY_WORDS`] state words.
 fn merge(total: &mut Record, later: &Record, layout: &Layout) {
     if !layout.is_two_way() {
         return total.merge(later, layout.plan());
@@ -155,8 +156,8 @@ fn conserves(trial: &Trial<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Law 2: a record equals the result of one pass over its packets, and so do the merged records of
-/// a flow.
+/// Law 2: a record equals the result of one pass over its packets. The merged records of a flow
+/// equal the result of one pass over the flow's packets.
 pub(super) fn exactness(trial: &Trial<'_>) -> Outcome {
     is_exact(trial).into()
 }
@@ -215,7 +216,7 @@ pub(super) fn order(trial: &Trial<'_>) -> Outcome {
             .iter()
             .map(|number| trial.packet(*number).timestamp_ns)
             .collect();
-        // If a flow has late packets, the order of arrival counts. Exactness and cuts check that.
+        // With late packets, only the order of arrival matters. Exactness and cuts check it.
         if !times.is_sorted() {
             continue;
         }
@@ -232,8 +233,8 @@ pub(super) fn order(trial: &Trial<'_>) -> Outcome {
     Outcome::Held
 }
 
-/// Law 4: a watermark is the end of a cell. No packet from before it is handed over after it, and
-/// none from after it is handed over before.
+/// Law 4: a watermark is the end of a cell. Packets before the watermark are handed over before it,
+/// and later packets after it.
 pub(super) fn bounded_age(trial: &Trial<'_>) -> Outcome {
     is_of_bounded_age(trial).into()
 }
@@ -278,9 +279,10 @@ fn is_of_bounded_age(trial: &Trial<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// No packet given before the event at `place` with a timestamp before the watermark that it told
-/// is handed over after it, unless it arrived when the clock was there already: the engine may have
-/// known the watermark before, and was asked for it later.
+/// No packet that was given before the event at `place`, and whose timestamp is before that event's
+/// watermark, is handed over after the event. Packets that arrived when the clock had already
+/// reached the watermark are exempt: the engine may have known the watermark before it was asked
+/// for it.
 fn has_no_overdue_packet(
     trial: &Trial<'_>,
     place: usize,
@@ -356,8 +358,8 @@ const fn is_end(packet: &Packet) -> bool {
     packet.tcp_flags & (TCP_FIN | TCP_RST) != 0
 }
 
-/// Law 5: a record never joins packets of two cells, a late packet, a SYN without ACK behind
-/// another packet, or, where FIN and RST end a record, a packet after either.
+/// Law 5: no record joins packets of two cells, a late packet, or a SYN without ACK that follows
+/// another packet. If FIN and RST end records, no packet joins after either of them.
 pub(super) fn cuts(trial: &Trial<'_>) -> Outcome {
     for flow in trial.flows.iter() {
         for run in &flow.runs {

@@ -9,17 +9,17 @@ use crate::{Abilities, EngineError};
 /// What the transport does to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Delivers it after the next watermark.
+    /// The record is delivered after the next watermark.
     Delayed,
-    /// Loses it, and counts the loss.
+    /// The record is lost, and the loss is counted.
     DroppedAndCounted,
-    /// Loses it without counting the loss.
+    /// The record is lost, and the loss is not counted.
     DroppedUnseen,
-    /// Delivers it twice.
+    /// The record is delivered twice.
     Repeated,
 }
 
-/// A subject behind a transport that mistreats one record.
+/// A subject behind a transport that loses, repeats or delays one record.
 #[derive(Debug)]
 pub struct Lossy<S> {
     /// The subject.

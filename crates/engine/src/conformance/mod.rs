@@ -3,8 +3,8 @@
 //! record by record and counter by counter, with a golden model and with a meter that keeps every
 //! packet.
 //!
-//! A [`Subject`] is an engine under test. [`InProcess`] makes one of any packet engine, and
-//! [`Elsewhere`] of any remote engine that can be sent frames. A trial is one sequence of packets
+//! A [`Subject`] is an engine under test. [`InProcess`] turns any packet engine into a subject, and
+//! [`Elsewhere`] any remote engine that can be sent frames. A trial is one sequence of packets
 //! under one [`Setup`]. Its output is a value ([`Observed`]), and every [`Check`] is a function of
 //! such values. Aspects that cannot be tested on a subject are listed with the reason
 //! ([`LeftOut`]).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A microflow table in the simplest code: the golden model of the golden model.
+//! A microflow table in the simplest code: the golden model for the golden model.
 
 use turboflow_merge::{Base, KeyHasher, MOST_STATE_WORDS, Marks, MicroflowRecord, Plan};
 use turboflow_record::{Input, InputSet};
@@ -23,7 +23,7 @@ pub fn plain() -> InProcess<PlainEngines> {
     InProcess::new(abilities, |slots| PlainEngines { slots })
 }
 
-/// Tables with that many slots.
+/// Tables with a given number of slots.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainEngines {
     /// Number of slots.
@@ -66,7 +66,8 @@ pub struct PlainEngine<const K: usize, const N: usize> {
 }
 
 impl<const K: usize, const N: usize> PlainEngine<K, N> {
-    /// Whether the packet joins, by the rule for engines in `docs/decisions/0001-cells.md`.
+    /// Whether a packet joins the resident record, by the rule for engines in
+    /// `docs/decisions/0001-cells.md`.
     fn joins(&self, resident: &Base, packet: &Base) -> bool {
         let in_cell = self.cell_start_ns <= resident.first_ns;
         let in_order = resident.first_ns <= packet.first_ns;

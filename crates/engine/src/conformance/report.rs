@@ -68,11 +68,11 @@ impl Check {
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The property does not hold; where it fails.
+    /// The property does not hold. The text says where it fails.
     Broken(String),
     /// The property holds.
     Held,
-    /// The check was skipped, and why.
+    /// The check was skipped. The text says why.
     LeftOut(&'static str),
 }
 

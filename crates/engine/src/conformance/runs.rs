@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Assigns packets to records: the records of a flow, in the order in which they were handed over,
-//! hold its packets in order of arrival.
+//! Assigns packets to records. A flow's records, in the order in which they were handed over, hold
+//! its packets in order of arrival.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use turboflow_merge::WORDS_WIDE;
 
 use super::{Arrival, Lane, Observed, Record, Setup};
 
-/// A key, padded to the widest.
+/// A key, padded to the width of the widest.
 pub(super) type Key = [u64; WORDS_WIDE];
 
 /// A record, and the packets that it should hold.

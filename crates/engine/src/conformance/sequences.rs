@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hand-made sequences, each for one rule. Callers add random ones.
+//! Hand-made sequences, each of which tests one rule. Callers add random ones.
 
 use turboflow_record::{FiveTuple, Input, InputValues, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 
@@ -37,8 +37,8 @@ type ShortPacket = (u16, u64, u16);
 /// What a sequence tests, and its packets.
 type NamedPackets = (&'static str, Vec<ShortPacket>);
 
-/// One sequence per rule, for cells of `cell_ns`. Those with a clock that goes backwards by more
-/// than `idle_ns` are left out if that is a thousand cells or more.
+/// One sequence per rule, for cells of `cell_ns`. Sequences whose clock goes backwards by more than
+/// `idle_ns` are left out if that is a thousand cells or more.
 #[must_use]
 pub fn hand_made(cell_ns: u64, idle_ns: u64) -> Vec<Sequence> {
     let mut all = collisions();
@@ -71,7 +71,7 @@ fn collisions() -> Vec<NamedPackets> {
     ]
 }
 
-/// Packets around cell boundaries, after long silences, and late.
+/// Packets around cell boundaries, after long silences, and late ones.
 fn cell_boundaries(cell_ns: u64) -> Vec<NamedPackets> {
     let cell = |cells: u64| cells * cell_ns;
     let last = cell_ns - 1;
@@ -103,7 +103,7 @@ fn cell_boundaries(cell_ns: u64) -> Vec<NamedPackets> {
     ]
 }
 
-/// Clocks that go backwards by just enough to be noticed, and by just less.
+/// Clocks that go backwards by just enough to be noticed, or by just too little.
 fn backward_clocks(cell_ns: u64, idle_ns: u64) -> Vec<NamedPackets> {
     let behind = idle_ns + 1;
     let now = behind + 5 * cell_ns;

@@ -9,7 +9,7 @@ use crate::{Abilities, Demands};
 /// Table sizes, in slots, that every engine is tested with.
 pub const TABLES: [u32; 3] = [1, 7, 1_024];
 
-/// How many timestamps the records of an engine with its own clock hold.
+/// How many timestamps each record lists for an engine with its own clock.
 pub(super) const TIMES: usize = 40;
 /// The feature that holds these timestamps.
 const TIMES_NAME: &str = "times_of_the_suite";
@@ -25,14 +25,15 @@ pub struct Setup {
     pub slots: u32,
     /// Length of a clock cell, in nanoseconds.
     pub cell_ns: u64,
-    /// The idle timeout, in nanoseconds. A packet that is older than this by the clock sets it
-    /// back.
+    /// The idle timeout, in nanoseconds. A packet that is behind the clock by more than this sets
+    /// the clock back.
     pub idle_ns: u64,
     /// Whether no packet joins a record that holds FIN or RST, as with a linger time of 0.
     pub ends_cut: bool,
     /// Seed of the hash.
     pub seed: u64,
-    /// The number of frames between two looks for records, from 1 to the length of the sequence.
+    /// The number of frames between two calls that collect records, from 1 to the length of the
+    /// sequence.
     pub look_every: usize,
 }
 
@@ -52,7 +53,7 @@ impl Setup {
         })
     }
 
-    /// Marks of a record that no further packet joins.
+    /// The marks of a record that no further packet joins.
     #[must_use]
     pub const fn evict_after(&self) -> u8 {
         if self.ends_cut { Marks::ENDS } else { 0 }
@@ -65,8 +66,8 @@ impl Setup {
     }
 
     /// This setup with a feature that lists the times of a record's first packets. Unchanged if
-    /// records have no further features, or have the two-way form; `None` if there is no room for
-    /// it.
+    /// records have no further features or have the two-way form. `None` if there is no room for
+    /// the feature.
     pub(super) fn timed(&self) -> Option<Self> {
         if self.layout.state_words() == 0 || self.layout.is_two_way() {
             return Some(self.clone());

@@ -61,7 +61,7 @@ pub enum Told {
     StartsOver,
 }
 
-/// An output of an engine, and when it came.
+/// An output of an engine, and when it was made.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// How many frames the engine had been given.
@@ -102,21 +102,22 @@ impl Observed {
 /// A property that the suite relies on, and that some engines do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aspect {
-    /// Counts records evicted by age separately from flushed ones. Without it, the suite compares
-    /// the sum of both.
+    /// Counts records evicted by age separately from flushed ones. Without this aspect, the suite
+    /// compares the sum of both.
     AgeApartFromFlush,
-    /// Takes the timestamps of a sequence. Without it, the suite cannot test late packets, silences
-    /// and clocks that go backwards. It reads the engine's own timestamps from its records.
+    /// Takes the timestamps of a sequence. Without this aspect, the suite reads the engine's own
+    /// timestamps from its records. It cannot test late packets, silences and clocks that go
+    /// backwards.
     GivenTimes,
-    /// Hands records over as soon as they are evicted. Without it, the number of resident records
-    /// is known only if all packets are in one cell.
+    /// Hands records over as soon as they are evicted. Without this aspect, the number of resident
+    /// records is known only if all packets are in one cell.
     HandsOverAtOnce,
-    /// Maps flows to the slots of the golden model. Without it, records are compared one by one
-    /// only in tables of one slot. In larger tables a record may also end before a packet of
+    /// Maps flows to the slots of the golden model. Without this aspect, records are compared one
+    /// by one only in tables of one slot. In larger tables a record may also end before a packet of
     /// another flow.
     SameSlots,
-    /// Does not evict records because of a look for records. Without it, record boundaries are
-    /// checked only if there is no look before the end, or if all packets are in one cell.
+    /// Evicts no records because records are collected. Without this aspect, record boundaries are
+    /// checked only if records are collected only at the end, or if all packets are in one cell.
     UndisturbedByLooks,
 }
 
@@ -131,8 +132,8 @@ pub struct LeftOut {
 
 /// An engine under test. Every trial opens it anew.
 ///
-/// A trial is one call, so that its output is a value. Faulty engines and lossy transports can be
-/// wrappers that change this value, and the golden model is one more subject.
+/// A trial is one call, so that its output is a value. Wrappers can change this value to act as
+/// faulty engines and lossy transports, and the golden model is just another subject.
 pub trait Subject {
     /// What the engine supports as configured here.
     fn abilities(&self) -> Abilities;

@@ -10,7 +10,7 @@ use super::{Arrival, Aspect, Check, Report, Sequence, Setup, Subject, golden, re
 use crate::EngineError;
 
 /// A meter that keeps every packet. It is given a definition, whether directions are joined,
-/// packets, and one flow record per key. It reports where these records differ from its own.
+/// packets, and one flow record per key. It reports where these flow records differ from its own.
 pub type Reference<'a> =
     &'a dyn Fn(&Definition, bool, &[(Packet, InputValues)], &Schema, &FlowBatch) -> Option<String>;
 
@@ -21,7 +21,7 @@ pub struct Suite<'a> {
 }
 
 impl<'a> Suite<'a> {
-    /// A suite with this golden model and this meter.
+    /// A suite with this golden model and this reference meter.
     #[must_use]
     pub const fn new(golden: &'a mut dyn Subject, reference: Reference<'a>) -> Self {
         Self { golden, reference }

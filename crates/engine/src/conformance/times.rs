@@ -2,8 +2,9 @@
 //! The timestamps of engines with their own clock, read from their records.
 //!
 //! A record of the default definition holds the times of its first and last packet. Packets between
-//! them are given the time of the first: nothing in such a record depends on their times, and they
-//! are in its cell. Records with further features list the times of their packets (`Setup::timed`).
+//! them are given the time of the first, because nothing in such a record depends on their times
+//! and they are in the same cell. Records with further features list the times of their packets
+//! (`Setup::timed`).
 
 use std::collections::BTreeMap;
 
@@ -13,8 +14,8 @@ use super::runs::{Flows, Key, Run};
 use super::setup::TIMES;
 use super::{Arrival, Setup};
 
-/// The arrivals, with at most as many packets per flow as a record lists times, if records have
-/// further features.
+/// The arrivals. If records have further features, every flow is limited to as many packets as a
+/// record lists times.
 pub(super) fn shortened(setup: &Setup, arrivals: &[Arrival]) -> Vec<Arrival> {
     if setup.times_at().is_none() {
         return arrivals.to_vec();
@@ -36,7 +37,8 @@ pub(super) fn shortened(setup: &Setup, arrivals: &[Arrival]) -> Vec<Arrival> {
         .collect()
 }
 
-/// The arrivals with the engine's timestamps. Those in no record get the last known one.
+/// The arrivals with the engine's timestamps. An arrival in no record gets the last known
+/// timestamp.
 pub(super) fn stamped(setup: &Setup, arrivals: &[Arrival], flows: &Flows<'_>) -> Vec<Arrival> {
     let times_at = setup.times_at();
     let mut times: Vec<Option<u64>> = vec![None; arrivals.len()];

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Microflow records as columns of words, so that those of a probe leave a run by the way of flow
-//! records: through the same queues and to outputs of the same kind.
+//! Microflow records as columns of words. In this form, the records of a probe leave a run in the
+//! same way as flow records: through the same queues and to outputs of the same kind.
 
 use turboflow_merge::{Layout, MicroflowRecord};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, ValueData, Values};
 
 use crate::{BASE_WORDS, MicroflowBatch, RecordShape};
 
-/// The columns of a layout's microflow records: how many words a record has, which tells its
-/// family, and its words. Those that a record does not have are 0.
+/// The columns of a layout's microflow records. One column is the number of words of a record,
+/// which determines its address family. The others are its words; unused words are 0.
 #[derive(Clone, Debug)]
 pub struct WordColumns {
     shape: RecordShape,
@@ -48,7 +48,7 @@ impl WordColumns {
         batch: &mut FlowBatch,
     ) {
         let state = self.shape.state_words;
-        // A key of any other kind has room for more words than its layout uses.
+        // `K` may exceed the number of key words that the layout of a wide key uses.
         let key = self.shape.wide_key_words.unwrap_or(K);
         let words = BASE_WORDS + state + key;
         batch.extend(records.len(), |before, values| {

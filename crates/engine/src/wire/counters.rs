@@ -11,7 +11,7 @@ const ENTRY_BYTES: usize = 12;
 /// The numbers of the counters of rejected frames, which have one entry per reason.
 const REJECTED_PACKETS: u16 = 64;
 const REJECTED_BYTES: u16 = 65;
-/// The number of the entry with the messages of counters before this one.
+/// The number of the entry that tells how many counter messages preceded this one.
 const TOLD_BEFORE: u16 = 66;
 
 /// The counters without a reason. The first has number 1.
@@ -36,8 +36,8 @@ fn plain(counters: &mut EngineCounters) -> [&mut u64; 15] {
     ]
 }
 
-/// Appends an entry for every counter that is not 0, and for how many messages of counters there
-/// were before.
+/// Appends an entry for every counter that is not 0, and for the number of counter messages before
+/// this one.
 pub(crate) fn put(counters: &EngineCounters, told_before: u64, to: &mut Vec<u8>) {
     entry(TOLD_BEFORE, "", told_before, to);
     let mut counters = *counters;
@@ -76,8 +76,8 @@ const fn padding(bytes: usize) -> usize {
     bytes.next_multiple_of(4) - bytes
 }
 
-/// Parses the entries of a body: the counters, and how many messages of counters there were
-/// before.
+/// Parses the entries of a body. Returns the counters, and the number of counter messages before
+/// this one.
 ///
 /// # Errors
 /// If an entry exceeds the body, or a counter or reason is unknown.

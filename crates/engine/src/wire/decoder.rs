@@ -94,9 +94,9 @@ pub enum WireError {
     },
 }
 
-/// Packets of one microflow record at most: two hours at 148 M packets a second.
+/// The most packets that one microflow record may have: two hours at 148 M packets a second.
 const MAX_RECORD_PACKETS: u64 = 1 << 40;
-/// Bytes of one microflow record at most.
+/// The most bytes that one microflow record may have.
 const MAX_RECORD_BYTES: u64 = 1 << 56;
 
 /// The content of a message.
@@ -111,11 +111,11 @@ pub struct Decoded {
     /// Bytes in these records, according to the IP headers.
     pub bytes: u64,
     /// The watermark: the records of all packets before this time have been sent. `None` if the
-    /// message has none.
+    /// message has no watermark.
     pub watermark_ns: Option<u64>,
     /// The engine's counters, if the message contains them.
     pub counters: Option<EngineCounters>,
-    /// How many messages of counters the engine sent before this one.
+    /// How many counter messages the engine sent before this one.
     pub told_before: u64,
     /// Whether this is the engine's last message.
     pub is_end: bool,
@@ -143,7 +143,7 @@ impl Decoder {
     /// Appends the records of a message to `batch`. Bytes after the message are ignored as padding.
     ///
     /// # Errors
-    /// If the message is invalid or of another layout. Then nothing is appended.
+    /// If the message is invalid, or has records of another layout. Nothing is appended then.
     pub fn decode(
         &mut self,
         message: &[u8],

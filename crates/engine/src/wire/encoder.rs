@@ -16,14 +16,14 @@ pub struct Encoder {
     message_bytes: usize,
     /// Number of records sent so far.
     sequence: u32,
-    /// Messages of counters so far.
+    /// Number of counter messages sent so far.
     told: u64,
     message: Vec<u8>,
 }
 
 impl Encoder {
-    /// An encoder for records of `layout`. A message has at most `message_bytes` bytes, or as many
-    /// as one record needs.
+    /// An encoder for records of `layout`. A message has at most `message_bytes` bytes, but always
+    /// has room for one record.
     #[must_use]
     pub fn new(layout: &Layout, engine_id: u32, message_bytes: usize) -> Self {
         Self {
@@ -37,7 +37,8 @@ impl Encoder {
         }
     }
 
-    /// An encoder of an engine that has counted before: what it counts then is not told in full.
+    /// An encoder for an engine that has counted before. Its first counter message is marked as a
+    /// later one, because its counters include what came before this encoder.
     #[must_use]
     pub fn begun_before(mut self) -> Self {
         self.told = 1;
@@ -89,8 +90,8 @@ impl Encoder {
         self.message.clear();
     }
 
-    /// Encodes counters and a watermark, up to which the records of all packets have been encoded.
-    /// A watermark of 0 means none. `is_end` marks the engine's last message.
+    /// Encodes counters and a watermark: the records of all packets before that time have been
+    /// encoded. A watermark of 0 means none. `is_end` marks the engine's last message.
     pub fn counters(
         &mut self,
         counters: &EngineCounters,

@@ -32,8 +32,8 @@
 //! - *Layout id*: identifies the record layout ([`layout_id`]). Sender and receiver derive it from
 //!   the definition. The receiver rejects records with another id.
 //! - *Engine id*: chosen by the operator, unique for each engine of a run.
-//! - *Sequence*: how many records this engine sent before this message, modulo 2^32. A jump tells
-//!   how many were lost.
+//! - *Sequence*: how many records this engine sent before this message, modulo 2^32. A jump shows
+//!   how many records were lost.
 //! - *Watermark*: the records of all packets before this time have been sent, this message
 //!   included. In nanoseconds since 1970; 0 means none.
 //!
@@ -65,9 +65,9 @@
 //! ```
 //!
 //! [`describe_layout`] tells which words a definition has and which feature is in which word. Sums,
-//! counts and bins are stored as they are. *First*, *last* and list values are stored plus one,
-//! with 0 for absent. *Min* is the value. *Max* is the complement of the value plus one. For both,
-//! all bits set means absent.
+//! counts and bins are stored unchanged. *First*, *last* and list values are stored plus one, with
+//! 0 for absent. *Min* is the value itself. *Max* is the complement of the value plus one. For
+//! both, all bits set means absent.
 //!
 //! A key other than the 5-tuple is sent as its words, 64 bits each. *Marks* are those of
 //! [`Marks`](turboflow_merge::Marks).
@@ -85,10 +85,10 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! *Counter* is a number from the table in `counters.rs`. Number 66 is no counter: it is how many
-//! messages of counters were before, so that a receiver that begins to listen knows of them.
-//! *Reason* is empty except for rejected frames, whose reason has the name of the ledger
-//! ([`Rejected::name`](turboflow_record::Rejected::name)).
+//! *Counter* is a number from the table in `counters.rs`. Number 66 is not a counter: its value is
+//! the number of counter messages that the engine sent before this one. It tells a receiver that
+//! starts late that it missed some. *Reason* is empty except for rejected frames; it is then the
+//! reason's name in the ledger ([`Rejected::name`](turboflow_record::Rejected::name)).
 
 mod columns;
 mod counters;
@@ -111,7 +111,7 @@ pub const MAGIC: u16 = 0x7466;
 pub const VERSION: u8 = 1;
 /// Size of the header, in bytes.
 pub const HEADER_BYTES: usize = 32;
-/// The longest message that is accepted.
+/// The longest message that is accepted, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
 /// The EtherType of messages in Ethernet frames: the first that IEEE 802 reserves for local
 /// experiments.
@@ -219,7 +219,7 @@ pub fn message_bytes(stream: &[u8]) -> Result<Option<usize>, WireError> {
     Header::of(stream).map(|header| Some(header.length_bytes as usize))
 }
 
-/// Whether bytes begin as a message does.
+/// Whether `bytes` begins like a message.
 #[must_use]
 pub fn is_message(bytes: &[u8]) -> bool {
     bytes.len() >= 2 && u16_at(bytes, 0) == MAGIC

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tracks the sequence numbers in the wire form of one engine, to find lost and repeated microflow
-//! records. Those of IPFIX and NetFlow are counted in `crates/formats/src/wire/session.rs`, and
-//! checked on arrival in `engines/collector/src/exporter_numbers.rs`.
+//! Tracks the sequence numbers of one engine's messages, to find lost and repeated microflow
+//! records. The sequence numbers of IPFIX and NetFlow are counted in
+//! `crates/formats/src/wire/session.rs`, and checked on arrival in
+//! `engines/collector/src/exporter_numbers.rs`.
 
 use std::ops::Range;
 
@@ -20,7 +21,7 @@ pub(crate) struct Sequence {
 
 impl Sequence {
     /// Notes the arrival of `count` records from number `first` on. Returns false if any of them
-    /// arrived before; then all must be discarded.
+    /// arrived before; the caller must then discard all of them.
     pub(crate) fn accept(&mut self, first: u32, count: u64) -> bool {
         let next = *self.next.get_or_insert(u64::from(first));
         let ahead = first.wrapping_sub(next as u32);
@@ -51,7 +52,8 @@ impl Sequence {
         false
     }
 
-    /// Fills part of a gap. Returns false if these records are not in one gap.
+    /// Removes these records from the gap that they are in. Returns false if no single gap contains
+    /// them all.
     fn fill(&mut self, records: Range<u64>) -> bool {
         let within = |gap: &Range<u64>| gap.start <= records.start && records.end <= gap.end;
         let Some(place) = self.gaps.iter().position(within) else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The encoding of a record, drawn in the comment of the parent module.
+//! The encoding of a record. The documentation of the parent module has a drawing of it.
 
 use turboflow_record::{Family, WORDS_V4, WORDS_V6, transport_word};
 
@@ -62,7 +62,7 @@ pub(crate) fn put(row: &[u64], form: KeyForm, shape: RecordShape, to: &mut Vec<u
     }
 }
 
-/// A record as a row of words. `bytes` has the length of [`KeyForm::bytes`].
+/// A record as a row of words. `bytes` has [`KeyForm::bytes`] bytes.
 pub(crate) fn row<'a>(
     bytes: &'a [u8],
     form: KeyForm,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a sender of messages needs beside the encoder: its counters, which other threads update,
-//! the numbers of messages, and what they hold.
+//! What a sender of messages needs in addition to the encoder: counters that other threads update,
+//! sequence numbers, and the sums of a message.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use super::record::KeyForm;
 use super::{HEADER_BYTES, Header, Kind, WireError, u64_at};
 use crate::{EngineCounters, RecordShape};
 
-/// The counters that a sender tells, shared by those who count and those who send.
+/// The counters that a sender reports, shared by the threads that count and those that send.
 #[derive(Debug, Default)]
 pub struct SenderCounters(Mutex<Told>);
 
@@ -25,7 +25,7 @@ impl SenderCounters {
         self.lock().counters
     }
 
-    /// Says what the counters are now.
+    /// Updates the counters. Has no effect after [`finish`](Self::finish).
     pub fn set(&self, counters: EngineCounters) {
         let mut told = self.lock();
         if !told.is_final {
@@ -33,7 +33,7 @@ impl SenderCounters {
         }
     }
 
-    /// Says what the counters are in the end.
+    /// Sets the final counters.
     pub fn finish(&self, counters: EngineCounters) {
         *self.lock() = Told {
             counters,
@@ -57,10 +57,10 @@ pub struct MessageSums {
     pub bytes: u64,
 }
 
-/// What the records of a message of that shape add up to. A message of counters has none.
+/// The sums of a message's records, which have this shape. All are 0 for a message of counters.
 ///
 /// # Errors
-/// It is no message.
+/// If the bytes are not a message.
 pub fn sums(message: &[u8], shape: RecordShape) -> Result<MessageSums, WireError> {
     let form = match Header::of(message)?.kind {
         Kind::RecordsV4 => KeyForm::V4,
@@ -77,8 +77,8 @@ pub fn sums(message: &[u8], shape: RecordShape) -> Result<MessageSums, WireError
     Ok(sums)
 }
 
-/// Gives a message another sequence number: how many records were sent before it. A sender that
-/// loses messages before they are sent numbers those that are.
+/// Replaces the sequence number of a message: how many records were sent before it. A sender that
+/// loses messages before they are sent renumbers those that it does send.
 pub fn number(message: &mut [u8], sequence: u32) {
     message[20..24].copy_from_slice(&sequence.to_be_bytes());
 }

@@ -97,8 +97,7 @@ fn every_op_alone_and_random_definitions_pass() {
     assert!(met > 250, "{met}");
 }
 
-/// The suite reads this engine's timestamps from its records, and compares everything at these
-/// times.
+/// The suite reads this engine's timestamps from its records, and uses them for all comparisons.
 #[test]
 fn a_remote_engine_with_its_own_clock_passes() {
     let random = (0..30).map(|seed| random_definition(seed, false));

@@ -17,7 +17,7 @@ pub(super) enum Fault {
     CountsAnotherCause,
     /// Loses the first record that it evicts.
     DropsOne,
-    /// Evicts everything after every look.
+    /// Evicts everything whenever records are collected.
     EvictsForNothing,
     /// Has more slots than configured.
     HasMoreSlots,
@@ -46,7 +46,7 @@ pub(super) struct WrongEngines {
 
 macro_rules! subjects {
     ($($fault:ident)*) => {
-        /// The plain engine with that fault.
+        /// The plain engine with this fault.
         pub(super) fn wrong(fault: Fault) -> InProcess<WrongEngines> {
             let of_slots: fn(u32) -> WrongEngines = match fault {
                 $(Fault::$fault => |slots| WrongEngines { slots, fault: Fault::$fault },)*
