@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! FNV-1a, for names and numbers that have to be the same on every machine and in every version.
+//! FNV-1a, for names and numbers that must be the same on every machine and in every version.
 
 /// The 64-bit FNV-1a hash of these octets.
 ///

@@ -2,9 +2,9 @@
 //! The keyed hash of flow keys for engines, shards and sketches. The flow cache has its own,
 //! [`LaneHasher`](crate::LaneHasher).
 //!
-//! It folds 64x64-bit multiplications with secret words. It is keyed, so that keys that collide
-//! cannot be chosen without the seed. It gives equal hashes on every machine, so that `--seed`
-//! repeats a run. Parts of one hash have different uses and overlap as little as possible:
+//! It folds 64x64-bit multiplications with secret words. Without the seed, nobody can choose keys
+//! that collide. It gives equal hashes on every machine, so a run can be repeated with `--seed`.
+//! Different parts of one hash have different uses and overlap as little as possible:
 //!
 //! ```text
 //! 63            48            32            16             0
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     /// Hashes keys that count up in one of their bytes, under many seeds. Returns the largest
-    /// number of keys in one part; the mean is 200.
+    /// number of keys in one part. The mean is 200.
     fn fullest(part: impl Fn(KeyHash) -> usize, parts: usize) -> u32 {
         let mut fullest = 0;
         for (seed, shift) in (0..96).zip([0, 8, 24, 32, 40, 48].into_iter().cycle()) {

@@ -2,15 +2,15 @@
 //! The hash of the flow cache. It is keyed and uses only operations that exist for vectors, so that
 //! eight keys take the time of two.
 //!
-//! The halves of every word are added to secrets and multiplied with each other, and the products
-//! are summed: NH of UMAC (Black et al., "UMAC: Fast and Secure Message Authentication", CRYPTO
-//! '99, section 4). For two keys chosen without knowledge of the secrets, the sums are equal with a
-//! probability of 2^-32, if the secrets are independent. A sum is linear in every half word, so
-//! that consecutive keys (an address scan) give evenly spaced sums. Two rounds of multiplications
-//! by odd constants, with a shift between them, spread them. These rounds have no secret: that
-//! unequal sums collide no more often than by chance is measured (see the tests below), not proved.
-//! They multiply 32 by 32 bits, for which vectors have one instruction. Whole words would take
-//! three dependent instructions, and three times the latency.
+//! The two halves of every word are added to secrets and multiplied with each other, and the
+//! products are summed. This is NH of UMAC (Black et al., "UMAC: Fast and Secure Message
+//! Authentication", CRYPTO '99, section 4). For two keys chosen without knowledge of the secrets,
+//! the sums are equal with a probability of 2^-32, if the secrets are independent. A sum is linear
+//! in every half word, so consecutive keys (an address scan) give evenly spaced sums. Two rounds of
+//! multiplications by odd constants, with a shift between them, break this spacing. These rounds
+//! have no secret. That they add no more collisions than chance would is measured (see the tests
+//! below), not proved. They multiply 32 by 32 bits, for which vectors have one instruction. Whole
+//! words would take three dependent instructions, and three times the latency.
 //!
 //! ```text
 //! 63            48              32                          0
@@ -62,7 +62,7 @@ impl<const K: usize> LaneHasher<K> {
     /// The hash function of a seed, which `hasher` holds.
     #[must_use]
     pub fn new(hasher: &KeyHasher) -> Self {
-        // Unlike hashes of 0, 1, 2, ..., these secrets are independent, as far as is known.
+        // Unlike hashes of 0, 1, 2, ..., these secrets have no known dependence.
         let mut state = hasher.hash(&[0]).0;
         Self {
             secret: std::array::from_fn(|_| splitmix(&mut state)),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     /// Hashes keys that count up in one of their bytes, under many seeds. Returns the largest
-    /// number of keys in one part; the mean is 200.
+    /// number of keys in one part. The mean is 200.
     fn fullest(part: impl Fn(LaneHash) -> usize, parts: usize) -> u32 {
         let mut fullest = 0;
         for (seed, shift) in (0..96).zip([0, 8, 16, 24, 32, 40, 48, 56].into_iter().cycle()) {
@@ -154,13 +154,13 @@ mod tests {
         // With 200 keys per part, six standard deviations are 85.
         assert!(fullest(|hash| hash.part(500) as usize, 500) < 285);
         assert!(fullest(|hash| hash.tag() as usize >> 7, 512) < 285);
-        // Tags within one part of the hash space are as evenly distributed.
+        // Tags within one part of the hash space are just as evenly distributed.
         let fine = |hash: LaneHash| hash.part(16) as usize * 32 + (hash.tag() as usize >> 1) % 32;
         assert!(fullest(fine, 512) < 285);
     }
 
-    /// Keys that count up. No more of them than by chance share part and tag with another key. Each
-    /// that does costs a comparison of keys.
+    /// Keys that count up share part and tag with another key no more often than by chance. Each
+    /// one that does costs a comparison of keys.
     #[test]
     fn tags_tell_counting_keys_apart_under_every_seed() {
         const KEYS: u64 = 100_000;
@@ -175,7 +175,7 @@ mod tests {
                 .collect();
             found.sort_unstable();
             let twins = found.windows(2).filter(|two| two[0] == two[1]).count();
-            // By chance 9.3, for 2^14 parts and 2^15 tags; six standard deviations of that are 18.
+            // By chance 9.3 for 2^14 parts and 2^15 tags; six standard deviations are 18.
             assert!(twins < 28, "{twins} under seed {seed}");
         }
     }

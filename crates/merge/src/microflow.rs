@@ -17,8 +17,9 @@
 use crate::Plan;
 use turboflow_record::{Family, Packet, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, WORDS_V4, WORDS_V6};
 
-/// The fields of every record: the default definition, and what the rules on cuts, ends and
-/// conservation need. A definition selects which of them to export, and adds further features.
+/// The fields of every record: those of the default definition, and those that the rules on cuts,
+/// ends and conservation need. A definition selects which of them are exported, and adds further
+/// features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Base {
@@ -30,9 +31,9 @@ pub struct Base {
     pub first_ns: u64,
     /// Largest timestamp, nanoseconds since 1970.
     pub last_ns: u64,
-    /// Smallest IP length.
+    /// Smallest IP length, in bytes.
     pub min_length_bytes: Complement<u32>,
-    /// Largest IP length.
+    /// Largest IP length, in bytes.
     pub max_length_bytes: u32,
     /// Smallest time to live or hop limit.
     pub min_ttl: Complement<u8>,
@@ -41,20 +42,20 @@ pub struct Base {
     /// Why the record ended: a value of [`EndReason`](turboflow_record::EndReason), or 0 while the
     /// flow is open.
     pub end_reason: u8,
-    /// 1 if the state holds the packets of the other direction: see
-    /// [`Layout::in_two_way_form`](crate::Layout::in_two_way_form). Else 0.
+    /// 1 if the state holds the packets of the other direction (see
+    /// [`Layout::in_two_way_form`](crate::Layout::in_two_way_form)), else 0.
     pub has_other: u8,
     /// OR of the 12-bit TCP flags.
     pub tcp_flags: u16,
     /// Type of service or traffic class of the first packet.
     pub tos: u8,
-    /// Events of the flow's TCP connection. In the highest byte of the last word, so that a single
-    /// comparison of that word tells whether any of [`Marks::ENDS`] is set.
+    /// Events of the flow's TCP connection. They are in the highest byte of the last word, so that
+    /// a single comparison of that word tells whether any of [`Marks::ENDS`] is set.
     pub marks: Marks,
 }
 
-/// A minimum, stored as the maximum of complements, so that minima and maxima of a record merge in
-/// one operation. The default is neutral in a merge: the largest number.
+/// A minimum, stored as the maximum of complements, so that the minima and maxima of a record merge
+/// in one operation. The default is the largest number, which is neutral in a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Complement<T>(T);
@@ -88,13 +89,14 @@ pub struct Marks(pub u8);
 impl Marks {
     /// The record's first packet was a SYN without ACK.
     pub const STARTS_WITH_SYN: u8 = 1 << 0;
-    /// The record's first packet was against the canonical direction of a biflow.
+    /// The record's first packet ran against the canonical direction of a biflow.
     pub const STARTS_REVERSED: u8 = 1 << 1;
     /// A SYN without ACK was seen in the direction of the key.
     pub const SYN: u8 = 1 << 2;
     /// A SYN without ACK was seen in the reverse direction of a biflow.
     pub const REVERSE_SYN: u8 = 1 << 3;
-    /// The record's first packet answers its receiver, if the layout asks for that.
+    /// The record's first packet is an answer ([`Packet::is_answer`]). Set only if the layout uses
+    /// it to find the initiator.
     pub const STARTS_WITH_ANSWER: u8 = 1 << 4;
     /// A FIN was seen in the direction of the key (the canonical direction of a biflow).
     pub const FIN: u8 = 1 << 5;
@@ -116,7 +118,7 @@ impl Marks {
         Self(TABLES[reversed as usize][(tcp_flags & 0x1f) as usize])
     }
 
-    /// Marks by the low five TCP flags, which include all that matter.
+    /// Marks by the low five TCP flags. No other flag affects the marks.
     const fn table(reversed: bool) -> [u8; 32] {
         let mut table = [0; 32];
         let mut flags = 0;
@@ -155,7 +157,8 @@ const _: () = assert!(Marks::ENDS.leading_ones() == Marks::ENDS.count_ones());
 const _: () = assert!(size_of::<Base>() == 48);
 
 impl Base {
-    /// The record of one packet. `reversed`, in biflows only: against the canonical direction.
+    /// The record of one packet. `reversed` tells, in biflows, whether the packet runs against the
+    /// canonical direction.
     #[inline(always)]
     #[must_use]
     pub const fn of_packet(packet: &Packet, reversed: bool) -> Self {
@@ -173,8 +176,9 @@ impl Base {
         Self::from_words(words)
     }
 
-    /// The record stored in these words on a little-endian machine. It takes eight stores per
-    /// packet instead of fourteen, one per field; stores limit how fast packets become records.
+    /// The record stored in these words on a little-endian machine. This takes eight stores per
+    /// packet; one store per field would take fourteen. Stores limit how fast packets become
+    /// records.
     #[inline(always)]
     #[must_use]
     pub const fn from_words(words: [u64; 6]) -> Self {
@@ -245,7 +249,7 @@ impl Base {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct MicroflowRecord<const K: usize, const N: usize> {
-    /// The flow key; never all zero.
+    /// The flow key; never all zeros.
     pub key: [u64; K],
     /// The fields of every record.
     pub base: Base,

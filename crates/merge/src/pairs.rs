@@ -37,10 +37,10 @@ impl<const N: usize> PendingStates<N> {
     pub const ROOM: usize = if N == 0 { usize::MAX } else { PAIRS };
 
     /// Merges `later` into a flow, if the keys are equal and the gate passes it. Returns whether it
-    /// did. Further words are merged with those of all other pairs, later, unless records have the
-    /// two-way form.
+    /// merged the record. In the two-way form, further words are merged as well. Otherwise they are
+    /// merged later, together with those of all other pairs.
     ///
-    /// `flow` may be stored apart from its further words, `state`.
+    /// `flow` and its further words, `state`, may be stored apart.
     ///
     /// # Panics
     /// If [`Self::ROOM`] pairs are pending.
@@ -59,8 +59,8 @@ impl<const N: usize> PendingStates<N> {
         later: &MicroflowRecord<K, N>,
     ) -> bool {
         // SAFETY: the caller ensures that flow and state are valid, and not referred to elsewhere.
-        // The state may be part of the flow: references are to one of its fields each, or to the
-        // whole flow alone.
+        // The state may be part of the flow: each reference is to one of its fields, or is the only
+        // one to the whole flow.
         let passes = unsafe {
             let base = &raw mut (*flow).base;
             if plan.is_two_way::<N>() && !(*base).is_of_one_direction_with(&later.base) {
@@ -80,8 +80,8 @@ impl<const N: usize> PendingStates<N> {
         passes
     }
 
-    /// Merges `later`, which began no earlier, into a record of the same flow. Further words are
-    /// merged later, unless records have the two-way form.
+    /// Merges `later`, which did not begin earlier, into a record of the same flow. Further words
+    /// are merged later, unless records have the two-way form.
     ///
     /// # Panics
     /// If [`Self::ROOM`] pairs are pending.
@@ -110,7 +110,7 @@ impl<const N: usize> PendingStates<N> {
     /// Registers the state of a later record to be merged into that of a flow, after all earlier
     /// pairs.
     ///
-    /// It does not merge, even if it is full: a call to such a large function would make the
+    /// This never merges, even if no room is left: a call to such a large function would make the
     /// compiler keep everything else in the caller's loop out of registers.
     ///
     /// # Panics

@@ -20,11 +20,11 @@ pub fn prefetch<T>(pointer: *const T) {
     prefetch_lines::<T, FIRST_LEVEL>(pointer);
 }
 
-/// Prefetches into the L2 cache, for later use of memory that usually is in no cache. From there it
-/// takes a few nanoseconds.
+/// Prefetches into the L2 cache, for later use of memory that is usually in no cache. A load from
+/// L2 takes a few nanoseconds.
 ///
-/// An L1 prefetch holds one of the few line-fill buffers. When all are taken the processor stalls,
-/// including all other work.
+/// An L1 prefetch occupies one of the few line-fill buffers. When all of them are taken, the
+/// processor stalls, and with it all other work.
 #[inline(always)]
 pub fn prefetch_far<T>(pointer: *const T) {
     prefetch_lines::<T, SECOND_LEVEL>(pointer);

@@ -66,8 +66,8 @@
 //!
 //! [`describe_layout`] tells which words a definition has and which feature is in which word. Sums,
 //! counts and bins are stored unchanged. *First*, *last* and list values are stored plus one, with
-//! 0 for absent. *Min* is the value itself. *Max* is the complement of the value plus one. For
-//! both, all bits set means absent.
+//! 0 for absent. *Min* is the value itself. *Max* is the complement of (value + 1). For both, all
+//! bits set means absent.
 //!
 //! A key other than the 5-tuple is sent as its words, 64 bits each. *Marks* are those of
 //! [`Marks`](turboflow_merge::Marks).

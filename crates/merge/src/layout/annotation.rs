@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes what inspection found out into microflow records.
+//! Writes the results of inspection into microflow records.
 //!
-//! No packet carries it, so engines leave its words empty. Where a record passes from the engine to
-//! the aggregator, the words get what is known of its flow by then, and from there on they merge as
-//! any other: the first record that was annotated decides `first`, the last one `last`.
+//! No packet carries these results, so engines leave their words empty. They are filled when a
+//! record passes from the engine to the aggregator, with what is known of its flow by then. From
+//! there on they merge like any other words: the first annotated record decides `first`, the last
+//! one `last`.
 
 use turboflow_record::Input;
 
 use super::words::{StateContent, Words};
 
-/// A value for each of [`Input::INSPECTED`], in that order; `None` where it is not known.
+/// A value for each of [`Input::INSPECTED`], in that order; `None` where the value is not known.
 pub type InspectedValues = [Option<u64>; Input::INSPECTED.len()];
 
-/// Where a layout's records hold what inspection found out. Empty for definitions without it.
+/// Where a layout's records hold results of inspection. Empty for definitions that use none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotation {
     steps: Box<[Step]>,
@@ -23,7 +24,7 @@ struct Step {
     /// Place in [`Input::INSPECTED`].
     value: u16,
     word: u16,
-    /// Whether a value that is there stays.
+    /// Whether an existing value is kept.
     keeps_first: bool,
 }
 
@@ -44,22 +45,22 @@ impl Annotation {
         }
     }
 
-    /// Places among the inspected inputs, and their words.
+    /// The index of each value in [`Input::INSPECTED`], and its word.
     #[cfg(test)]
     pub(super) fn words(&self) -> impl Iterator<Item = (usize, usize)> {
         let steps = self.steps.iter();
         steps.map(|step| (usize::from(step.value), usize::from(step.word)))
     }
 
-    /// Whether records hold nothing that inspection finds, so that nothing has to be inspected.
+    /// Whether records hold no results of inspection, so that no flow has to be inspected.
     #[inline(always)]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Writes what is known of a record's flow into the record's state. What is not known leaves
-    /// the record as it is.
+    /// Writes what is known of a record's flow into the record's state. Values that are not known
+    /// leave their words as they are.
     #[inline(always)]
     pub fn write<const N: usize>(&self, state: &mut [u64; N], values: &InspectedValues) {
         for step in &self.steps {
@@ -71,7 +72,7 @@ impl Annotation {
                 continue;
             };
             if *word == 0 || !step.keeps_first {
-                // Words hold values plus one. All 64 risks at once are shown without the last.
+                // Words hold values plus one. If all 64 risk bits are set, bit 0 is lost.
                 *word = value.saturating_add(1);
             }
         }

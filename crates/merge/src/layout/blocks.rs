@@ -26,14 +26,14 @@ pub(super) struct BlockLanes {
     gaps: [GapLanes; MAX_GAPS],
     /// Index of the block.
     block: u16,
-    /// In the block with the times from which gaps are measured: the words of each side's first and
+    /// If this block has the times from which gaps are measured: the words of each side's first and
     /// last arrival.
     arrivals: [[u16; 2]; MAX_GAPS],
     /// The loop that merges this block.
     fold: FoldPairs,
 }
 
-/// The lanes that a gap is folded into.
+/// The lanes into which a gap is folded.
 #[derive(Clone, Copy, Debug, Default)]
 struct GapLanes {
     min: __mmask8,
@@ -45,8 +45,8 @@ struct GapLanes {
 }
 
 /// The lanes of a block with the times of the first and the last packet of the record, which are
-/// always present. Empty unless gaps are measured as [`GapMeasurement::Single`]: in [`FOLDS`], only
-/// the loops for one gap per pair rely on these lanes.
+/// always present. Empty unless gaps are measured as [`GapMeasurement::Single`], because in
+/// [`FOLDS`] only the loops for one gap per pair rely on these lanes.
 fn times_of_all(measurement: GapMeasurement, gaps: &[GapWords], block: usize) -> __mmask8 {
     let word = |word: u16| lanes(block, u32::from(word), u32::from(word) + 1);
     match (measurement, gaps) {
@@ -69,15 +69,15 @@ fn lanes(block: usize, start: u32, end: u32) -> __mmask8 {
 /// How the gaps between the records of a pair are measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum GapMeasurement {
-    /// There are no gaps, or only those between all packets, which always exist. They are measured
+    /// There are no gaps, or only those between all packets, which always exist. Gaps are measured
     /// while the block with their times is merged.
     #[default]
     Single,
-    /// Gaps of two or three sides, each of which may have no packet. Measured like a single gap,
-    /// with more checks.
+    /// Gaps of two or three sides, each of which may have no packets. They are measured like a
+    /// single gap, with more checks.
     Several,
-    /// Before the merge, pair by pair: the order of gaps matters to a feature, or their times are
-    /// in two blocks.
+    /// Gaps are measured before the merge, pair by pair, because their order matters to a feature
+    /// or their times are in two blocks.
     Upfront,
 }
 
@@ -139,7 +139,8 @@ impl BlockLanes {
         self.arrivals != [[NONE; 2]; MAX_GAPS]
     }
 
-    /// The kind of loop. `times` are the lanes of times that are always present.
+    /// The kind of loop that this block needs. `times` are the lanes of times that are always
+    /// present.
     fn kind(&self, times: __mmask8) -> u8 {
         let ends = self.or | self.first | self.last;
         let any_gap =
@@ -155,8 +156,9 @@ impl BlockLanes {
     }
 
     /// Merges this block for every pair. `gaps` has one entry per pair if gaps are measured as
-    /// [`GapMeasurement::Single`], else two, or [`MAX_GAPS`] if there are that many sides. The
-    /// first block writes them, unless they are measured [`GapMeasurement::Upfront`].
+    /// [`GapMeasurement::Single`]. Otherwise it has two, or [`MAX_GAPS`] if there are that many
+    /// sides. The first block writes the entries, unless gaps are measured as
+    /// [`GapMeasurement::Upfront`].
     ///
     /// # Safety
     /// Both states of every pair are valid and not accessed elsewhere during the call. `gaps` has
@@ -168,21 +170,22 @@ impl BlockLanes {
     }
 }
 
-/// The classes in a block, as bits. Sums are not listed, since every loop handles them.
+/// The classes in a block, as bits. Sums have no bit, because every loop handles them.
 struct LoopKind;
 
 impl LoopKind {
     const MIN: u8 = 1;
-    /// The classes or, first and last.
+    /// The classes [`Or`](super::words::Class::Or), [`First`](super::words::Class::First) and
+    /// [`Last`](super::words::Class::Last).
     const ENDS: u8 = 2;
     const WIDE: u8 = 4;
     const GAP_EXTREMES: u8 = 8;
     const GAP_SUMS: u8 = 16;
-    /// Contains the time from which gaps are measured. Gaps can only be measured during the merge,
-    /// because a later pair may have the flow of an earlier one.
+    /// The block contains the times from which gaps are measured. Gaps can only be measured during
+    /// the merge, because a later pair may have the same flow as an earlier one.
     const MEASURES: u8 = 32;
-    /// First and last, but only times that are always present, which need no check. Only for one
-    /// gap per pair.
+    /// The classes `First` and `Last`, but only times that are always present and need no check.
+    /// Used only with one gap per pair.
     const TIMES: u8 = 64;
 }
 
@@ -194,7 +197,7 @@ macro_rules! folds {
     ) };
 }
 
-/// The loops by number of gaps per pair (one for [`GapMeasurement::Single`]) and by kind.
+/// The loops, by number of gaps per pair (one for [`GapMeasurement::Single`]) and by kind.
 static FOLDS: [&[FoldPairs]; MAX_GAPS] = [
     [folds!(1 + 0), folds!(1 + 64)].as_flattened(),
     &folds!(2 + 0),
@@ -316,8 +319,8 @@ impl GapLanes {
 pub(super) struct BoundaryGap(u64);
 
 impl BoundaryGap {
-    /// One of the records has no packet of that side. The value changes neither the smallest gap
-    /// nor, encoded, the largest.
+    /// One of the records has no packets of that side. This value does not change the smallest gap
+    /// or, encoded, the largest.
     pub(super) const NONE: Self = Self(u64::MAX);
 
     #[inline(always)]
@@ -326,7 +329,7 @@ impl BoundaryGap {
         Self(gap_ns)
     }
 
-    /// The value to add. With one gap per pair, there always is a gap.
+    /// The value to add to a sum. With one gap per pair, there always is a gap.
     #[inline(always)]
     const fn sum<const GAPS: usize>(self) -> u64 {
         if GAPS > 1 && self.0 == Self::NONE.0 {
@@ -355,7 +358,7 @@ unsafe fn add_wide(a: __m512i, b: __m512i, low: __mmask8) -> __m512i {
         if carries == 0 {
             return sum;
         }
-        // Goes through memory only in this rare case: passing vectors to a function would store
+        // Only this rare case goes through memory: a function with vectors as arguments would store
         // them each time.
         let mut words = [0_u64; BLOCK];
         _mm512_storeu_si512(words.as_mut_ptr().cast(), sum);

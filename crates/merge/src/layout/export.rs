@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Converts records to columns, one column at a time, so that no decision is made per row.
+//! Converts records to columns, one column at a time, so that no decision is made per record.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,12 +15,13 @@ use turboflow_record::{KeyField, ValueData, Values};
 #[derive(Clone, Debug)]
 pub(super) struct FeatureColumn {
     pub(super) form: Form,
-    /// Whether values are directions, which are converted to be relative to the initiator.
+    /// Whether values are directions, which are converted so that they are relative to the
+    /// initiator.
     pub(super) is_direction: bool,
 }
 
-/// A key column in one record format. Positions are pairs: where the value is if the flow was
-/// initiated by the key's source, and where if by its destination.
+/// A key column in one record format. Positions are pairs: the first applies if the source of the
+/// key initiated the flow, the second if its destination did.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum KeyColumn {
     Address {
@@ -256,7 +257,7 @@ impl FeatureColumn {
     }
 }
 
-/// Converts directions from relative to the key to relative to the initiator.
+/// Converts directions that are relative to the key so that they are relative to the initiator.
 fn flip_directions(flips: &[bool], values: &mut Values, before: usize) {
     match &mut values.data {
         ValueData::Unsigned(numbers) => {
@@ -380,7 +381,7 @@ fn wide(words: &[u64]) -> u128 {
 }
 
 impl Moments {
-    /// Sum and number of values of every record.
+    /// Sum and number of values for every record.
     fn gather<'a>(
         &self,
         rows: &dyn Rows,
@@ -412,7 +413,7 @@ impl Moments {
 }
 
 impl Span {
-    /// Duration of every record; absent if it has no packet.
+    /// The duration of every record; absent if the record has no packets.
     fn gather<'a>(
         &self,
         rows: &dyn Rows,

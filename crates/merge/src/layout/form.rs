@@ -8,8 +8,8 @@ use turboflow_record::{ColumnKind, Feature, Input, Op};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
     Base(BaseField),
-    /// A word of the state: its index if the flow was initiated by the key's source, and if by its
-    /// destination.
+    /// A word of the state. The first index applies if the source of the key initiated the flow,
+    /// the second if its destination did.
     Word([u16; 2]),
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Span {
 pub(super) struct Moments {
     pub(super) sum: Sum,
     pub(super) count: Number,
-    /// 1 for gaps, of which there is one fewer than packets; else 0.
+    /// 1 for gaps, because there is one gap fewer than packets; else 0.
     pub(super) less: u64,
 }
 
@@ -88,19 +88,19 @@ pub(super) enum Form {
         amount: Number,
         span: Span,
     },
-    /// A text, by what an input says of it. Stored as [`Form::Stored`].
+    /// A text for the value of an input. The value is stored as in [`Form::Stored`].
     Text {
         word: [u16; 2],
         of: Input,
     },
-    /// The Community ID of the key; the words hold the first ICMP type and its code.
+    /// The Community ID of the key. The words hold type and code of the first ICMP message.
     CommunityId {
         icmp: [[u16; 2]; 2],
     },
 }
 
-/// Creates the form of one column. `sides` are the packets that it covers if the flow was initiated
-/// by the key's source, and if by its destination.
+/// Creates the form of one column. `sides` are the packets that the column covers: the first
+/// applies if the source of the key initiated the flow, the second if its destination did.
 pub(super) struct FormMaker<'a> {
     pub(super) words: &'a mut Words,
     pub(super) sides: [Side; 2],
@@ -114,7 +114,7 @@ impl FormMaker<'_> {
         }
     }
 
-    /// A text, by what inspection found out or a bridge decided.
+    /// A text column: a result of inspection, or a decision of a bridge.
     fn text(&mut self, op: &Op, of: Input) -> Form {
         let what = match op {
             Op::First => StateContent::First,
@@ -205,7 +205,7 @@ impl FormMaker<'_> {
         self.sides.map(|side| self.words.at(side, of, what))
     }
 
-    /// Whether the column covers all packets and the input is `input`.
+    /// Whether the column covers all packets and its input is `input`.
     fn is_base(&self, of: Option<Input>, input: Input) -> bool {
         self.sides[0] == Side::Both && of == Some(input)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Gaps between runs of packets. They are known, and folded in, only when the two records merge.
+//! Gaps between runs of packets. A gap is known, and folded in, only when two records merge.
 
 use super::program::Edges;
 use super::words::{Content, ListWords, Side, StateContent, Words, add_wide, encode_max};
@@ -8,7 +8,7 @@ use turboflow_record::Input;
 /// Marks an absent word.
 pub(super) const NONE: u16 = u16::MAX;
 
-/// The words that gaps between packets of one side are folded into. A side has at most one word of
+/// The words into which gaps between packets of one side are folded. A side has at most one word of
 /// each kind, because features share them.
 #[derive(Clone, Debug)]
 pub(super) struct GapWords {
@@ -20,7 +20,7 @@ pub(super) struct GapWords {
     pub(super) max: u16,
     pub(super) wide_sum: u16,
     pub(super) wide_squares: u16,
-    /// Whether the side is that of all packets.
+    /// Whether the side covers all packets.
     #[cfg(target_arch = "x86_64")]
     of_all: bool,
     rare: Option<Box<RareGapWords>>,
@@ -87,8 +87,8 @@ impl GapWords {
         (before != 0 && after != 0).then(|| after.saturating_sub(before))
     }
 
-    /// The gap as in [`GapWords::between`]. Also folds it into the words of `earlier` for which
-    /// order matters.
+    /// The same gap as [`GapWords::between`]. Also folds the gap into the words of `earlier` for
+    /// which order matters.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn meet<const N: usize>(
@@ -115,15 +115,15 @@ impl GapWords {
         self.rare.is_some()
     }
 
-    /// Folds in a gap, which follows all gaps of `earlier`.
+    /// Folds in a gap, which comes after all gaps of `earlier`.
     #[inline(always)]
     pub(super) fn fold<const N: usize>(&self, earlier: &mut [u64; N], gap: u64) {
         self.fold_ordered(earlier, gap);
         self.fold_extremes_and_sums(earlier, gap);
     }
 
-    /// Folds a gap into first, last and lists, which must happen before the gaps of the later
-    /// record.
+    /// Folds a gap into first, last and lists. This must happen before the gaps of the later record
+    /// are merged.
     #[inline(always)]
     pub(super) fn fold_ordered<const N: usize>(&self, earlier: &mut [u64; N], gap: u64) {
         if let Some(rare) = &self.rare {

@@ -12,7 +12,7 @@
 use super::WORDS_WIDE;
 use turboflow_record::{Family, FiveTuple, Input, InputValues, KeyField, Packet, WORDS_V6};
 
-/// Distinguishes a wide key of no fields from an empty slot.
+/// Distinguishes a wide key without fields from an empty slot.
 pub(super) const MARKER: u64 = 1;
 /// Position of the address family in the header.
 pub(super) const FAMILY_SHIFT: u8 = 8;
@@ -40,8 +40,8 @@ pub struct KeySlot {
     pub shift: u8,
     /// Width in bits: 128 for an address.
     pub bits: u8,
-    /// The bit of the first word that tells whether the packets carry the field; `None` if all
-    /// packets do.
+    /// The bit of the first word that is set if the packets carry the field; `None` if all packets
+    /// carry it.
     pub presence: Option<u8>,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct WideKey {
     steps: [Steps; 2],
 }
 
-/// The pairs of ends in the key.
+/// Which pairs of ends the key has.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pairs {
     addresses: bool,
@@ -86,8 +86,8 @@ struct InputStep {
     shift: u8,
     bits: u8,
     input: u8,
-    /// The bit of the first word that tells whether the packets carry the input; 0 if all packets
-    /// do.
+    /// The bit of the first word that is set if the packets carry the input; 0 if all packets carry
+    /// it.
     presence: u64,
 }
 
@@ -114,8 +114,8 @@ fn ports(transport: u64) -> [u64; 2] {
     [transport, transport >> 16].map(|wire| u64::from((wire as u16).swap_bytes()))
 }
 
-/// Whether the packet is against the canonical direction, in which the source is the smaller
-/// endpoint: address before port, compared as the words of [`FiveTuple`].
+/// Whether the packet runs against the canonical direction. In that direction the source is the
+/// smaller endpoint: address before port, compared as the words of [`FiveTuple`].
 #[inline(always)]
 fn is_reversed(tuple: &FiveTuple) -> bool {
     let w = tuple.raw_words();
@@ -145,7 +145,7 @@ impl KeyPlan {
         Some(Self::Wide(Box::new(WideKey::new(fields)?)))
     }
 
-    /// The 5-tuple in a key; `None` if the key lacks a part of it.
+    /// The 5-tuple of a key; `None` if the key lacks a part of it.
     pub(super) fn five_tuple<const K: usize>(&self, key: &[u64; K]) -> Option<FiveTuple> {
         let mut words = [0; WORDS_V6];
         match self {
@@ -184,7 +184,7 @@ impl KeyPlan {
         FiveTuple::of_words(words)
     }
 
-    /// Whether a field is in the key beside the 5-tuple.
+    /// Whether the key has this field in addition to the 5-tuple.
     pub(super) fn has_beside(&self, field: KeyField) -> bool {
         match self {
             Self::FiveTuple => false,
@@ -192,7 +192,7 @@ impl KeyPlan {
         }
     }
 
-    /// The VLAN in a key; 0 if there is none.
+    /// The VLAN of a key; 0 if there is none.
     pub(super) fn vlan<const K: usize>(&self, key: &[u64; K]) -> u16 {
         let Self::Wide(wide) = self else {
             return 0;
@@ -205,7 +205,7 @@ impl KeyPlan {
         })
     }
 
-    /// The key of a packet, and whether the packet is against the canonical direction.
+    /// The key of a packet, and whether the packet runs against the canonical direction.
     #[inline(always)]
     pub(super) fn key<const K: usize>(
         &self,
@@ -221,7 +221,7 @@ impl KeyPlan {
     }
 }
 
-/// The first `K` words of a 5-tuple as a key, and whether it is against the canonical direction.
+/// The first `K` words of a 5-tuple as a key, and whether the packet runs against its direction.
 #[inline(always)]
 pub(super) fn five_tuple<const K: usize>(tuple: &FiveTuple, biflow: bool) -> ([u64; K], bool) {
     let reversed = biflow && is_reversed(tuple);
@@ -347,7 +347,7 @@ fn outer_family(addresses: &[[u64; 2]; 4]) -> u64 {
     }
 }
 
-/// The corresponding field of the other end, if the field belongs to an end.
+/// The same field of the other end, if the field belongs to an end.
 pub(super) const fn counterpart(field: KeyField) -> Option<KeyField> {
     Some(match field {
         KeyField::SourceAddress => KeyField::DestinationAddress,
@@ -372,7 +372,7 @@ const fn key_bits(field: KeyField) -> u8 {
     }
 }
 
-/// The slot of [`number_slots`] with the field, if every packet has it.
+/// The slot of [`number_slots`] that holds the field, if every packet has the field.
 pub(super) const fn number_slot(field: KeyField) -> Option<u8> {
     Some(match field {
         KeyField::SourcePort => 0,
@@ -430,7 +430,7 @@ impl Steps {
             let KeySlot {
                 word, shift, bits, ..
             } = *key_slot;
-            // A packet against the canonical direction has its source at the key's destination.
+            // Against the canonical direction, the packet's source is the key's destination.
             let source = match counterpart(key_slot.field) {
                 Some(other) if reversed => other,
                 _ => key_slot.field,

@@ -6,7 +6,7 @@ use super::{
 };
 use turboflow_record::{Definition, Fault, Input, InvalidDefinition, KeyField, Place};
 
-/// Checks that features of the direction are used in biflows only, and that a biflow's key is
+/// Checks that features of a direction are used in biflows only, and that the key of a biflow is
 /// symmetric.
 pub(super) fn check_directions(
     definition: &Definition,
@@ -45,7 +45,7 @@ fn pairs(key: &[KeyField]) -> Result<(), (Place, Fault)> {
     }
 }
 
-/// The key plan of a definition, if the key has room.
+/// The key plan of a definition, if its key fits.
 pub(super) fn check_key(definition: &Definition) -> Result<KeyPlan, InvalidDefinition> {
     let fields = &definition.key;
     KeyPlan::new(fields).ok_or_else(|| {
@@ -58,7 +58,7 @@ pub(super) fn check_key(definition: &Definition) -> Result<KeyPlan, InvalidDefin
     })
 }
 
-/// The state size of the smallest record that holds `needed` words.
+/// The state size of the smallest record with room for `needed` words.
 pub(super) fn check_size(
     definition: &Definition,
     biflow: bool,
@@ -75,7 +75,7 @@ pub(super) fn check_size(
     })
 }
 
-/// Index of the first feature for which there is no room.
+/// The index of the first feature for which there is no room.
 fn first_without_room(definition: &Definition, biflow: bool) -> usize {
     let fits = |count: &usize| {
         let features = definition.features[..*count].to_vec();
@@ -84,6 +84,6 @@ fn first_without_room(definition: &Definition, biflow: bool) -> usize {
         feature_columns(&Definition { key, features }, biflow, &mut words);
         words.count() <= MOST_STATE_WORDS
     };
-    // From below: a few features fill a record, while a file may have thousands.
+    // Counts up from 1: a few features fill a record, while a file may have thousands.
     (1..=definition.features.len()).take_while(fits).count()
 }

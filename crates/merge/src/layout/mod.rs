@@ -2,8 +2,8 @@
 //! A compiled definition: where each feature is stored, how packets become records, how records
 //! merge, and how records become columns.
 //!
-//! State words that merge alike are adjacent, so that no code looks at features while packets are
-//! processed ([`Plan`]). A feature that equals a field of [`Base`] takes no word.
+//! State words that merge in the same way are adjacent, so that no code looks at features while
+//! packets are processed ([`Plan`]). A feature that equals a field of [`Base`] takes no word.
 
 mod annotation;
 #[cfg(target_arch = "x86_64")]
@@ -55,15 +55,15 @@ use words::{Side, Words};
 /// Words of a wide key, which is any key other than the plain 5-tuple.
 pub const WORDS_WIDE: usize = 16;
 
-/// The numbers of words that a record may have for further features. Together with key and
-/// [`Base`], records of IPv4 5-tuples fill 1, 2, 4, 8, 16 and 64 cache lines. Biflows of the
-/// default definition need 24 words, or 8 in the two-way form.
+/// The possible numbers of words for further features in a record. Together with key and [`Base`],
+/// records of IPv4 5-tuples fill 1, 2, 4, 8, 16 and 64 cache lines. Biflows of the default
+/// definition need 24 words, or 8 in the two-way form.
 pub const STATE_WORDS: [usize; 6] = [0, 8, 24, 56, 120, 504];
 
 /// The largest of [`STATE_WORDS`].
 pub const MOST_STATE_WORDS: usize = STATE_WORDS[STATE_WORDS.len() - 1];
 
-/// Records are exported in runs of this many, whose buffers fit into the L1 cache.
+/// Records are exported in runs of this many records, whose buffers fit into the L1 cache.
 const ROWS_AT_ONCE: usize = 256;
 
 /// The key widths of a layout's records.
@@ -84,16 +84,16 @@ pub struct Layout {
     compiled: Arc<Compiled>,
     plan: Plan,
     initiator: Initiator,
-    /// What the words of inspected inputs stand for.
+    /// The texts for the values of inspected inputs.
     texts: Option<Arc<InspectedTexts>>,
 }
 
-/// Who is the initiator of a biflow, unless exactly one side sent a SYN without ACK: then that
-/// side.
+/// The rule for the initiator of a biflow. If exactly one side sent a SYN without ACK, that side is
+/// the initiator under every rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Initiator {
-    /// The sender of the first packet or, if that is an answer ([`Packet::is_answer`]), its
-    /// receiver, provided that it sent something, too.
+    /// The sender of the first packet. If that packet is an answer ([`Packet::is_answer`]), its
+    /// receiver, provided that the receiver has sent packets too.
     #[default]
     Auto,
     /// The sender of the first packet.
@@ -101,7 +101,7 @@ pub enum Initiator {
 }
 
 impl Initiator {
-    /// Every rule by its name.
+    /// Every rule with its name.
     pub const NAMES: [(&str, Self); 2] = [("auto", Self::Auto), ("first", Self::FirstSender)];
 }
 
@@ -128,25 +128,25 @@ struct Compiled {
     needs: InputSet,
     biflow: bool,
     key: KeyPlan,
-    /// Key columns of IPv4 records and of IPv6 records. Equal for wide records.
+    /// Key columns of IPv4 records and of IPv6 records. Both are equal for wide records.
     key_columns: [Vec<KeyColumn>; 2],
     feature_columns: Vec<FeatureColumn>,
     words: Words,
     annotation: Annotation,
     /// The places of the 5-tuple among the columns, if a feature is computed from it.
     tuple: Option<[usize; 5]>,
-    /// What the state words hold, if records can have the two-way form.
+    /// What the state words of the plain form hold, if records can have the two-way form.
     side_words: Option<Vec<SideWord>>,
-    /// The words that count the packets in the direction of the key, and against it, in biflows.
+    /// In biflows: the words that count the packets in the direction of the key, and against it.
     sent: Option<[u16; 2]>,
     state_words: usize,
-    /// For packets in the direction of the key, and against it.
+    /// The programs for packets in the direction of the key, and against it.
     programs: [Program; 2],
     machine: Machine,
 }
 
 impl Layout {
-    /// Compiles `definition`. `biflow`: whether both directions are joined.
+    /// Compiles `definition`. `biflow` tells whether the two directions of a flow are joined.
     ///
     /// # Errors
     /// If the definition makes no sense, or needs more state than a record has room for.
@@ -186,12 +186,12 @@ impl Layout {
         })
     }
 
-    /// This layout with its records in the two-way form, if that is possible: in biflows whose
-    /// features are all fields of [`Base`], in each direction. The columns stay the same.
+    /// This layout with its records in the two-way form, if that is possible: in biflows all of
+    /// whose features are fields of [`Base`], in each direction. The columns stay the same.
     ///
     /// The base of such a record holds packets, bytes, times and marks of both directions, and the
     /// other fields of the direction of its first packet. Its state of [`TWO_WAY_WORDS`] words
-    /// holds the rest, once both directions have been seen; before, it is not used.
+    /// holds the rest. It is not used before both directions have been seen.
     #[must_use]
     pub fn in_two_way_form(self) -> Self {
         if self.compiled.side_words.is_none() {
@@ -203,7 +203,7 @@ impl Layout {
         }
     }
 
-    /// Whether its records have the two-way form: see [`Layout::in_two_way_form`].
+    /// Whether its records have the two-way form ([`Layout::in_two_way_form`]).
     #[must_use]
     pub const fn is_two_way(&self) -> bool {
         self.plan.is_two_way::<TWO_WAY_WORDS>()
@@ -215,8 +215,8 @@ impl Layout {
         Self { initiator, ..self }
     }
 
-    /// This layout with the texts that its columns of inspected inputs show. Without them these are
-    /// absent in every record.
+    /// This layout with the texts that its columns of inspected inputs show. Without texts, these
+    /// columns are absent in every record.
     #[must_use]
     pub fn with_texts(self, texts: Arc<InspectedTexts>) -> Self {
         Self {
@@ -225,8 +225,8 @@ impl Layout {
         }
     }
 
-    /// The 5-tuple of a record's flow, whatever else is in its key. `None` if the key lacks a part
-    /// of it.
+    /// The 5-tuple of a record's flow. The key may have other fields as well. `None` if the key
+    /// lacks a part of the 5-tuple.
     #[must_use]
     pub fn five_tuple<const K: usize>(&self, key: &[u64; K]) -> Option<FiveTuple> {
         self.compiled.key.five_tuple(key)
@@ -238,14 +238,14 @@ impl Layout {
         self.compiled.key.has_beside(KeyField::Input(Input::Vlan))
     }
 
-    /// As [`five_tuple`](Self::five_tuple), in the VLAN that the key has.
+    /// Like [`five_tuple`](Self::five_tuple), together with the VLAN of the key.
     #[must_use]
     pub fn five_tuple_in_vlan<const K: usize>(&self, key: &[u64; K]) -> Option<FiveTuple> {
         let tuple = self.five_tuple(key)?;
         Some(tuple.in_vlan(self.compiled.key.vlan(key)))
     }
 
-    /// Where its records hold what inspection finds.
+    /// Where its records hold results of inspection.
     #[must_use]
     pub fn annotation(&self) -> &Annotation {
         &self.compiled.annotation
@@ -304,15 +304,16 @@ impl Layout {
         &self.plan
     }
 
-    /// How a packet becomes a record, for engines that implement this themselves. For one direction
-    /// only: biflows are joined where both directions are seen. It is that of records with state
-    /// words, also where this layout has its records in the two-way form.
+    /// How a packet becomes a record, for engines that implement this themselves. The steps are for
+    /// one direction only, because biflows are joined where both directions are seen. They create
+    /// records with state words, even if this layout has its records in the two-way form.
     #[must_use]
     pub fn steps(&self) -> Steps {
         Steps::new(&self.compiled.words, &self.compiled.key)
     }
 
-    /// The key of a packet, and whether the packet is against its direction (in biflows only).
+    /// The key of a packet, and whether the packet runs against the key's direction (in biflows
+    /// only).
     ///
     /// `K` must be the width given by [`Layout::key_widths`]. Otherwise the result is not a key.
     #[inline]
@@ -321,7 +322,7 @@ impl Layout {
         self.compiled.key.key(packet, inputs, self.compiled.biflow)
     }
 
-    /// The fields that every record has, of a single packet.
+    /// The fields of every record, for a single packet.
     #[inline(always)]
     #[must_use]
     pub fn base(&self, packet: &Packet, reversed: bool) -> Base {
@@ -361,8 +362,8 @@ impl Layout {
         record
     }
 
-    /// [`Layout::open`] for an IPv4 packet, where keys are 5-tuples and records need no state for
-    /// one packet: in the two-way form.
+    /// [`Layout::open`] for an IPv4 packet in the two-way form, where keys are 5-tuples and the
+    /// record of one packet needs no state.
     #[inline(always)]
     #[must_use]
     pub fn open_plain_v4<const N: usize>(&self, packet: &Packet) -> MicroflowRecord<WORDS_V4, N> {
@@ -375,9 +376,10 @@ impl Layout {
         }
     }
 
-    /// Overwrites `state` with that of a single packet: the last step of [`Layout::open`], for
-    /// loops that are compiled for vectors, and for callers that have the record in its final
-    /// place. A copy right after so many small stores would have to wait for them.
+    /// Overwrites `state` with that of a single packet, which is the last step of [`Layout::open`].
+    /// It is for loops that are compiled for vectors, and for callers whose record is already in
+    /// its final place. Copying the record right after so many small stores would have to wait for
+    /// them.
     #[inline(always)]
     pub fn open_state<V: Vectors, const N: usize>(
         &self,
@@ -463,8 +465,8 @@ fn is_joined(feature: &Feature, biflow: bool) -> bool {
     !biflow || feature.is_joined()
 }
 
-/// The words that count the packets of each direction. They tell whether the side that the first
-/// packet answers has sent any.
+/// The words that count the packets of each direction. They tell whether the side to which the
+/// first packet is an answer has sent any packets.
 fn sent(biflow: bool, words: &mut Words) -> Option<[u16; 2]> {
     let sides = [Side::Forward, Side::Reverse];
     match biflow.then(|| FormMaker { words, sides }.count(None))? {
@@ -571,7 +573,7 @@ fn key_columns(fields: &[KeyField], key: &KeyPlan) -> [Vec<KeyColumn>; 2] {
     }
 }
 
-/// The inputs, of the key and of the state, that packets may lack.
+/// The inputs of key and state that packets may lack.
 fn needs(definition: &Definition, words: &Words) -> InputSet {
     let of_key = definition.key.iter();
     let of_key = of_key.filter(|field| number_slot(**field).is_none());

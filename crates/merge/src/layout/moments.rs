@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Mean, variance and rate, computed from exact integer sums. Only the final division rounds.
 
-/// sum / count; absent if there are no values, or if the sum exceeds 128 bits.
+/// sum / count. Absent if there are no values, or if the sum has saturated at 128 bits.
 pub(super) fn mean(sum: u128, count: u64) -> Option<f64> {
     (count > 0 && sum < u128::MAX).then(|| sum as f64 / count as f64)
 }

@@ -29,7 +29,7 @@ pub struct Plan {
     measurement: GapMeasurement,
     lists: Arc<[ListWords]>,
     gaps: Arc<[GapWords]>,
-    /// Whether records have the two-way form, so that none of the above applies.
+    /// Whether records have the two-way form. Then none of the fields above apply.
     is_two_way: bool,
 }
 
@@ -93,14 +93,14 @@ impl Plan {
         N == TWO_WAY_WORDS && self.is_two_way
     }
 
-    /// Whether the state of a record with that base means something.
+    /// Whether the state of a record with this base is in use.
     #[inline(always)]
     #[must_use]
     pub const fn has_state<const N: usize>(&self, base: &Base) -> bool {
         !self.is_two_way::<N>() || base.has_other != 0
     }
 
-    /// Merges a record whose packets arrived later into one whose parts may be stored apart.
+    /// Merges a record whose packets arrived later into a record whose parts may be stored apart.
     #[inline(always)]
     pub fn merge_apart<const K: usize, const N: usize>(
         &self,
@@ -130,8 +130,8 @@ impl Plan {
     /// [`Plan::merge`] for every pair in turn, compiled for AVX-512.
     ///
     /// # Safety
-    /// The plan [`fits`](Self::fits) `N` words, and so do the states of all pairs. They are not
-    /// accessed elsewhere during the call.
+    /// The plan [`fits`](Self::fits) `N` words, and so do the states of all pairs. The states are
+    /// not accessed elsewhere during the call.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) unsafe fn merge_avx512<const N: usize>(&self, proof: crate::Avx512, pairs: &[Pair]) {
@@ -191,13 +191,13 @@ impl Plan {
         }
     }
 
-    /// [`Plan::merge`], eight words of any class at a time. Faster than that in code compiled for
-    /// wide vectors, slower otherwise.
+    /// [`Plan::merge`], eight words of any class at a time. This is faster than [`Plan::merge`] in
+    /// code compiled for wide vectors, and slower otherwise.
     #[inline(always)]
     pub(crate) fn merge_in_blocks<const N: usize>(&self, earlier: &mut [u64; N], later: &[u64; N]) {
-        // Gaps are measured before the times are merged, but folded in afterwards where the order
-        // allows it: a store to a word just before its cache line is loaded as one vector would
-        // stall the load.
+        // Gaps are measured before the times are merged. Where the order allows it, they are folded
+        // in afterwards: a store to a word just before its cache line is loaded as a vector would
+        // stall.
         let mut lengths_ns = [None; MAX_GAPS];
         for (length_ns, gap) in lengths_ns.iter_mut().zip(self.gaps.iter()) {
             *length_ns = gap.between(earlier, later);
@@ -277,8 +277,8 @@ fn masks(ends: &Ends) -> Arc<[Masks]> {
 }
 
 impl Masks {
-    /// Every lane computes the result of each class and selects its own. Words of no class are
-    /// unchanged. There is no branch, so that the compiler uses vectors.
+    /// Every lane computes the result of each class and selects its own. Words without a class do
+    /// not change. There is no branch, so that the compiler uses vectors.
     #[inline(always)]
     fn fold(&self, earlier: &mut [u64; BLOCK], later: &[u64; BLOCK]) {
         for lane in 0..BLOCK {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes the state of a single packet: one step per content, without looking at features. Merged
-//! with a neutral state, it gives a record of its own.
+//! Writes the state of a single packet, one step per content and without looking at features. The
+//! result equals that of merging the packet into a neutral state.
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -12,14 +12,14 @@ use turboflow_record::{Input, InputValues, Packet};
 
 /// The steps for packets of one direction.
 ///
-/// All packets take the same kinds of steps in one order, so that processors predict the branches.
-/// No branch depends on the values of a packet.
+/// All packets take the same kinds of steps in the same order, so that processors predict the
+/// branches. No branch depends on the values of a packet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Program {
     /// The words of class min.
     min: Range<u16>,
-    /// The steps that write a fresh state: words from values that every packet has, words from
-    /// inputs that it may lack, and words that need a [`LongStep`].
+    /// The steps that write a fresh state. There are three kinds of words: from values that every
+    /// packet has, from inputs that a packet may lack, and words that need a [`LongStep`].
     of_packet: Box<[WriteStep]>,
     of_inputs: Box<[WriteStep]>,
     long_steps: Box<[LongStep]>,
@@ -30,9 +30,9 @@ pub(super) struct Program {
     unbanked: Box<[LongStep]>,
 }
 
-/// Writes one word of a fresh state: `((value & keep) ^ flip) + add`, of the value or its square,
-/// if the packet has the value, else `absent`. One formula for all kinds of words avoids a branch
-/// per kind.
+/// Writes one word of a fresh state: `((value & keep) ^ flip) + add`, of the value or its square.
+/// If the packet lacks the value, writes `absent`. One formula for all kinds of words avoids a
+/// branch per kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteStep {
     /// A slot of [`packet_slots`], or the number of an input.
@@ -47,7 +47,7 @@ pub(super) struct WriteStep {
     pub(super) squared: bool,
 }
 
-/// Writes what the formula cannot: the word depends on the value, or there are two words.
+/// Writes what the formula cannot: the value selects the word, or the step writes two words.
 #[derive(Clone, Debug)]
 struct LongStep {
     source: Source,
@@ -121,7 +121,7 @@ impl Source {
 }
 
 impl WriteStep {
-    /// The steps for a content's words. None if it needs a [`LongStep`].
+    /// The steps for a content's words. No steps if the content needs a [`LongStep`].
     fn of(content: &Content, source: Source) -> Vec<Self> {
         let from = source.number();
         let word = content.start as u16;
@@ -183,7 +183,7 @@ impl WriteStep {
     }
 }
 
-/// The input that a parser must extract for that content, if any.
+/// The input that a parser must extract for this content, if any.
 pub(super) fn needs_input(of: Option<Input>, what: &StateContent) -> Option<Input> {
     match Source::new(of, what) {
         Source::Input(Input::Gap) | Source::Packet(_) => None,
@@ -260,8 +260,8 @@ impl Program {
         }
     }
 
-    /// The steps that few definitions have. In a function of their own, because they would force
-    /// the slots of every packet into memory.
+    /// The steps that few definitions have. They are in a function of their own, because they would
+    /// force the slots of every packet into memory.
     #[cfg(target_arch = "x86_64")]
     #[inline(never)]
     fn open_unbanked<const N: usize>(
@@ -326,7 +326,7 @@ impl Program {
     }
 }
 
-/// The edges of a histogram, padded with the largest number to a power of two minus one.
+/// The edges of a histogram, padded with the largest number to one less than a power of two.
 #[derive(Clone, Debug)]
 pub(super) struct Edges {
     padded: Box<[u64]>,
@@ -347,7 +347,7 @@ impl Edges {
         })
     }
 
-    /// How many edges are not above `value`, by a binary search without branches.
+    /// How many edges are at or below `value`, by a binary search without branches.
     #[inline(always)]
     pub(super) fn bin_of(&self, value: u64) -> usize {
         let (mut reached, mut step) = (0, self.padded.len().div_ceil(2));

@@ -27,28 +27,28 @@ pub(super) struct RecordRows<'a, const K: usize, const N: usize> {
     two_way: Option<TwoWay<'a>>,
 }
 
-/// What the buffers of a run of records hold.
+/// The buffers for a run of records.
 #[derive(Debug, Default)]
 pub(super) struct RowBuffers {
     flips: Vec<bool>,
-    /// In the two-way form: packets of the initiator, and of the responder.
+    /// In the two-way form: the initiator's packets, then the responder's.
     of_rows: Vec<[Base; 2]>,
 }
 
 /// Both sides of a run of records in the two-way form.
 struct TwoWay<'a> {
-    /// What each state word would hold.
+    /// What each state word of the plain form would hold.
     words: &'a [SideWord],
-    /// Packets of the initiator, and of the responder.
+    /// The initiator's packets, then the responder's.
     of_rows: &'a [[Base; 2]],
 }
 
-/// How records tell the packets of both directions apart.
+/// Where records keep the packets of the two directions apart.
 #[derive(Clone, Copy)]
 pub(super) enum Sides<'a> {
-    /// In state words. Those that count the packets of each direction of a biflow.
+    /// In state words. In biflows, the words that count the packets of each direction.
     Words(Option<[u16; 2]>),
-    /// In the two-way form. What the state words would hold.
+    /// In the two-way form. What the state words of the plain form would hold.
     TwoWay(&'a [SideWord]),
 }
 
@@ -120,10 +120,10 @@ impl<'a, const K: usize, const N: usize> RecordRows<'a, K, N> {
     }
 }
 
-/// Whether the key's destination is the initiator. The initiator is the side that alone sent a SYN
-/// without ACK (RFC 5103, section 4, and TCP's notion of a client). Otherwise it is the sender of
-/// the first packet or, if that packet is an answer, the other side. An initiator always has
-/// packets.
+/// Whether the key's destination is the initiator. The initiator is the only side that sent a SYN
+/// without ACK (RFC 5103, section 4, and TCP's notion of a client). If there is no such side, it is
+/// the sender of the first packet or, if that packet is an answer and the other side has sent
+/// packets, the other side. An initiator always has packets.
 fn is_initiated_by_destination(marks: Marks, has_sent: impl Fn(bool) -> bool) -> bool {
     match (marks.any(Marks::SYN), marks.any(Marks::REVERSE_SYN)) {
         (true, false) => false,
@@ -163,7 +163,7 @@ impl<const K: usize, const N: usize> Rows for RecordRows<'_, K, N> {
     fn state(&self, start: [u16; 2], count: usize, out: &mut Vec<u64>) {
         let start = start.map(usize::from);
         if let Some(TwoWay { words, of_rows }) = &self.two_way {
-            // As if the source of the key were the initiator; the other start has the same field.
+            // Either start names the same field; `is_reverse` takes the key's source as initiator.
             let word = words[start[0]];
             let rows = of_rows.iter();
             return word.append(rows.map(|pair| &pair[usize::from(word.is_reverse)]), out);

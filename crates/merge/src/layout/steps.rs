@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A layout as data, for engines with their own code: what they must do with a packet to get the
+//! A layout as data, for engines with their own code: how they must process a packet to get the
 //! records of [`Layout::open`](super::Layout::open) and [`Plan`](super::Plan).
 
 use super::key::{FAMILY_SHIFT, KeyPlan, KeySlot, MARKER};
 use super::words::{Class, StateContent, Words};
 use turboflow_record::{Input, KeyField};
 
-/// How a packet is folded into a state, content by content, in any order. The words of a fresh
-/// state are zero, except for smallest values.
+/// How a packet is folded into a state. The contents may be folded in any order. The words of a
+/// fresh state are zero, except for smallest values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps {
-    /// Number of words, including unused ones between others.
+    /// Number of words, including unused ones in between.
     pub words: usize,
     /// The words whose bits are all set in a fresh state.
     pub ones: std::ops::Range<usize>,
     /// The contents and their words.
     pub state: Vec<StateStep>,
-    /// The word with the arrival time of the last packet, plus 1, if there are gaps, which are
-    /// measured from it.
+    /// The word with the arrival time of the last packet, plus 1, from which gaps are measured.
+    /// `None` if there are no gaps.
     pub last_arrival: Option<usize>,
     /// How the key is created.
     pub key: KeySteps,
@@ -28,7 +28,7 @@ pub struct Steps {
 pub struct StateStep {
     /// What is stored.
     pub what: StateContent,
-    /// The input that is folded; `None` counts packets.
+    /// The input that is folded. `None` counts packets.
     pub of: Option<Input>,
     /// The first word.
     pub word: usize,

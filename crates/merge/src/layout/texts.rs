@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns of texts: what inspection found out about a flow, what a bridge decided, and the
-//! Community ID.
+//! Columns of texts: results of inspection, decisions of a bridge, and the Community ID.
 
 use std::net::IpAddr;
 
@@ -10,15 +9,15 @@ use turboflow_record::{
 
 /// Where the texts of a run of records come from.
 pub(super) struct TextSource<'a> {
-    /// What words stand for. Without it they stand for nothing.
+    /// The texts for the values of inspected inputs. Without them, all of these texts are absent.
     pub(super) inspected: Option<&'a InspectedTexts>,
-    /// The columns that are filled already: those of the key.
+    /// The columns that have already been filled: those of the key.
     pub(super) filled: &'a [Values],
-    /// The places of the 5-tuple among them, if a feature needs it.
+    /// The positions of the 5-tuple's columns in `filled`, if a feature needs it.
     pub(super) tuple: Option<[usize; 5]>,
 }
 
-/// The places of the 5-tuple in the key, if a feature needs it.
+/// The positions of the 5-tuple in the key, if a feature needs it.
 pub(super) fn tuple_places(definition: &Definition) -> Option<[usize; 5]> {
     let mut features = definition.features.iter();
     features.find(|feature| feature.op == Op::CommunityId)?;
@@ -28,7 +27,7 @@ pub(super) fn tuple_places(definition: &Definition) -> Option<[usize; 5]> {
 }
 
 impl TextSource<'_> {
-    /// Appends the texts of an input, whose words hold values plus one.
+    /// Appends the texts of an input. `words` hold values plus one.
     pub(super) fn fill(&self, of: Input, words: &[u64], values: &mut Values) {
         let each = words.iter().map(|word| word.checked_sub(1));
         match self.inspected {
@@ -37,8 +36,8 @@ impl TextSource<'_> {
         }
     }
 
-    /// Appends the Community IDs of the last records of the columns before. `types` and `codes` are
-    /// of ICMP, plus one.
+    /// Appends the Community IDs of the records in `filled` that `values` does not have yet.
+    /// `types` and `codes` are those of ICMP, plus one.
     pub(super) fn fill_community_ids(&self, types: &[u64], codes: &[u64], values: &mut Values) {
         let [source, destination, source_port, destination_port, protocol] =
             self.tuple.expect("a feature needs the 5-tuple");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The two-way form of biflows, for definitions whose features are fields of [`Base`].
 //!
-//! In the plain form each such field is a state word for each direction, which makes 24 words for
+//! In the plain form, each such field is a state word for each direction, which makes 24 words for
 //! the default definition. The two-way form has 8. They are neither read nor written before both
-//! directions have been seen, so until then a biflow costs the flow cache what a flow of one
-//! direction costs. The columns are the same.
+//! directions have been seen. Until then, a biflow costs the flow cache as much as a flow of one
+//! direction. The columns are the same.
 //!
 //! ```text
 //! base    packets, bytes, first, last, marks: of both directions
@@ -21,14 +21,14 @@ use turboflow_record::Input;
 /// State words of records in the two-way form.
 pub const TWO_WAY_WORDS: usize = 8;
 
-/// Why a record has room for [`TWO_WAY_WORDS`].
+/// The reason why a record has room for [`TWO_WAY_WORDS`].
 const ITS_SIZE: &str = "records of the two-way form have its words";
 
 /// The words of a [`Base`].
 const BASE_WORDS: usize = 6;
 
 impl Base {
-    /// Whether both records hold packets of one direction only, the same.
+    /// Whether both records hold packets of only one direction, and of the same one.
     #[inline(always)]
     pub(crate) const fn is_of_one_direction_with(&self, later: &Self) -> bool {
         let turned = (self.marks.0 ^ later.marks.0) & Marks::STARTS_REVERSED;
@@ -53,7 +53,7 @@ impl Base {
     }
 }
 
-/// The packets of a record by direction: its own, the other.
+/// The packets of a record by direction: its own direction, then the other.
 #[inline(always)]
 fn split(base: &Base, state: &[u64; TWO_WAY_WORDS]) -> [Base; 2] {
     if base.has_other == 0 {
@@ -71,8 +71,8 @@ fn split(base: &Base, state: &[u64; TWO_WAY_WORDS]) -> [Base; 2] {
     [own, other]
 }
 
-/// Merges a record in the two-way form whose packets arrived later into one whose parts may be
-/// stored apart.
+/// Merges a record in the two-way form, whose packets arrived later, into a record whose parts may
+/// be stored apart.
 #[inline]
 pub(crate) fn merge<const K: usize, const N: usize>(
     flow: &mut Base,
@@ -130,8 +130,8 @@ pub(super) fn joined(base: &Base, sides: &[Base; 2]) -> Base {
     }
 }
 
-/// What state words of the plain form hold, in the order of those words, if all of it is in the
-/// two-way form.
+/// What the state words of the plain form hold, in the order of those words. `None` if the two-way
+/// form lacks any of it.
 pub(super) fn words_of_sides(words: &Words) -> Option<Vec<SideWord>> {
     words.contents().iter().map(SideWord::of).collect()
 }
@@ -139,7 +139,7 @@ pub(super) fn words_of_sides(words: &Words) -> Option<Vec<SideWord>> {
 /// A state word of the plain form: a field of one direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SideWord {
-    /// Whether it is the responder's, if the source of the key is the initiator.
+    /// Whether the word belongs to the responder if the source of the key is the initiator.
     pub(super) is_reverse: bool,
     field: BaseField,
 }
@@ -168,7 +168,7 @@ impl SideWord {
         Some(Self { is_reverse, field })
     }
 
-    /// The word in its plain form, of one side of each record.
+    /// Appends the word, as the plain form stores it, for one side of each record.
     pub(super) fn append<'a>(self, sides: impl Iterator<Item = &'a Base>, out: &mut Vec<u64>) {
         // Chosen once for all records.
         macro_rules! each {

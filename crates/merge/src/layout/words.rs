@@ -49,33 +49,32 @@ pub(super) enum Class {
 /// The content of one or more state words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateContent {
-    /// Number of packets, or of those that carry the input.
+    /// Number of packets, or of packets that carry the input.
     Count,
     /// Sum of the input.
     Sum,
-    /// Counts per bin. There is one word per bin, and one edge fewer.
+    /// Counts per bin. There is one word per bin, and one edge fewer than bins.
     Bins(Vec<u64>),
     /// Smallest value.
     Min,
-    /// Largest value, stored as the complement of the value plus 1, so that a merge keeps the
-    /// smallest.
+    /// Largest value, stored as the complement of (value + 1), so that a merge keeps the smallest
+    /// code.
     Max,
     /// OR of the values.
     BitOr,
-    /// First value, plus one.
+    /// First value, plus 1.
     First,
-    /// Last value, plus one.
+    /// Last value, plus 1.
     Last,
     /// Sum of the input, 128 bits.
     WideSum,
     /// Sum of the input's square, 128 bits.
     WideSquares,
-    /// The number of values, and room for as many of the first values.
+    /// The number of values, and room for this many of the first values.
     List(usize),
 }
 
-/// Encodes values so that the smallest code is that of the largest value. The largest code means
-/// absent.
+/// Encodes values so that the largest value has the smallest code. The largest code means absent.
 #[inline(always)]
 pub(super) const fn encode_max(value: u64) -> u64 {
     (!value).wrapping_sub(1)
@@ -123,7 +122,8 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// The first word of a content. Before [`Words::place`], registers the content and returns 0.
+    /// The first word of a content. Before [`Words::place`], this registers the content and returns
+    /// 0.
     pub(super) fn at(&mut self, side: Side, of: Option<Input>, what: &StateContent) -> u16 {
         let found = self
             .contents
@@ -187,7 +187,7 @@ impl Words {
         self.wide_start() + words(&|each| (Class::Wide..=class).contains(&each))
     }
 
-    /// The start of class wide. Aligned, so that no pair of words crosses a cache line.
+    /// The start of class [`Class::Wide`]. Aligned, so that no pair of words crosses a cache line.
     pub(super) fn wide_start(&self) -> usize {
         let narrow = self.end_of(Class::Last);
         let is_wide = |content: &Content| content.what.class() == Class::Wide;
@@ -224,7 +224,7 @@ pub(super) struct Ends {
     pub(super) or: u32,
     pub(super) first: u32,
     pub(super) last: u32,
-    /// The start of class wide.
+    /// The start of class [`Class::Wide`].
     pub(super) wide_start: u32,
     pub(super) wide: u32,
 }
@@ -241,7 +241,7 @@ pub(super) fn read_wide(words: &[u64], word: usize) -> u128 {
     u128::from(words[word]) | u128::from(words[word + 1]) << 64
 }
 
-/// Saturates, which is associative like addition and marks sums that exceed 128 bits.
+/// Saturates. Like addition, this is associative, and it marks sums that exceed 128 bits.
 #[inline(always)]
 pub(super) fn add_wide(words: &mut [u64], word: usize, value: u128) {
     let sum = read_wide(words, word).saturating_add(value);
@@ -260,7 +260,7 @@ impl ListWords {
         }
     }
 
-    /// Appends the list of `later`, as far as there is room.
+    /// Appends as many values of `later` as there is room for.
     #[inline(always)]
     pub(super) fn append<const N: usize>(self, earlier: &mut [u64; N], later: &[u64; N]) {
         let (start, k) = (self.start as usize, self.k as usize);

@@ -11,17 +11,17 @@ use turboflow_record::{INPUT_WORDS, Input, InputSet, InputValues};
 
 /// The steps for a run of words that use at most eight inputs.
 ///
-/// The lanes of one vector hold the inputs, or the replacement for an input that the packet lacks.
-/// One formula then gives every word: `(value ^ flip) + add`.
+/// Each lane of one vector holds an input, or its replacement if the packet lacks the input. One
+/// formula then gives every word: `(value ^ flip) + add`.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct WriteBank {
-    /// The bit of each lane's input in a set of inputs, for each word of the set.
+    /// For each lane, the bit of its input in a set of inputs, for each word of the set.
     bits: [[u64; BLOCK]; INPUT_WORDS],
     /// The value of each lane if the packet lacks the input.
     absent: [u64; BLOCK],
-    /// The inputs whose value is used, and the lanes that use it. Other lanes are 1 if the input is
-    /// present.
+    /// The inputs whose value is used, and the lanes that use it. All other lanes are 1 if their
+    /// input is present.
     inputs: [(__mmask8, u8); BLOCK],
     input_count: u8,
     lane_count: u8,
@@ -44,8 +44,8 @@ struct WriteBlock {
     span: [u64; BLOCK],
 }
 
-/// Writes one word of a fresh state: `(value ^ flip) + add` of the value or its square, or whether
-/// the value is in a bin.
+/// Writes one word of a fresh state. This is `(value ^ flip) + add`, of the value or its square, or
+/// it is whether the value is in a bin.
 #[derive(Clone, Debug)]
 pub(super) struct BankStep {
     /// A slot of the packet, or the number of an input that it may lack.
@@ -166,7 +166,7 @@ impl WriteBank {
             }
             let mut values = ones;
             // One by one: a gather is several times slower on some processors (docs/evaluation.md),
-            // and with the microcode against leaks of gathered data (CVE-2022-40982).
+            // and with microcode that mitigates leaks of gathered data (CVE-2022-40982).
             for &(lanes, input) in self.inputs.iter().take(usize::from(self.input_count)) {
                 let value = inputs.value(input);
                 values = _mm512_mask_set1_epi64(values, lanes, value.cast_signed());
@@ -206,7 +206,7 @@ impl BankStep {
         let StateContent::Bins(edges) = &content.what else {
             return None;
         };
-        // The largest number represents an absent value, so that 64-bit values would be ambiguous.
+        // The largest number means absent, so it would be ambiguous for 64-bit values.
         if content.of.is_none_or(|of| of.bits() == 64) {
             return None;
         }
@@ -233,8 +233,8 @@ impl BankStep {
     }
 
     fn new(step: &WriteStep, of_input: bool) -> Self {
-        // A count only needs the presence of the value: 1 in the lane of an input, always 1 for a
-        // packet.
+        // A count only needs the presence of the value: 1 in the lane of an input, and always 1 for
+        // a value that every packet has.
         let is_count = step.keep == 0;
         let counts = of_input && is_count;
         let add = if counts { 0 } else { step.add };

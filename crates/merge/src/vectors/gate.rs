@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The single test of a hot loop: whether a record certainly merges into its flow, without a cut or
-//! an end between them. If the test fails, the full rules decide.
+//! The single test of a hot loop: whether a record certainly merges into its flow, with no cut or
+//! end of flow between the two. If the test fails, the full rules decide.
 
 use crate::{Base, Marks};
 #[cfg(doc)]
 use turboflow_record::LAST_TIME_NS;
 
-/// Half of the range of times. Differences between times below it are below it, unless they are
-/// negative.
+/// Half of the range of times. Two times below it differ by less than it, so a difference of this
+/// value or more is a negative one.
 const HALF: u64 = 1 << 63;
 
-/// The test whether a record certainly merges. It uses the differences between later record and
-/// flow, which a merge needs anyway. One comparison of a line of differences covers key, both
-/// times, and ends.
+/// Tests whether a record certainly merges. The test uses the differences between the later record
+/// and the flow, which a merge needs anyway. One comparison of a line of differences covers the
+/// key, both times, and ends.
 ///
 /// It is correct for times less than 2^63 ns apart. The creator of a gate must ensure that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,8 @@ impl MergeGate {
     /// No limit: times must be less than 2^63 ns apart anyway.
     pub const UNLIMITED_NS: u64 = HALF - 1;
 
-    /// A gate that passes nothing: no record begins that late ([`LAST_TIME_NS`] is smaller).
+    /// A gate that passes nothing, because no record begins that late ([`LAST_TIME_NS`] is
+    /// smaller).
     pub const CLOSED: Self = Self {
         from_ns: u64::MAX,
         longest_since_first_ns: 0,

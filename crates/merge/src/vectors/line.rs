@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compares and merges key and base of two records, each a cache line, in one go with AVX-512.
+//! Compares and merges key and base of two records, each a cache line, in one pass with AVX-512.
 //!
 //! ```text
 //! 64-bit lane   0    1    2        3      4      5     6               7
@@ -11,8 +11,9 @@
 //! ```
 //!
 //! The line has two uses: the gate compares it with the largest allowed values, all lanes at once,
-//! and it is merged into the flow. That takes six operations, where a separate test and merge take
-//! fourteen. On Intel machines, which have two units for 512-bit operations, these limit the loop.
+//! and it is merged into the flow. That takes six operations; a separate test and merge would take
+//! fourteen. These operations limit the loop on Intel machines, which have two units for 512-bit
+//! operations.
 
 use std::arch::x86_64::*;
 
@@ -90,7 +91,7 @@ impl LineGate {
     }
 
     /// Merges `later` into `flow` if it passes the gate and the keys are equal. Returns whether it
-    /// did.
+    /// merged the record.
     ///
     /// # Safety
     /// Both pointers are to a cache line, aligned, with the layout drawn above. The machine has the
@@ -99,7 +100,7 @@ impl LineGate {
     pub(super) unsafe fn merge(&self, flow: *mut __m512i, later: *const __m512i) -> bool {
         // SAFETY: as required of the caller.
         unsafe {
-            // A separate branch, because it uses none of the 512-bit units.
+            // A separate branch, because this test uses none of the 512-bit units.
             if !self
                 .gate
                 .is_late_enough(&*later.cast::<u64>().add(2).cast())

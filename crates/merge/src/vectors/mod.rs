@@ -35,7 +35,7 @@ pub use words::{LANES, PlainWords, Words};
 use crate::layout::pair::Pair;
 use crate::{Base, MicroflowRecord, Plan};
 
-/// The widest vectors that this machine has.
+/// The widest vectors of this machine.
 #[derive(Clone, Copy, Debug)]
 pub enum Machine {
     /// 512-bit vectors and masks (AVX-512 F, BW, DQ, VL).
@@ -44,7 +44,7 @@ pub enum Machine {
     /// 256-bit vectors (AVX2).
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
-    /// No vectors beyond those that every machine of the target has.
+    /// Only the vectors that every machine of the target has.
     Plain(Plain),
 }
 
@@ -53,8 +53,8 @@ const FEW_WORDS: usize = 24;
 
 /// Work that is compiled for every vector width.
 ///
-/// Mark `run`, and what it calls in its loop, `#[inline(always)]`. Functions that are not inlined
-/// are compiled for plain machines.
+/// Mark `run` `#[inline(always)]`, and everything that it calls in its loop. Functions that are not
+/// inlined are compiled for plain machines.
 pub trait WithVectors {
     /// The result of the work.
     type Output;
@@ -79,9 +79,9 @@ impl Machine {
         Self::Plain(Plain)
     }
 
-    /// Runs a loop over records with `N` further words. Like [`Machine::run`] if `N` is at most
-    /// `FEW_WORDS`. For larger records, most time goes into their words. Such a loop is compiled
-    /// once, and selects the vectors at each merge of words.
+    /// Runs a loop over records with `N` further words. If `N` is at most `FEW_WORDS`, this equals
+    /// [`Machine::run`]. With larger records, most time goes into merging their words. Their loop
+    /// is compiled once, and selects the vectors at each merge of words.
     #[inline]
     pub fn run_loop<const N: usize, W: WithVectors>(self, work: W) -> W::Output {
         if const { N > FEW_WORDS } {
@@ -108,7 +108,7 @@ impl Machine {
 
 /// One width of vectors.
 pub trait Vectors: Copy {
-    /// A gate, in the form in which a loop keeps it in registers.
+    /// A gate, in a form that a loop keeps in registers.
     type Gate: Copy + AsRef<MergeGate>;
 
     /// Eight words.
@@ -146,7 +146,7 @@ pub trait Vectors: Copy {
         None
     }
 
-    /// Does part of the work, in a loop that is compiled for these vectors.
+    /// Does part of the work in a loop that is compiled for these vectors.
     #[inline(always)]
     fn run<W: WithVectors>(self, work: W) -> W::Output {
         work.run(self)
@@ -165,7 +165,7 @@ pub trait Vectors: Copy {
     }
 
     /// Merges all but the further words of `later` into `flow`, if the keys are equal and the gate
-    /// passes it. Returns whether it did.
+    /// passes it. Returns whether it merged the record.
     #[inline(always)]
     fn merge_if_passes<const K: usize, const M: usize, const N: usize>(
         self,
@@ -176,7 +176,8 @@ pub trait Vectors: Copy {
         merge_in_steps(self, gate.as_ref(), flow, later)
     }
 
-    /// A bit for every lane that equals a value. Both halves of `value_twice` are that value.
+    /// A bit for every lane that equals a value. `value_twice` holds the value in both of its
+    /// halves.
     #[inline(always)]
     fn equal_lanes(self, lanes: &[u16; 32], value_twice: u32) -> u32 {
         equal_lanes(lanes, value_twice)
@@ -185,8 +186,8 @@ pub trait Vectors: Copy {
     /// `plan.merge(flow, later)` for every pair in turn.
     ///
     /// # Safety
-    /// The plan fits `N` words, and so do the states of all pairs. They are not accessed elsewhere
-    /// during the call.
+    /// The plan fits `N` words, and so do the states of all pairs. The states are not accessed
+    /// elsewhere during the call.
     #[inline(always)]
     unsafe fn merge_states<const N: usize>(self, plan: &Plan, pairs: &[Pair]) {
         for pair in pairs {
@@ -212,7 +213,7 @@ fn merge_in_steps<V: Vectors, const K: usize, const M: usize, const N: usize>(
     joins
 }
 
-/// No vectors but those that the compiler chooses.
+/// Only the vectors that the compiler chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;
 
@@ -232,7 +233,7 @@ impl Vectors for Plain {
 }
 
 /// Plain code, except that the vectors are selected at each merge of further words, and for each
-/// part of the work that is run on its own.
+/// part of the work that has a loop of its own.
 impl Vectors for Machine {
     type Gate = MergeGate;
     type Words = PlainWords;

@@ -125,7 +125,7 @@ impl<const K: usize> WithVectors for MergeIf<K> {
     }
 }
 
-/// Merges with every width, whether key and gate allow it or not.
+/// Merges with every width, whether or not key and gate allow it.
 fn merges_if_passes<const K: usize>(
     gate: MergeGate,
     key: [u64; K],

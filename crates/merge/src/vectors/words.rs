@@ -4,8 +4,8 @@
 /// How many words, and keys, are processed together.
 pub const LANES: usize = 8;
 
-/// Eight words. Values exist only on machines with the vectors for them: [`super::Vectors`] creates
-/// them.
+/// Eight words. Only [`super::Vectors`] creates values, so they exist only on machines with the
+/// vectors for them.
 pub trait Words: Copy {
     /// Stores the words to memory.
     fn store(self, to: &mut [u64; LANES]);
@@ -30,7 +30,8 @@ pub trait Words: Copy {
     /// Products of the lower halves.
     #[must_use]
     fn product_of_halves(self, other: Self) -> Self;
-    /// Of each word, the third 16-bit quarter from below, copied to the two lowest quarters.
+    /// The third 16-bit quarter of each word, counted from the lowest, copied to the two lowest
+    /// quarters.
     #[must_use]
     fn third_quarters_twice(self) -> Self;
     /// Sums of neighbouring words in `self` and `other`: words 0 and 1 of `self`, of `other`, words
@@ -39,7 +40,7 @@ pub trait Words: Copy {
     fn pair_sums(self, other: Self) -> Self;
 }
 
-/// Eight words, for which the compiler may use vectors.
+/// Eight words. The compiler may use vectors for them.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainWords([u64; LANES]);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys of any fields: they read back, tell flows apart, and join directions.
+//! Keys of any fields can be read back, tell flows apart, and join directions.
 
 use std::net::IpAddr;
 
@@ -213,7 +213,7 @@ proptest! {
         }
         let records = [&there, &back].map(|c| layout.open::<16, 8>(&c.packet, &c.inputs));
         prop_assert_eq!(records[0].key, records[1].key);
-        // Alone in its record, each packet is the first: its source is the initiator.
+        // Each packet is alone in its record, so its source is the initiator.
         for (carried, record) in [&there, &back].into_iter().zip(records) {
             let mut batch = FlowBatch::new(layout.schema());
             if layout.key_widths() == KeyWidths::Wide {

@@ -41,8 +41,9 @@ impl Expected {
     }
 }
 
-/// Whether the initiator is the higher end of the flow: the side that alone sent a SYN, otherwise
-/// the sender of the first packet or, if that is an answer, its receiver, which sent something too.
+/// Whether the initiator is the higher end of the flow. The initiator is the only side that sent a
+/// SYN. Otherwise it is the sender of the first packet or, if that is an answer, its receiver, if
+/// that has sent packets too.
 pub(super) fn is_flipped(flow: &[SeenPacket]) -> bool {
     let syn_from = |reversed| {
         let sent = flow.iter().filter(move |seen| seen.reversed == reversed);

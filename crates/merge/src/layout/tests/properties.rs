@@ -12,8 +12,8 @@ use turboflow_record::{Fault, LAST_TIME_NS, WORDS_V4};
 
 type Flow = Vec<SeenPacket>;
 
-/// Merges records in a random grouping. `choices` tells where each run is split in two, and which
-/// of three ways to merge joins the two again: of the two-way form there is one.
+/// Merges records in a random grouping. `choices` determine where each run is split in two, and
+/// which of three ways of merging joins the two parts. For the two-way form there is only one way.
 fn merge_in_groups<const K: usize, const N: usize>(
     records: &[MicroflowRecord<K, N>],
     plan: &Plan,
@@ -91,8 +91,8 @@ fn machines() -> Vec<Machine> {
         .collect()
 }
 
-/// Flows whose packets alternate, four per flow, so that more pairs wait than there is room for.
-/// Each must give its own record.
+/// Flows whose packets alternate, four per flow, so that more pairs are pending than there is room
+/// for. Each flow must give its own record.
 fn check_by_turns<const K: usize, const N: usize>(
     layout: &Layout,
     flows: &[Flow],
@@ -275,7 +275,7 @@ fn choices() -> impl Strategy<Value = Vec<u16>> {
     proptest::collection::vec(any::<u16>(), 1..24)
 }
 
-/// Features of which all, in each direction, are fields of [`Base`], or of both directions.
+/// Features that are all fields of [`Base`], each for one direction or for both together.
 fn features_of_base() -> impl Strategy<Value = Vec<Feature>> {
     let all = Definition::default().features;
     let more = [

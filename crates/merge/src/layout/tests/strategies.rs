@@ -62,7 +62,7 @@ fn feature(biflow: bool) -> impl Strategy<Value = Feature> {
             key: KeyField::FIVE_TUPLE.to_vec(),
             features: vec![feature.clone()],
         };
-        // Texts are in `texts.rs`.
+        // `texts.rs` tests texts.
         let is_text = |of: Input| of.column_kind() == turboflow_record::ColumnKind::Text;
         let is_number = !feature.is_of_flow() && !feature.of.is_some_and(is_text);
         (is_number && definition.check().is_ok()).then_some(feature)
@@ -82,7 +82,7 @@ pub(super) fn features(biflow: bool) -> impl Strategy<Value = Vec<Feature>> {
     })
 }
 
-/// Values of an input: often 0, 1 or the largest, which encodings are most likely to get wrong.
+/// Values of an input: often 0, 1 or the largest, for which an encoding is most likely to be wrong.
 fn input_value(input: Input) -> impl Strategy<Value = Option<u64>> {
     // Moments are checked in 128-bit arithmetic, which sums of squares of 64-bit values would
     // exceed.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What inspection found out, in records that merge and in columns; Community IDs.
+//! Results of inspection, in records that merge and in columns. Community IDs.
 
 use std::net::IpAddr;
 
@@ -147,8 +147,8 @@ fn community_ids_equal_those_of_the_reference_implementation() {
 }
 
 proptest! {
-    /// Records that were annotated with what was known at the time merge into the latest that was
-    /// known of each input, or the first, however they are grouped.
+    /// Records are annotated with what is known at the time. However they are grouped, they merge
+    /// into the latest known value of each input, or into the first.
     #[test]
     fn the_latest_known_value_is_that_of_the_flow(
         known in prop::collection::vec(
