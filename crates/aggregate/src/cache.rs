@@ -9,17 +9,18 @@ use crate::reach::Way;
 use crate::region::Place;
 use crate::timeouts::{Cell, Cuts, Timeouts};
 
-/// How a flow cache is set up.
+/// The settings of a flow cache.
 #[derive(Clone, Debug)]
 pub struct CacheConfig {
     /// When flows end.
     pub timeouts: Timeouts,
-    /// The most flows open at once; when full, old flows leave early (flowEndReason 5). At least 1.
+    /// The most flows that may be open at once. If the cache is full, old flows leave early
+    /// (flowEndReason 5). At least 1.
     pub max_flows: usize,
-    /// Which FIN marks end a flow: see
-    /// [`Layout::ending_fins`](turboflow_merge::Layout::ending_fins).
+    /// The FIN marks that end a flow
+    /// ([`Layout::ending_fins`](turboflow_merge::Layout::ending_fins)).
     pub ending_fins: u8,
-    /// Time in which the expiry sweep covers the whole cache, in nanoseconds. An expired flow
+    /// The time in which the expiry sweep covers the whole cache, in nanoseconds. An expired flow
     /// leaves at most this much later.
     pub sweep_ns: u64,
 }
@@ -43,16 +44,16 @@ impl<const K: usize, const N: usize> ExportSink<K, N> for Vec<MicroflowRecord<K,
 pub struct CacheCounters {
     /// Microflow records that were merged into a flow or opened one.
     pub microflows_merged: u64,
-    /// Flows opened, those after an active-timeout export included.
+    /// Flows opened, including those that continue after an active-timeout export.
     pub flows_opened: u64,
     /// Flow records exported, by flowEndReason (index 0 unused).
     pub flows_exported: [u64; EndReason::ALL.len() + 1],
-    /// Flows open now.
+    /// Flows that are open now.
     pub flows_open: u64,
-    /// Most flows open at once.
+    /// The most flows that were open at once.
     pub flows_peak: u64,
-    /// Times that the system refused memory for a larger table. From then on the cache is full at
-    /// its present size.
+    /// How often the system refused memory for a larger table. After that, the cache is full at its
+    /// present size.
     pub growths_refused: u64,
 }
 
@@ -69,7 +70,7 @@ impl std::ops::AddAssign for CacheCounters {
     }
 }
 
-/// Records per call of the sink.
+/// The most records per call of the sink.
 const EXPORT_BATCH: usize = 256;
 /// Minimum number of home buckets that each chunk moves while the table grows.
 const MIN_HOMES_A_STEP: usize = 4;
@@ -84,11 +85,12 @@ pub struct FlowCache<const K: usize, const N: usize> {
     pub(crate) hasher: LaneHasher<K>,
     leaving: Vec<MicroflowRecord<K, N>>,
     config: CacheConfig,
-    /// Position of the sweep: a share of hash space, in 1/2^32.
+    /// Position of the sweep in hash space, in units of 1/2^32.
     sweep_position: u64,
     pub(crate) counters: CacheCounters,
     pub(crate) machine: Machine,
-    /// Not 0 if a flow of the last chunk held both directions: a hint, which stale slots may give.
+    /// Not 0 if a flow of the last chunk held both directions. Only a hint: a stale slot may set
+    /// it.
     pub(crate) states_seen: u8,
     /// Overrides the choice of prefetch distance in tests.
     pub(crate) always: Option<Way>,
@@ -113,8 +115,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// Fixes the prefetch distance for tests, whatever the size of the table: small tables would
-    /// use only one of them. The records do not depend on it.
+    /// Fixes the prefetch distance for tests, whatever the size of the table, because small tables
+    /// would use only one. The records do not depend on it.
     #[doc(hidden)]
     #[must_use]
     pub fn always(mut self, way: Way) -> Self {
@@ -122,7 +124,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         self
     }
 
-    /// Upper bound on the memory of a cache of `max_flows`, in bytes.
+    /// Upper bound on the memory of a cache for `max_flows` flows, in bytes.
     #[must_use]
     pub fn max_size_bytes(max_flows: usize) -> usize {
         FlowTable::<K, N>::max_size_bytes(max_flows)
@@ -134,7 +136,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         self.table.size_bytes()
     }
 
-    /// Flows open now.
+    /// Flows that are open now.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.table.len()
@@ -156,8 +158,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// Enters a cell of the clock: all earlier records have been merged. Exports due flows as far
-    /// as the sweep comes.
+    /// Enters a cell of the clock: all records before it have been merged. Exports the due flows in
+    /// the part of the cache that the sweep now covers.
     pub fn advance(&mut self, cell: Cell, sink: &mut impl ExportSink<K, N>) {
         let passed_ns = cell.watermark_ns.saturating_sub(self.cuts.watermark_ns);
         self.cuts.enter(cell);
@@ -166,8 +168,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         self.hand_over(sink);
     }
 
-    /// Exports every flow: due flows with their reason, the rest as forced end. Afterwards the
-    /// cache is empty and has its first size; the clock stays.
+    /// Exports every flow: due flows with their reason, all others as forced end. Afterwards the
+    /// cache is empty and has its initial size; the clock does not change.
     pub fn flush(&mut self, sink: &mut impl ExportSink<K, N>) {
         self.note_peak();
         for region in [CURRENT, OLD] {
@@ -199,7 +201,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// Looks for due flows in the next `share` (in 1/2^32) of hash space.
+    /// Looks for due flows in the next `share` of hash space, in units of 1/2^32.
     fn sweep(&mut self, share: u64, sink: &mut impl ExportSink<K, N>) {
         let start = self.sweep_position;
         let end = start + share;
@@ -275,7 +277,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         self.table.set_due_of_bucket(region, bucket, earliest_ns);
     }
 
-    /// Merges one record by the full rules: the flow may be missing, or may have to end first.
+    /// Merges one record by the full rules: its flow may not exist yet, or may have to end first.
     #[cold]
     #[inline(never)]
     pub(crate) fn merge_with_care(
@@ -327,7 +329,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
     /// Exports an old flow early, because the cache is full.
     fn make_room(&mut self, hash: LaneHash, sink: &mut impl ExportSink<K, N>) {
         let near = self.table.oldest_near(hash);
-        // The neighbourhood of this hash may be empty while the cache is full: take from the start.
+        // The cache may be full, but empty from this hash on: then takes a flow from the start.
         let victim = near.or_else(|| self.table.oldest_near(LaneHash(0)));
         let Some(location) = victim else { return };
         let hash = self.hasher.hash(&self.table.parts(location).head.key);
@@ -389,7 +391,7 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// Merges one record without prefetching, for tests and for tools that have one record at a
+    /// Merges one record without prefetching, for tests and for tools that handle one record at a
     /// time.
     pub fn merge_one(
         &mut self,

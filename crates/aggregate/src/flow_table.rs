@@ -3,8 +3,9 @@
 //!
 //! It grows without a stall. A larger region is mapped (untouched memory costs nothing), and the
 //! buckets of the old region move to it a few at a time, in the order of their hashes. A *frontier*
-//! in hash space says which region holds a key, so a lookup costs one comparison and never searches
-//! two regions. The memory of moved buckets goes back to the system.
+//! in hash space separates the hashes in the new region from those in the old one, so a lookup
+//! costs one comparison and never searches two regions. The memory of moved buckets goes back to
+//! the system.
 
 use turboflow_merge::{LaneHash, LaneHasher, MicroflowRecord, Plain, Plan, prefetch, prefetch_far};
 
@@ -15,15 +16,16 @@ use crate::tags::{SLOTS, TagTwice};
 /// Home buckets of a new table: about 4,000 slots.
 const FIRST_HOMES: u32 = 128;
 
-/// Fullness at which the table grows, in percent: above it, full buckets become common.
+/// The fill level at which the table grows, in percent. Above it, full buckets become common.
 const GROW_AT_PERCENT: u64 = 80;
 
-/// Up to this size (a million slots) a table doubles. Above, it grows by half, which wastes less
-/// memory and moves each record twice in total.
+/// Up to this size (a million slots) a table doubles. Above it, the table grows by half, which
+/// wastes less memory and moves each record about twice in total.
 const DOUBLES_UP_TO_HOMES: u32 = 1 << 15;
 
-/// What a growing table leaves to the rest of the process, where memory is limited: a table can do
-/// without more, and an allocation elsewhere cannot. The largest part are the buffers of Parquet.
+/// The memory that a growing table leaves to the rest of the process, in bytes, where memory is
+/// limited. A table can continue without more memory, but an allocation elsewhere cannot. The
+/// largest part is for the buffers of Parquet.
 const SPARE_BYTES: usize = 256 << 20;
 
 /// The region for hashes below the frontier.
@@ -32,7 +34,7 @@ pub(crate) const CURRENT: usize = 0;
 pub(crate) const OLD: usize = 1;
 
 pub(crate) struct FlowTable<const K: usize, const N: usize> {
-    /// How its records merge, and whether each has a state.
+    /// How its records merge, and whether a record has a state.
     pub(crate) plan: Plan,
     regions: [Region<K, N>; 2],
     /// Whether records are moving from `OLD` to `CURRENT`.
@@ -69,7 +71,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         }
     }
 
-    /// Upper bound on the memory of a table of `max_flows`, in bytes.
+    /// Upper bound on the memory of a table for `max_flows` flows, in bytes.
     pub(crate) fn max_size_bytes(max_flows: usize) -> usize {
         // During the last step of growth each old array still holds up to one release step, and the
         // part before its first page, in addition to the new region.
@@ -116,7 +118,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         prefetch_far(&raw const region.lines[region.home(hash)]);
     }
 
-    /// Prefetches the record that a hash most likely has, or the slot for a new one.
+    /// Prefetches the slot that a hash most likely has, or the slot for a new record.
     pub(crate) fn prefetch_record(&self, hash: LaneHash) {
         let region = &self.regions[self.region_of(hash)];
         let bucket = region.home(hash);
@@ -144,7 +146,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         region.parts(location.place).record(&self.plan)
     }
 
-    /// Stores another record of the same flow in its place, and returns the former.
+    /// Replaces a record by another one of the same flow, and returns the former.
     pub(crate) fn replace(
         &mut self,
         location: Location,
@@ -156,7 +158,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         former
     }
 
-    /// Merges a record whose packets arrived later into that at a location.
+    /// Merges a record, whose packets arrived later, into the record at a location.
     pub(crate) fn merge(&mut self, location: Location, later: &MicroflowRecord<K, N>) {
         let mut parts = self.regions[location.region].parts(location.place);
         parts.merge(later, &self.plan);
@@ -174,14 +176,14 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         self.regions[region].dues_ns[bucket]
     }
 
-    /// Replaces the bound after all flows of the bucket were checked.
+    /// Sets the bound, after all flows of the bucket have been checked.
     #[inline(always)]
     pub(crate) fn set_due_of_bucket(&mut self, region: usize, bucket: usize, due_ns: u64) {
         self.regions[region].dues_ns[bucket] = due_ns;
     }
 
-    /// Prefetches the fields that decide whether a bucket's records are due: the hardware
-    /// prefetcher stops at every page boundary.
+    /// Prefetches the fields that decide whether a bucket's records are due. The hardware
+    /// prefetcher would stop at every page boundary.
     #[inline(always)]
     pub(crate) fn prefetch_bucket(&self, region: usize, bucket: usize) {
         let region = &self.regions[region];
@@ -213,8 +215,8 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         self.regions[location.region].remove(location.place, hash, &self.plan)
     }
 
-    /// The least recently active flow among a few neighbours of `hash`'s home; `None` where no
-    /// bucket from there on has a flow.
+    /// The least recently active flow among a few neighbours of `hash`'s home. `None` if neither
+    /// that bucket nor any later one has a flow.
     ///
     /// An exact LRU order would have to be updated on every packet. The oldest of a few flows is
     /// nearly as old and costs nothing until the table is full.
@@ -229,7 +231,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         Some(Location { region, place })
     }
 
-    /// Whether `incoming` more flows would pass the growth limit, and the table may grow.
+    /// Whether `incoming` more flows would exceed the growth limit, and the table may grow.
     pub(crate) fn wants_to_grow(&self, incoming: usize) -> bool {
         let homes = self.regions[CURRENT].homes();
         !self.is_moving() && self.len + incoming > self.room() && homes < self.max_homes
@@ -250,8 +252,8 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         self.moving
     }
 
-    /// Maps the larger region. Nothing moves yet. Returns false where the system refuses the
-    /// memory: then the table never grows again.
+    /// Maps the larger region. Nothing moves yet. Returns false if the system refuses the memory;
+    /// the table then never grows again.
     pub(crate) fn start_growing(&mut self) -> bool {
         debug_assert!(!self.is_moving());
         let homes = self.regions[CURRENT].homes();
@@ -273,8 +275,8 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         true
     }
 
-    /// Moves the next `homes` home buckets of the old region. Records without room, which a keyed
-    /// hash makes practically impossible, go to `refused`.
+    /// Moves the next `homes` home buckets of the old region. Records for which there is no room go
+    /// to `refused`. The keyed hash makes this practically impossible.
     pub(crate) fn move_homes(
         &mut self,
         homes: usize,
@@ -323,7 +325,7 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
                 let hash = hasher.hash(&old.records[place.index()].key);
                 if old.home(hash) == home {
                     let record = old.remove(place, hash, &self.plan);
-                    // Due time 0: the next sweep checks the record, because the clock is not known
+                    // With due time 0, the next sweep checks the record. The clock is not known
                     // here.
                     if current.insert(&record, hash, 0, &self.plan).is_none() {
                         self.len -= 1;
@@ -337,9 +339,9 @@ impl<const K: usize, const N: usize> FlowTable<K, N> {
         }
     }
 
-    /// Removes all records and returns to the first size.
+    /// Removes all records and returns to the initial size.
     pub(crate) fn reset(&mut self) {
-        // First without any, so that what is taken was free a moment before.
+        // Frees the old memory first, so that the new region can take it.
         self.regions = [Region::new(0), Region::new(0)];
         self.regions[CURRENT] = Region::new(FIRST_HOMES.min(self.max_homes));
         self.moving = false;

@@ -119,13 +119,13 @@ proptest! {
     }
 }
 
-/// A biflow of the two-way form seen in one direction.
+/// A biflow in the two-way form that was seen in one direction only.
 fn biflow(flow: u64) -> MicroflowRecord<2, 8> {
     let MicroflowRecord { key, base, .. } = record(flow);
     MicroflowRecord {
         key,
         base,
-        // Means nothing, and must not be stored.
+        // This state is not in use and must not be stored.
         state: [7; 8],
     }
 }

@@ -39,9 +39,9 @@ impl<W: Words> View<W> {
 pub(crate) struct Homes {
     /// Addresses of their tag lines.
     lines: [u64; LANES],
-    /// Their tags, in both halves of the low 32 bits.
+    /// Addresses of their first slots.
     slots: [u64; LANES],
-    /// The tags of the keys, twice, in the lowest bits.
+    /// The tags of the keys, in both halves of the low 32 bits.
     tags: [u64; LANES],
 }
 
@@ -68,7 +68,7 @@ impl Homes {
         };
         let hashes = hasher.hash_keys(vectors, records);
         // Computes `LaneHash::part` and `LaneHash::tag`. The multiplication ignores the upper half
-        // of a factor.
+        // of each factor.
         let home = hashes.product_of_halves(view.homes).right::<32>();
         let lines = view.lines.plus(home.left::<6>());
         let bucket_bytes = vectors.all(bucket_bytes);
@@ -79,7 +79,7 @@ impl Homes {
         tags.store(&mut self.tags);
     }
 
-    /// Prefetches a tag line where `R` asks for them.
+    /// Prefetches a tag line, if `R` prefetches tag lines.
     #[inline(always)]
     pub(crate) fn fetch<R: Reach>(&self, lane: usize) {
         if R::LINES {

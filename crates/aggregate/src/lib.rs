@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flow cache: folds microflow records, from whatever engine, into exact flow records, and
-//! decides when each flow ends.
+//! The flow cache: merges the microflow records of any engine into exact flow records, and decides
+//! when each flow ends.
 //!
-//! The crate depends on no engine, packet, clock or output: microflow records and the time come in,
-//! flow records go out through an [`ExportSink`].
+//! The crate depends on no engine, packet, clock or output. Microflow records and the time are
+//! passed in, and flow records leave through an [`ExportSink`].
 
 mod cache;
 mod flow_table;

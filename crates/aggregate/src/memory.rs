@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use memmap2::{MmapOptions, MmapRaw};
 
-/// Lets all threads share one heap: for processes whose address space is limited, because glibc
-/// reserves 64 MiB of it for each thread. Call it before there are other threads.
+/// Lets all threads share one heap, for processes whose address space is limited: glibc reserves 64
+/// MiB of it for each thread. Must be called before there are other threads.
 pub fn share_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -18,12 +18,12 @@ pub fn share_heap() {
         }
         /// `man 3 mallopt`.
         const M_ARENA_MAX: i32 = -8;
-        // After a refusal the process takes more addresses.
+        // If refused, the process uses more address space.
         let _ = mallopt(M_ARENA_MAX, 1);
     }
 }
 
-/// Whether the system would give that much memory now. Memory that is not touched costs nothing.
+/// Whether the system would grant this much memory now. Memory that is not touched costs nothing.
 #[must_use]
 pub fn has_room(size_bytes: usize) -> bool {
     Mapping::new(size_bytes).is_some()
@@ -48,7 +48,7 @@ unsafe impl<const N: usize> PlainBytes for [u64; N] {}
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Zeroed anonymous memory, unmapped when the last array in it is dropped. No reference to the
-/// bytes of the mapping itself exists: they belong to the arrays.
+/// bytes of the mapping itself exists, because they belong to the arrays.
 ///
 /// Arrays that are used together share a mapping, so that small ones also get huge pages. A mapping
 /// of at least one huge page starts on a huge-page boundary. The remainder at its end takes small
@@ -63,7 +63,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `size_bytes`. `None` where the system refuses them (a limit of the process, or of all).
+    /// Maps `size_bytes`. `None` if the system refuses (a limit of the process, or of the machine).
     pub(crate) fn new(size_bytes: usize) -> Option<Self> {
         if size_bytes == 0 {
             return Some(Self {
@@ -96,7 +96,7 @@ impl Mapping {
     /// Takes the next `len` elements from the mapping.
     ///
     /// # Panics
-    /// When fewer are left.
+    /// If fewer are left.
     pub(crate) fn array<T: PlainBytes>(&mut self, len: usize) -> ZeroedArray<T> {
         let size_bytes = len
             .checked_mul(size_of::<T>())
@@ -105,7 +105,7 @@ impl Mapping {
             return ZeroedArray {
                 map: None,
                 base: NonNull::dangling(),
-                // Of elements without size there are as many as asked for.
+                // Elements without size need no memory.
                 len,
             };
         }
@@ -128,7 +128,7 @@ impl Mapping {
 /// Array memory is returned to the system in steps of this many bytes.
 pub(crate) const RELEASE_STEP_BYTES: usize = 8 << 20;
 /// Upper bound on the size of ordinary pages, in bytes. A page that begins before an array also
-/// holds another array, and stays.
+/// holds another array, so it is not released.
 pub(crate) const PAGE_BYTES: usize = 64 << 10;
 
 /// A fixed array of zeroed `T` in a [`Mapping`], with exclusive use of its bytes.
@@ -167,7 +167,7 @@ impl<T: PlainBytes> ZeroedArray<T> {
             // private anonymous mapping, and starts at a page. Its elements become zero, which is a
             // value of T.
             let outcome = unsafe { map.unchecked_advise_range(advice, offset, end - start) };
-            // After a refusal the memory stays allocated until the array is dropped.
+            // If refused, the memory stays allocated until the array is dropped.
             let _ = outcome;
         }
         *released = end - base;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hot path: merges a batch of microflow records, with every memory access prefetched.
 //!
-//! Three stages run over a chunk, eight records at a time, at a distance from each other. So the
-//! cache misses of many records overlap (TurboFlow, section 5.2, "Lookup Prefetching", taken
-//! further):
+//! Three stages run over a chunk, eight records at a time and at a distance from each other, so
+//! that the cache misses of many records overlap. This extends "Lookup Prefetching" (TurboFlow,
+//! section 5.2):
 //!
 //! ```text
 //! block i + 2D   hash the keys, compute the addresses of their home buckets
@@ -16,9 +16,9 @@
 //! The distance and the target cache depend on the size of the table and of its records
 //! (`reach.rs`).
 //!
-//! A slot found in stage two may be stale in stage three: its flow left, or an earlier record of
-//! the chunk opened the new flow. The key comparison detects that, and the record is merged by the
-//! full rules.
+//! A slot found in stage two may be stale in stage three: its flow has left, or an earlier record
+//! of the chunk has opened the new flow. The key comparison detects that, and the record is merged
+//! by the full rules.
 
 use std::ops::Range;
 
@@ -34,32 +34,33 @@ use crate::reach::{Deep, Near, Reach, Way};
 use crate::region::{Head, States};
 use crate::tags::SLOTS;
 
-/// Records that pass through the stages together. Before each chunk, the table makes room for as
-/// many new flows. Long enough to make filling and draining the pipeline cheap.
+/// The number of records that pass through the stages together. Before each chunk, the table makes
+/// room for as many new flows. The chunk is long enough to make filling and draining the pipeline
+/// cheap.
 const CHUNK: usize = 2_048;
-/// Chunk length while the table grows. Each chunk moves buckets in proportion to its length; a
+/// Chunk length while the table grows. Each chunk moves buckets in proportion to its length, so a
 /// short one bounds the pause.
 const GROWING_CHUNK: usize = 512;
 /// Records between two stages while the table grows.
 const GROWING_APART: usize = 32;
 
-/// Records of more further words are always merged with `Deep`.
+/// Records with more further words than this are always merged with `Deep`.
 const NEAR_WORDS: usize = 8;
 
-/// Results of the first two stages for the blocks that have not reached the last.
+/// Results of the first two stages for the blocks that have not reached the last stage.
 struct LookAhead<const K: usize, const N: usize, const RING: usize> {
     /// Whether new flows may displace old ones.
     crowded: bool,
     homes: [Homes; RING],
     /// Slots of the flows.
     flows: [[*mut Head<K>; LANES]; RING],
-    /// Where their states are.
+    /// Where the states of these flows are.
     states: States<K, N>,
     fetches_states: bool,
 }
 
 impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
-    /// For a chunk of `count` records.
+    /// Creates the look-ahead for a chunk of `count` records.
     #[inline(always)]
     fn new(cache: &mut FlowCache<K, N>, count: usize) -> Self {
         Self {
@@ -71,7 +72,7 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
         }
     }
 
-    /// Stage one without the prefetch of tag lines. The last block need not be full.
+    /// Stage one without the prefetch of tag lines. The last block may be partly filled.
     #[inline(always)]
     fn begin<V: Vectors>(
         &mut self,
@@ -93,7 +94,7 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
         self.homes[block % RING].set(vectors, hasher, records, view);
     }
 
-    /// Stages one and two of the first blocks of a chunk of `count`.
+    /// Stages one and two for the first blocks of a chunk of `count` blocks.
     #[inline(always)]
     fn start<'a, V: Vectors, R: Reach>(
         &mut self,
@@ -144,7 +145,8 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
         }
     }
 
-    /// The slot that stage two has found for a record: where its key and base are, and its state.
+    /// The slot that stage two has found for a record: the addresses of its key and base, and of
+    /// its state.
     #[inline(always)]
     fn slot(&self, block: usize, lane: usize) -> (*mut Head<K>, *mut [u64; N]) {
         let flow = self.flows[block % RING][lane];
@@ -169,8 +171,8 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
 }
 
 /// Stage two for a record without a match in its home bucket: finds the slot of a flow that
-/// overflowed, or the slot for a new flow. It is out of line because that is rare, or because
-/// opening a flow takes far longer, and the loop is faster without it.
+/// overflowed, or the slot for a new flow. This is out of line because the loop is faster without
+/// it. An overflow is rare, and opening a flow takes far longer than a call.
 #[cold]
 #[inline(never)]
 fn search_on<const K: usize>(homes: &Homes, lane: usize, crowded: bool) -> *mut Head<K> {
@@ -196,10 +198,10 @@ fn search_on<const K: usize>(homes: &Homes, lane: usize, crowded: bool) -> *mut 
             prefetch(homes.slot::<K>(lane, slot));
         }
     }
-    // The slot for a new flow. It is prefetched, and by stage three an earlier record may have
-    // opened the flow there. Otherwise the key comparison fails, because the key of a free slot is
-    // zero. Where the bucket is full, this is slot 1 of the next bucket, whose key decides in the
-    // same way. A region has spare buckets after its last home, so there is one.
+    // The slot for a new flow. By stage three, an earlier record may have opened the flow there.
+    // Otherwise the key comparison fails, because the key of a free slot is zero. If the bucket is
+    // full, this is slot 1 of the next bucket, whose key decides in the same way. There is a next
+    // bucket, because a region ends with spare ones.
     homes.slot(lane, home.free(Plain).trailing_zeros() as usize)
 }
 
@@ -313,16 +315,16 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         let count = chunk.len().div_ceil(LANES);
         let records_of = |block: usize| blocks.get(block).map_or(rest, |records| records);
         ahead.start::<V, R>(vectors, &hasher, &view, count, records_of);
-        // The steady state, in which all three stages have full blocks. It merges states between
-        // blocks only: see `PendingStates::push`.
+        // The steady state, in which all three stages have full blocks. States are merged only
+        // between blocks: see `PendingStates::push`.
         const { assert!(LANES <= PendingStates::<N>::ROOM) };
         let long = blocks.len().saturating_sub(RING);
         for (done, microflows) in blocks[..long].iter().enumerate() {
             let (found, begun) = (done + apart, done + RING);
             ahead.begin(vectors, &hasher, &view, begun, &blocks[begun]);
             for (lane, microflow) in microflows.iter().enumerate() {
-                // Prefetches for the block begun in the last iteration: the addresses of this block
-                // are still in vector registers.
+                // Prefetches for the block begun in the last iteration: the addresses of the
+                // current block are still in vector registers.
                 ahead.homes[(begun - 1) % RING].fetch::<R>(lane);
                 let slot = ahead.slot(done, lane);
                 self.finish(vectors, &gate, slot, microflow, sink, &mut pending);
@@ -358,8 +360,8 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         pending.merge(vectors, &self.table.plan);
     }
 
-    /// Whether states are prefetched with their records. Biflows have none while one direction was
-    /// seen.
+    /// Whether states are prefetched with their records. A biflow has no state in use before both
+    /// directions have been seen.
     fn fetches_states(&mut self) -> bool {
         let seen = std::mem::take(&mut self.states_seen);
         !self.table.plan.is_two_way::<N>() || seen != 0
@@ -393,12 +395,12 @@ impl<const K: usize, const N: usize> FlowCache<K, N> {
         }
     }
 
-    /// Merges a record that did not pass the gate. Often no search is needed: the flow found is
-    /// merely within a cell of a timeout, or has a packet after the record's last. Where a timeout
-    /// is hardly longer than a cell, that is every record.
+    /// Merges a record that did not pass the gate. Often no search is needed, because the flow
+    /// found is merely within a cell of a timeout, or has a packet later than the record's last
+    /// one. If a timeout is hardly longer than a cell, this applies to every record.
     ///
     /// # Safety
-    /// `flow` and `state` are a slot of the table, and no reference to it lives.
+    /// `flow` and `state` are a slot of the table, to which no reference exists.
     #[cold]
     #[inline(never)]
     unsafe fn merge_after_all(

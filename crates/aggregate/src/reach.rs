@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prefetch distance of the merge, by the size of the table and of its records.
+//! Prefetch distance of the merge. It depends on the size of the table and of its records.
 //!
 //! | way | prefetches | into | blocks between two stages |
 //! |---|---|---|---|
 //! | [`Near`] | records | the L1 cache | 4 |
 //! | [`Deep`] | tag lines, records | the L2 cache | 16 |
 //!
-//! An L1 prefetch holds a line-fill buffer, of which there are 10 to 16; an L2 prefetch does not.
-//! A long distance pushes lines out of L1 that are still in use. It pays only where the table does
-//! not fit in the processor's own caches.
+//! An L1 prefetch occupies a line-fill buffer, of which there are 10 to 16; an L2 prefetch does
+//! not. A long distance pushes lines out of L1 that are still in use, so it pays only if the table
+//! does not fit into the caches of the processor core.
 //!
 //! `docs/decisions/0005-ways-of-prefetching.md` has the measurements and the variants that were
 //! dropped.
@@ -18,7 +18,7 @@ use turboflow_merge::{prefetch, prefetch_far};
 /// [`Deep`] is used for tables of at least this size, in bytes, and for large records of any table.
 const DEEP_FROM_BYTES: usize = 4 << 20;
 
-/// How the lines of a chunk are prefetched: see the module.
+/// How the lines of a chunk are prefetched: see the module documentation.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -59,7 +59,7 @@ impl Reach for Deep {
 }
 
 impl Reach for Near {
-    /// Tag lines are a thirtieth of the table: a miss costs less than the prefetches.
+    /// Tag lines are a thirtieth of the table, so misses cost less than the prefetches would.
     const LINES: bool = false;
 
     #[inline(always)]

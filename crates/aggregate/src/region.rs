@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One open-addressed region of a flow table: buckets of 31 tags and 31 records.
-//!
-//! A record's home is the bucket at its hash's share of the region, so buckets are ordered by hash.
-//! A record whose home is full goes to the next bucket with room, and every bucket that it passes
+//! A record's home is the bucket at its hash's position in the region, so buckets are ordered by
+//! hash. A record whose home is full goes to the next bucket with room. Every bucket that it passes
+//! counts it. A few spare buckets after the last home take the overflow at the end.
 //! counts it. A few spare buckets after the last home take the overflow of the end.
-//!
-//! Tags and records lie in separate arrays. Where both lines of a lookup lie in one page, the
-//! hardware prefetcher of some processors is triggered, and random lookups took twice the time. The
-//! states of records, their further words, have an array of their own, too. Biflows seen in one
-//! direction have none (`Layout::in_two_way_form`); where few have both, as in a scan, most pages
-//! of that array are never touched and take no memory.
+//! Tags and records lie in separate arrays. With both lines of a lookup in one page, the hardware
+//! prefetcher of some processors is triggered, and random lookups took twice as long. The states of
+//! records, which are their further words, also have an array of their own. Biflows seen in only
+//! one direction have no state in use (`Layout::in_two_way_form`). If few biflows have both
+//! directions, as in a scan, most pages of that array are never touched and take no memory.
 
 use turboflow_merge::{LaneHash, MicroflowRecord, Plain, Plan};
 
@@ -58,7 +57,7 @@ impl<const K: usize, const N: usize> Parts<'_, K, N> {
         record
     }
 
-    /// Stores another record in its place.
+    /// Stores another record in the place of this one.
     #[inline(always)]
     pub(crate) fn set(&mut self, record: &MicroflowRecord<K, N>, plan: &Plan) {
         self.head.key = record.key;
@@ -78,22 +77,23 @@ pub(crate) struct Region<const K: usize, const N: usize> {
     pub(crate) lines: ZeroedArray<TagLine>,
     pub(crate) records: ZeroedArray<Head<K>>,
     pub(crate) states: ZeroedArray<[u64; N]>,
-    /// For each bucket, a lower bound on the due times of its flows: a sweep skips most buckets.
+    /// For each bucket, a lower bound on the due times of its flows, which lets a sweep skip most
+    /// buckets.
     pub(crate) dues_ns: ZeroedArray<u64>,
     homes: u32,
 }
 
 impl<const K: usize, const N: usize> Region<K, N> {
     /// # Panics
-    /// When the system refuses the memory.
+    /// If the system refuses the memory.
     pub(crate) fn new(homes: u32) -> Self {
         let bytes = Self::size_bytes(homes as usize);
         Self::allocated(homes)
             .unwrap_or_else(|| panic!("the system refuses {bytes} bytes for a flow cache"))
     }
 
-    /// A region, unless the system refuses the memory, or would then have less than `spare_bytes`
-    /// left for the rest of the process.
+    /// A region. `None` if the system refuses the memory, or would then have less than
+    /// `spare_bytes` left for the rest of the process.
     pub(crate) fn try_new(homes: u32, spare_bytes: usize) -> Option<Self> {
         // Memory that is not touched costs nothing.
         let with_spare = Mapping::new(Self::size_bytes(homes as usize) + spare_bytes)?;
@@ -163,8 +163,8 @@ impl<const K: usize, const N: usize> Region<K, N> {
         }
     }
 
-    /// Stores a record with a new key in the first bucket with room; `None` when even the spare
-    /// buckets after its home are full. The record is not due before `due_ns`.
+    /// Stores a record with a new key in the first bucket with room. `None` if even the spare
+    /// buckets after the last home are full. The record is not due before `due_ns`.
     pub(crate) fn insert(
         &mut self,
         record: &MicroflowRecord<K, N>,
@@ -212,7 +212,7 @@ impl<const K: usize, const N: usize> Region<K, N> {
         taken
     }
 
-    /// The record at that place.
+    /// The record at this place.
     #[inline(always)]
     pub(crate) fn parts(&mut self, place: Place) -> Parts<'_, K, N> {
         Parts {
@@ -221,7 +221,7 @@ impl<const K: usize, const N: usize> Region<K, N> {
         }
     }
 
-    /// Where the states lie, to find that of a record by the address of the record.
+    /// The addresses of the records and states, to find the state of a record from its address.
     #[inline(always)]
     pub(crate) const fn states(&self) -> States<K, N> {
         States {

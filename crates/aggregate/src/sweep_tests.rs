@@ -59,7 +59,7 @@ fn arrival() -> impl Strategy<Value = Arrival> {
     (0..40u64, 0..CELL_NS, late_ns, 0..CELL_NS, marks)
 }
 
-/// The table grows during the whole test, so that buckets are swept while they move.
+/// The table grows during the whole test, so buckets are swept while they move.
 #[test]
 fn no_due_flow_stays_while_the_table_grows() {
     let layout = Layout::compile(&Definition::default(), false).expect("compiles");

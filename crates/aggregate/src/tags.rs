@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fingerprints of a bucket: one cache line finds the slot of a key without touching the
-//! records.
+//! The fingerprints of a bucket. One cache line is enough to find the slot of a key, without
+//! touching the records.
 
 use turboflow_merge::{Plain, Vectors};
 
@@ -9,13 +9,13 @@ use crate::memory::PlainBytes;
 /// Records in a bucket.
 pub(crate) const SLOTS: usize = 31;
 
-/// Flows compared when the table is full and one must be displaced.
+/// The number of flows that are compared when the table is full and one must be displaced.
 pub(crate) const NEIGHBOURS: usize = 4;
 
 /// Added to a bucket's overflow count for each record that passed it. The count is always even and
 /// tags are odd, so a comparison with all 32 lanes never matches the count.
 const PASSED: u16 = 2;
-/// The count saturates here.
+/// The largest overflow count; it saturates here.
 const MOST_PASSED: u16 = u16::MAX - 1;
 
 /// The mask of all slots.
@@ -43,13 +43,13 @@ impl TagTwice {
     }
 }
 
-/// 31 fingerprints (0 = free slot) and the number of records that found this bucket full and live
-/// in a later one. A search continues only while that number is not 0.
+/// 31 fingerprints (0 means a free slot), and the number of records that found this bucket full and
+/// are in a later one. A search continues only if that number is not 0.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct TagLine {
     tags: [u16; SLOTS],
-    /// [`PASSED`] for each record that passed.
+    /// [`PASSED`] times the number of records that passed this bucket.
     overflowed: u16,
 }
 
@@ -78,7 +78,7 @@ impl TagLine {
         !self.free(Plain) & ALL
     }
 
-    /// Up to [`NEIGHBOURS`] taken slots; which ones depends on the tag.
+    /// Up to [`NEIGHBOURS`] taken slots. The tag determines which ones.
     #[inline(always)]
     pub(crate) fn neighbours(&self, tag: u16) -> impl Iterator<Item = usize> + use<> {
         let start = u32::from(tag) % SLOTS as u32;
@@ -107,13 +107,13 @@ impl TagLine {
         self.overflowed != 0
     }
 
-    /// Counts a record that passed this bucket. A saturated count stays saturated: searches are
-    /// then longer than necessary, never wrong.
+    /// Counts a record that passed this bucket. A saturated count stays saturated. Searches are
+    /// then longer than necessary, but never wrong.
     pub(crate) fn count_passing(&mut self) {
         self.overflowed = self.overflowed.saturating_add(PASSED).min(MOST_PASSED);
     }
 
-    /// A record that had passed this bucket is gone.
+    /// Removes a record that had passed this bucket from the count.
     pub(crate) fn forget_passing(&mut self) {
         if self.overflowed != MOST_PASSED {
             debug_assert!(self.overflowed > 0);

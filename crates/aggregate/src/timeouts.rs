@@ -2,8 +2,8 @@
 //! When flows end: the rules of `docs/decisions/0001-cells.md` for one flow and one record. The
 //! flow cache (`cache.rs`) follows them.
 //!
-//! Rule 1: the clock alone ends a flow whose active or idle timeout, or linger, is over
-//! ([`Cuts::due`]). Rule 2: a record that arrives cuts its flow first if the two may not be one
+//! Rule 1: the clock alone ends a flow whose active timeout, idle timeout or linger has passed
+//! ([`Cuts::due`]). Rule 2: a record that arrives first cuts its flow, if the two may not be in one
 //! flow record ([`Cuts::cut`]).
 
 use turboflow_merge::{Base, Marks, MergeGate};
@@ -16,11 +16,11 @@ pub struct Timeouts {
     pub idle_ns: Option<u64>,
     /// Maximum duration of a flow record. Default 120 s.
     pub active_ns: Option<u64>,
-    /// A flow that saw RST or FIN is kept this long for its last packets. Default 2 s; `None`: FIN
-    /// and RST do not end flows.
+    /// How long a flow that saw RST or FIN is kept for its last packets. Default 2 s. With `None`,
+    /// FIN and RST do not end flows.
     pub linger_ns: Option<u64>,
-    /// No flow record has packets of two windows of this length, which are counted from 1970.
-    /// Default `None`: records are not aligned.
+    /// The length of windows, which are counted from 1970. No flow record has packets of two
+    /// windows. Default `None`: records are not aligned.
     pub align_ns: Option<u64>,
 }
 
@@ -36,8 +36,8 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// Length of a cell, never 0: the maximum duration of a microflow record, so that no timeout
-    /// and no end of a window falls inside one.
+    /// Length of a cell in nanoseconds, never 0. It is the maximum duration of a microflow record,
+    /// chosen so that no timeout and no end of a window falls inside a cell.
     #[must_use]
     pub fn cell_ns(&self, max_age_ns: u64) -> u64 {
         let timeouts = [
@@ -62,8 +62,8 @@ fn largest_divisor(number: u64, limit: u64) -> u64 {
     if limit >= number {
         return number;
     }
-    // The smaller of a divisor and its counterpart is searched: at most nine million steps for a
-    // day in nanoseconds.
+    // Searches for the divisor or its counterpart, whichever is smaller. For a day in nanoseconds,
+    // this takes at most nine million steps.
     let root = number.isqrt();
     let divides = |its: &u64| number.is_multiple_of(*its);
     let large = (number.div_ceil(limit)..=root).find(divides);
@@ -76,11 +76,11 @@ fn largest_divisor(number: u64, limit: u64) -> u64 {
 pub struct Cell {
     /// All records before this time have reached the aggregator.
     pub watermark_ns: u64,
-    /// No record from this time on has reached the aggregator.
+    /// No record that begins at or after this time has reached the aggregator.
     pub end_ns: u64,
 }
 
-/// The rules with their constants worked out for the current cell.
+/// The rules, with their constants computed for the current cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cuts {
     /// `u64::MAX` means "never".
@@ -89,16 +89,17 @@ pub(crate) struct Cuts {
     linger_ns: u64,
     /// 0 means that there are no windows.
     align_ns: u64,
-    /// Marks that must all be set for a flow to have ended; see `Marks::ended`.
+    /// Marks that must all be set to end a flow; see `Marks::ended`.
     fins: u8,
-    /// Marks that may end a flow; 0 if none does.
+    /// Marks that may end a flow; 0 if none do.
     pub(crate) ends: u8,
     pub(crate) watermark_ns: u64,
-    /// A flow that began before this is cut when a record of this cell arrives.
+    /// A flow that began before this time is cut when a record of this cell arrives.
     pub(crate) oldest_first_ns: u64,
-    /// A flow with a packet no earlier than this is not silent when a record of this cell arrives.
+    /// A flow with a packet at or after this time has not been silent for too long when a record of
+    /// this cell arrives.
     oldest_last_ns: u64,
-    /// Records that pass need none of these rules.
+    /// Records that pass this gate need none of these rules.
     pub(crate) gate: MergeGate,
 }
 
@@ -107,8 +108,7 @@ impl Cuts {
         Self {
             idle_ns: timeouts.idle_ns.unwrap_or(u64::MAX),
             active_ns: timeouts.active_ns.unwrap_or(u64::MAX),
-            // No record spans a silence longer than the idle timeout, whether its flow has ended or
-            // not.
+            // No record spans a silence longer than the idle timeout, even if its flow has ended.
             linger_ns: timeouts
                 .linger_ns
                 .unwrap_or(u64::MAX)
@@ -123,7 +123,7 @@ impl Cuts {
             watermark_ns: 0,
             oldest_first_ns: 0,
             oldest_last_ns: u64::MAX,
-            // Closed before the first cell: the rules decide about every record.
+            // Closed before the first cell, so that the rules decide about every record.
             gate: MergeGate::CLOSED,
         }
     }
@@ -136,11 +136,11 @@ impl Cuts {
         self.gate = self.gate_of(cell).unwrap_or(MergeGate::CLOSED);
     }
 
-    /// For a record that begins at `f`, no earlier than the cell's start W, every flow that passes
-    /// has `first + active >= f + C >= E` and `last + idle >= f + C >= E`, where C is the length of
-    /// the cell and E its end: it is neither due (rule 1) nor cut (rule 2). A flow within a cell of
-    /// a timeout does not pass; [`Cuts::certainly_merges`] decides about it. With windows, of which
-    /// the current one begins at S, `first >= f - (W - S) >= S`.
+    /// The gate of a cell that starts at W, ends at E and has the length C. A record begins at `f
+    /// >= W`. Every flow that passes has `first + active >= f + C >= E` and `last + idle >= f + C
+    /// >= E`, so it is neither due (rule 1) nor cut (rule 2). A flow within a cell of a timeout
+    /// does not pass, and [`Cuts::certainly_merges`] decides about it. If there are windows, and
+    /// the current one begins at S, then `first >= f - (W - S) >= S`.
     fn gate_of(&self, cell: Cell) -> Option<MergeGate> {
         let cell_ns = cell.end_ns.checked_sub(cell.watermark_ns)?;
         let longest_ns = |timeout_ns: u64| {
@@ -163,8 +163,8 @@ impl Cuts {
         (cell.end_ns <= MergeGate::UNLIMITED_NS).then_some(gate)
     }
 
-    /// Whether rules 1 and 2 do nothing and no end is near. Unlike [`Cuts::gate`], exact up to the
-    /// timeouts.
+    /// Whether rules 1 and 2 have no effect and no end is near. Unlike [`Cuts::gate`], this is
+    /// exact up to the timeouts.
     #[inline(always)]
     pub(crate) fn certainly_merges(&self, flow: &Base, later: &Base) -> bool {
         later.first_ns >= self.watermark_ns.max(flow.first_ns)
@@ -201,7 +201,7 @@ impl Cuts {
         }
     }
 
-    /// The start of the window of a time; 0 without windows.
+    /// The start of the window that contains a time; 0 without windows.
     const fn window_ns(&self, time_ns: u64) -> u64 {
         match time_ns.checked_div(self.align_ns) {
             Some(windows) => windows * self.align_ns,
@@ -209,7 +209,7 @@ impl Cuts {
         }
     }
 
-    /// The last time that a record which began at `first_ns` may have.
+    /// The latest packet time of a record that began at `first_ns`.
     #[inline]
     const fn longest_until_ns(&self, first_ns: u64) -> u64 {
         let active_ends_ns = first_ns.saturating_add(self.active_ns);
@@ -238,9 +238,10 @@ impl Cuts {
         }
     }
 
-    /// Rule 1 does not end the flow before this time, whatever passes the gate and merges into it:
-    /// a merge only postpones the end of its silence, and a record that passes begins no earlier
-    /// than the watermark. A record that does not pass computes the bound again.
+    /// A lower bound on the time when rule 1 ends the flow. It holds for whatever passes the gate
+    /// and merges into the flow: a merge only postpones the end of the flow's silence, and a record
+    /// that passes begins no earlier than the watermark. A record that does not pass computes the
+    /// bound again.
     pub(crate) fn earliest_due_ns(&self, flow: &Base) -> u64 {
         let silence_ends_ns = flow.last_ns.saturating_add(self.limit_ns(flow));
         let began_ns = flow.first_ns.min(self.watermark_ns);
@@ -252,8 +253,8 @@ impl Cuts {
         if let Some(reason) = self.due(flow) {
             return Some(reason);
         }
-        // A SYN from before the flow's last packet is not a new connection: it was captured after
-        // the RST that answered it.
+        // A SYN from before the flow's last packet does not open a new connection: it was captured
+        // after the RST that answered it.
         let opens = later.marks.any(Marks::STARTS_WITH_SYN) && later.first_ns >= flow.last_ns;
         if self.ended(flow) && opens {
             return Some(EndReason::EndOfFlow);
@@ -287,7 +288,7 @@ mod tests {
         ]
     }
 
-    /// Times around the cell, and before it by about the length of the timeouts.
+    /// Times around the cell, and times before it by about the length of the timeouts.
     fn record() -> impl Strategy<Value = Base> {
         let marks = prop_oneof![
             4 => Just(0),

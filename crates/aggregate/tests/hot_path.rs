@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compares the prefetching hot path with merging one record at a time, over more flows than a
-//! chunk or a table size holds. Also tests a full cache.
+//! Compares the prefetching hot path with merging one record at a time, for more flows than fit
+//! into a chunk or a table of one size. Also tests a full cache.
 
 use proptest::prelude::*;
 use turboflow_aggregate::{CacheConfig, Cell, FlowCache, Timeouts, Way};
@@ -24,7 +24,7 @@ fn cache<const N: usize>(
     FlowCache::new(config, layout.plan().clone(), KeyHasher::new(seed))
 }
 
-/// Generates microflow records of `flows` flows with rising times.
+/// Generates microflow records of `flows` flows with increasing times.
 struct Stream {
     state: u64,
     now_ns: u64,
@@ -67,8 +67,8 @@ impl Stream {
         record
     }
 
-    /// Gives a record in the two-way form its direction, and some also packets of the other one.
-    /// The states of all others mean nothing.
+    /// Gives a record in the two-way form its direction. Some records also get packets of the other
+    /// direction; the states of all others are not in use.
     fn direct<const N: usize>(record: &mut Record<N>, random: u64) {
         let base = &mut record.base;
         if random & 64 != 0 {
@@ -141,7 +141,7 @@ fn compare<const N: usize>(
     fast.flush(&mut left);
     careful.flush(&mut right);
     let sort = |records: &mut Vec<Record<N>>| {
-        // States that mean nothing: that of a record which left at once was never stored.
+        // Ignores states that are not in use: a record that left at once never had its stored.
         let is_unused = |record: &&mut Record<N>| layout.is_two_way() && record.base.has_other == 0;
         let unused = records.iter_mut().filter(is_unused);
         unused.for_each(|record| record.state = [0; N]);
