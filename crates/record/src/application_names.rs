@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names of the numbers that inspection gives: applications, categories, confidences and risks.
+//! Names for the numbers that inspection gives: applications, categories, confidences and risks.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,23 +17,23 @@ pub struct ApplicationNames {
     pub applications: Vec<(u32, String, u8)>,
     /// Number and name of every category.
     pub categories: Vec<(u8, String)>,
-    /// Number and name of what an application may be recognised by.
+    /// Number and name of every means by which an application may be recognised.
     pub confidences: Vec<(u8, String)>,
     /// Bit and name of every risk.
     pub risks: Vec<(u8, String)>,
 }
 
-/// What stands between the names of several risks.
+/// Separates the names of several risks.
 pub const RISK_SEPARATOR: &str = "; ";
 
-/// Bits of the application within a number; the protocol that carries it is above.
+/// Bits of the application within a number. The bits above are the protocol that carries it.
 const APPLICATION_BITS: u32 = 16;
 
-/// Names by numbers, and numbers by names.
+/// Finds names by numbers, and numbers by names.
 #[derive(Clone, Debug)]
 pub struct NameIndex {
     names: Arc<ApplicationNames>,
-    /// Places of the applications by their numbers, and by their names.
+    /// The index of each application in `names`, by its number. `by_name` has the numbers by name.
     by_number: HashMap<u32, usize>,
     by_name: HashMap<String, u32>,
 }
@@ -57,13 +57,13 @@ impl InspectedTexts {
         }
     }
 
-    /// The names of a bridge's rules.
+    /// The names of the rules of a bridge.
     #[must_use]
     pub const fn rules(&self) -> &Arc<RuleNames> {
         &self.rules
     }
 
-    /// With the names of a bridge's rules.
+    /// Sets the names of the rules of a bridge.
     #[must_use]
     pub fn with_rules(self, rules: Arc<RuleNames>) -> Self {
         Self { rules, ..self }
@@ -75,7 +75,7 @@ impl InspectedTexts {
         &self.index.names
     }
 
-    /// Calls `take` with the text of every value of an input whose column is of texts.
+    /// Calls `take` with the text of every value of an input that has a text column.
     pub fn each(
         &self,
         input: Input,
@@ -98,7 +98,8 @@ impl InspectedTexts {
             }),
             Input::Verdict => values.for_each(|value| take(value.map(verdict_name))),
             Input::Rule => self.rules.each(values, take),
-            // An empty text says nothing, and no format tells it from an absent one.
+            // An empty text carries no information, and no format distinguishes it from an absent
+            // one.
             _ => (self.texts).resolve_each(values, |text| take(text.filter(|it| !it.is_empty()))),
         }
     }
@@ -110,7 +111,7 @@ impl NameIndex {
     pub fn new(names: Arc<ApplicationNames>) -> Self {
         let places = names.applications.iter().enumerate();
         let by_number = places.map(|(place, (number, ..))| (*number, place));
-        // Of two applications with one name, the first has it.
+        // If two applications have the same name, it stands for the first one.
         let named = names.applications.iter().rev();
         let by_name = named.map(|(number, name, _)| (shown(name).into_owned(), *number));
         Self {
@@ -120,8 +121,9 @@ impl NameIndex {
         }
     }
 
-    /// The name of an application as nDPI's reader writes it: the protocol that carries it, a
-    /// point, and the application itself, unless one of them says it all.
+    /// The name of an application as nDPI's reader writes it: the protocol that carries the
+    /// application, a point, and the application. If the two are equal or one is unknown, the name
+    /// is that of one alone.
     #[must_use]
     pub fn application(&self, number: u32) -> Cow<'_, str> {
         let (carrier, application) = split(number);
@@ -154,8 +156,8 @@ impl NameIndex {
         })
     }
 
-    /// The name of the category that an application is in by itself; empty if the library does not
-    /// know it.
+    /// The name of an application's category. If the application is 0 or has no category, this is
+    /// the category of its carrier, then that of number 0. Empty if the library knows none of them.
     #[must_use]
     pub fn category_of(&self, number: u32) -> Cow<'_, str> {
         let (carrier, application) = split(number);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks that a definition makes sense, whether it was parsed or built in code.
+//! Checks that a definition makes sense, whether it was parsed or built by code.
 
 use crate::fault::{
     InvalidDefinition, MAX_EDGES, MAX_LIST, NamedInput, Place, is_identifier, shorten,
@@ -120,10 +120,10 @@ impl Definition {
 }
 
 impl Feature {
-    /// The inputs that an engine must see to fill this feature.
+    /// The inputs that an engine must see so that this feature can be filled.
     fn inputs(&self) -> InputSet {
         if self.op == Op::CommunityId {
-            // For the ICMP type, which takes the place of ports.
+            // For the ICMP type, which replaces the ports.
             return InputSet::of(&[Input::IcmpType, Input::IcmpCode]);
         }
         let timed = self.op.over_gaps().is_some() || matches!(self.op, Op::Duration | Op::Rate);
@@ -165,8 +165,8 @@ fn check_of(feature: &Feature) -> Result<(), (&'static str, Fault)> {
     }
 }
 
-/// A Community ID is that of addresses, ports and protocol, and so is what inspection finds: they
-/// have to be in the key.
+/// Community IDs are computed from addresses, ports and protocol, and results of inspection are
+/// found by them, so all of these must be in the key.
 fn check_tuple(key: &[KeyField], feature: &Feature) -> Result<(), (&'static str, Fault)> {
     let mut needed = KeyField::FIVE_TUPLE.into_iter();
     let Some(lacks) = needed.find(|field| !key.contains(field)) else {

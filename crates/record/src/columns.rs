@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow records in columns: the form in which they leave the aggregator, for any definition, and
-//! the only one that output formats accept.
+//! Flow records in columns, for any definition. Records leave the aggregator in this form, and
+//! output formats accept no other.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -33,7 +33,7 @@ pub struct Column {
     pub name: String,
     /// The type of its values.
     pub kind: ColumnKind,
-    /// Whether a value may be absent, as when no packet of the flow carried the input.
+    /// Whether a value may be absent, for example because no packet of the flow carried the input.
     pub nullable: bool,
 }
 
@@ -126,10 +126,10 @@ impl FlowBatch {
     }
 
     /// A batch of `rows` records with these columns. A column that was not read is empty, and its
-    /// values must not be asked for.
+    /// values must not be accessed.
     ///
     /// # Panics
-    /// When a column that is not empty has not a value for each record.
+    /// If a non-empty column does not have one value per record.
     #[must_use]
     pub fn of_columns(rows: usize, columns: Vec<Values>) -> Self {
         let is_whole = |values: &Values| values.data.is_empty() || values.data.len() == rows;
@@ -145,7 +145,7 @@ impl FlowBatch {
     /// Fills a column that was not read.
     ///
     /// # Panics
-    /// When there is not a value for each record.
+    /// If there is not one value per record.
     pub fn fill(&mut self, index: usize, values: Values) {
         assert_eq!(values.data.len(), self.rows, "{ONE_EACH}");
         self.columns[index] = values;
@@ -157,26 +157,27 @@ impl FlowBatch {
         self.rows
     }
 
-    /// The number of the first record within its run, counted from 1; the others follow it. 0
-    /// if they have no numbers, as in files.
+    /// The number of the first record within its run, counted from 1; the numbers of the others
+    /// follow. 0 if the records have no numbers, as in files.
     #[must_use]
     pub const fn first_number(&self) -> u64 {
         self.first_number
     }
 
-    /// Numbers the records, from `first` on.
+    /// Numbers the records, starting with `first`.
     pub const fn number_from(&mut self, first: u64) {
         self.first_number = first;
     }
 
-    /// No batch that follows has a record with a packet before this time, in nanoseconds since
-    /// 1970, except for packets that were late themselves. 0 if that is unknown, as in files.
+    /// No later batch has a record with a packet before this time, except for packets that were
+    /// late themselves. In nanoseconds since 1970; 0 if unknown, as in files.
     #[must_use]
     pub const fn watermark_ns(&self) -> u64 {
         self.watermark_ns
     }
 
-    /// Says up to which time this batch completes the records.
+    /// Sets the time before which the records are complete with this batch, in nanoseconds since
+    /// 1970.
     pub const fn set_watermark(&mut self, watermark_ns: u64) {
         self.watermark_ns = watermark_ns;
     }
@@ -196,7 +197,7 @@ impl FlowBatch {
     /// One value.
     ///
     /// # Panics
-    /// When `row` or `column` is out of range.
+    /// If `row` or `column` is out of range.
     #[must_use]
     pub fn value(&self, row: usize, column: usize) -> Value<'_> {
         self.columns[column].get(row)
@@ -213,7 +214,7 @@ impl FlowBatch {
     /// Appends one record, value by value. File readers use this.
     ///
     /// # Panics
-    /// When the number or kind of values does not fit the schema.
+    /// If the number or kind of values does not fit the schema.
     pub fn push_row(&mut self, row: &[Value<'_>]) {
         assert_eq!(row.len(), self.columns.len(), "{ONE_EACH}");
         for (column, value) in self.columns.iter_mut().zip(row) {
@@ -231,7 +232,7 @@ impl FlowBatch {
                 continue;
             };
             for (row, address) in addresses.iter_mut().enumerate() {
-                // What stands for an absent value stays a zero.
+                // The placeholder of an absent value stays zero.
                 if values.valid.get(row) != Some(&false) {
                     *address = replacement(*address);
                 }
@@ -240,10 +241,10 @@ impl FlowBatch {
         replaced
     }
 
-    /// A copy with further columns behind the others.
+    /// A copy with these columns appended.
     ///
     /// # Panics
-    /// When a column has not a value for each record.
+    /// If a column does not have one value per record.
     #[must_use]
     pub fn with_columns(&self, further: impl IntoIterator<Item = Values>) -> Self {
         let mut wider = self.clone();
@@ -254,19 +255,19 @@ impl FlowBatch {
         wider
     }
 
-    /// Adds a column behind the others. One that was not made is empty, and its values must not be
-    /// asked for.
+    /// Appends a column. A column that was not computed is empty, and its values must not be
+    /// accessed.
     ///
     /// # Panics
-    /// When a column that is not empty has not a value for each record.
+    /// If a non-empty column does not have one value per record.
     pub fn append(&mut self, values: Values) {
         let rows = values.data.len();
         assert!(rows == 0 || rows == self.rows, "{ONE_EACH}");
         self.columns.push(values);
     }
 
-    /// Lets `fill` append `rows` values to every column, in schema order. It also gets the columns
-    /// before that one, which are filled already.
+    /// Lets `fill` append `rows` values to every column, in schema order. `fill` also gets the
+    /// columns before that one, which are already filled.
     pub fn extend(&mut self, rows: usize, mut fill: impl FnMut(&[Values], &mut Values)) {
         for index in 0..self.columns.len() {
             let (filled, rest) = self.columns.split_at_mut(index);
@@ -282,7 +283,7 @@ impl FlowBatch {
 }
 
 impl Values {
-    /// No values of that kind.
+    /// An empty column of this kind.
     #[must_use]
     pub fn none(kind: ColumnKind) -> Self {
         Self::with_room(kind, 0)
@@ -311,7 +312,7 @@ impl Values {
     /// The value in `row`.
     ///
     /// # Panics
-    /// When `row` is out of range.
+    /// If `row` is out of range.
     #[must_use]
     pub fn get(&self, row: usize) -> Value<'_> {
         if self.valid.get(row) == Some(&false) {
@@ -332,7 +333,7 @@ impl Values {
         }
     }
 
-    /// Appends a value. The first absent value makes the column keep a validity flag per row.
+    /// Appends a value. From the first absent value on, the column has a validity flag per row.
     pub fn push(&mut self, value: Value<'_>) {
         let absent = matches!(value, Value::Absent);
         if absent && self.valid.is_empty() {

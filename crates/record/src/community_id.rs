@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Community ID, version 1: a text that Zeek, Suricata and others give to a flow, whichever of its
-//! directions they saw first, so that records of several tools join.
+//! Community ID, version 1: a text that Zeek, Suricata and other tools give to a flow, so that
+//! their records can be joined. It does not depend on which direction of the flow was seen first.
 //!
 //! ```text
 //! "1:" base64(SHA-1(
@@ -8,18 +8,18 @@
 //! ))
 //! ```
 //!
-//! The seed is 0. The smaller end comes first. Protocols that the specification knows no ports of
-//! have none in it, even if they have some.
+//! The seed is 0. The smaller end comes first. If the specification defines no ports for a
+//! protocol, the message has none, even if the protocol has ports.
 //!
 //! # Source
-//! The specification is `github.com/corelight/community-id-spec`; what it says of ICMP is the
-//! mapping of Zeek, taken from `github.com/corelight/pycommunityid`.
+//! The specification is `github.com/corelight/community-id-spec`. Its mapping for ICMP is that of
+//! Zeek, taken from `github.com/corelight/pycommunityid`.
 
 use std::net::IpAddr;
 
 use crate::sha1::{self, DIGEST_BYTES};
 
-/// Bytes of a Community ID: the version and 28 letters.
+/// Bytes of a Community ID: the version and 28 base64 characters.
 pub const COMMUNITY_ID_BYTES: usize = 2 + 4 * DIGEST_BYTES.div_ceil(3);
 
 const ICMP: u8 = 1;
@@ -28,7 +28,7 @@ const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 
-/// Types of ICMP and ICMPv6 that answer each other.
+/// Pairs of ICMP and ICMPv6 types of which one is the answer to the other.
 const ICMP_PAIRS: [(u8, u8); 5] = [(0, 8), (9, 10), (13, 14), (15, 16), (17, 18)];
 const ICMPV6_PAIRS: [(u8, u8); 6] = [
     (128, 129),
@@ -39,7 +39,7 @@ const ICMPV6_PAIRS: [(u8, u8); 6] = [
     (144, 145),
 ];
 
-/// A flow as the specification looks at it.
+/// A flow as the specification sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct CommunityFlow {
     /// Source and destination address, of one family.
@@ -53,7 +53,7 @@ pub struct CommunityFlow {
 }
 
 impl CommunityFlow {
-    /// The Community ID; `None` for ICMP whose type is not known.
+    /// The Community ID. `None` for ICMP if the type is not known.
     #[must_use]
     pub fn id(&self) -> Option<String> {
         let [mut source, mut destination] = self.addresses;
@@ -82,9 +82,9 @@ impl CommunityFlow {
         Some(id)
     }
 
-    /// The ports, if the protocol has some, and whether the flow has but one direction. The type of
-    /// an ICMP message and that of its answer take the place of ports, or type and code where there
-    /// is no answer.
+    /// The ports, if the protocol has any, and whether the flow has only one direction. For ICMP,
+    /// the type of a message and the type of its answer replace the ports, or type and code if
+    /// there is no answer.
     fn ports_and_way(&self) -> Option<(Option<[u16; 2]>, bool)> {
         let pairs = match self.protocol {
             TCP | UDP | SCTP => return Some((Some(self.ports), false)),

@@ -78,7 +78,7 @@ impl KeyField {
         }
     }
 
-    /// The field of that name in a definition file.
+    /// The field with this name in a definition file.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let inputs = Self::INPUTS.into_iter().map(Self::Input);
@@ -124,10 +124,10 @@ pub enum Op {
     GapMean,
     /// Population variance of the gaps, in ns squared.
     GapVariance,
-    /// Counts of values below the first edge, between neighbouring edges, and from the last edge
-    /// up.
+    /// Counts of values below the first edge, between neighbouring edges, and at or above the last
+    /// edge.
     Histogram {
-        /// Strictly rising lower bounds of all bins but the first.
+        /// Strictly rising lower bounds of all bins except the first.
         edges: Vec<u64>,
     },
     /// The first `k` values.
@@ -158,7 +158,7 @@ pub struct Feature {
 }
 
 impl Feature {
-    /// A feature of that name, with one column per direction of a biflow.
+    /// A feature with this name, with one column per direction of a biflow.
     #[must_use]
     pub fn new(name: &str, op: Op, of: Option<Input>) -> Self {
         Self {
@@ -169,13 +169,14 @@ impl Feature {
         }
     }
 
-    /// Whether biflow records have one column of it instead of one per direction.
+    /// Whether biflow records have one column for this feature instead of one per direction.
     #[must_use]
     pub fn is_joined(&self) -> bool {
         self.per_biflow || self.of == Some(Input::Direction) || self.is_of_flow()
     }
 
-    /// Whether it is a property of the flow rather than of packets: its application, for example.
+    /// Whether it is a property of the flow rather than of its packets: its application, for
+    /// example.
     #[must_use]
     pub fn is_of_flow(&self) -> bool {
         self.op == Op::CommunityId || self.of.is_some_and(Input::is_inspected)
@@ -192,8 +193,8 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// The default definition with everything that inspection finds, and the Community ID, each
-    /// called after its input or op.
+    /// The default definition plus all results of inspection and the Community ID, each named after
+    /// its input or op.
     #[must_use]
     pub fn with_applications() -> Self {
         let mut definition = Self::default();
@@ -204,8 +205,8 @@ impl Definition {
         definition
     }
 
-    /// The definition with what a bridge does with packets: the last verdict and its rule, and
-    /// packets and bytes that it dropped. Columns whose names are taken stay as they are.
+    /// This definition plus what a bridge does with packets: the last verdict and its rule, and the
+    /// packets and bytes that it dropped. Existing columns with these names stay as they are.
     #[must_use]
     pub fn with_verdicts(mut self) -> Self {
         let columns = [

@@ -227,7 +227,7 @@ pub enum Place {
     Feature(usize, &'static str),
 }
 
-/// A fault and where it is.
+/// A fault, and the part that it is in.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{subject}{fault}")]
 pub struct InvalidDefinition {
@@ -275,7 +275,7 @@ fn field_names() -> impl Iterator<Item = &'static str> {
     KeyField::all().map(KeyField::name)
 }
 
-/// A hint at the field whose name or column name is nearest.
+/// A hint at the field whose name or column name is most similar.
 fn field_hint(written: &str) -> String {
     match KeyField::all().find(|field| field.column_name() == written) {
         Some(field) => did_you_mean(field.name(), [field.name()]),
@@ -294,8 +294,8 @@ fn suited(input: NamedInput) -> String {
     join(suited.iter().map(Op::name))
 }
 
-/// "; did you mean `x`? " if a name is similar, and "; " otherwise: between an unknown name and
-/// what there is.
+/// The text between an unknown name and the list of known names: "; did you mean `x`? " if a name
+/// is similar, else "; ".
 #[must_use]
 pub fn did_you_mean<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let written: String = written.chars().take(MAX_NAME_BYTES).collect();
@@ -335,7 +335,7 @@ pub(crate) fn is_identifier(name: &str) -> bool {
             .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
 }
 
-/// The user's text as an error message repeats it: on one line, and shortened.
+/// The user's text as error messages show it: on one line, and shortened.
 #[must_use]
 pub fn shorten(text: &str) -> String {
     let start: String = text.chars().take(MAX_NAME_BYTES).collect();

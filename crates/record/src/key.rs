@@ -8,10 +8,9 @@
 //!                                         w4      ports (4) proto family 0 0
 //! ```
 //!
-//! Words are little-endian loads of the wire bytes, so that a parser copies 8 bytes at a time and
-//! swaps none. The family byte (4 or 6) is never zero, so that no key is all zero and zeroed memory
-//! can mean "empty slot". Two 64-bit integers for IPv4 are the paper's choice (TurboFlow,
-//! section 5.2).
+//! Words are little-endian loads of the wire bytes, so a parser copies 8 bytes at a time and swaps
+//! none. The family byte (4 or 6) is never zero. So no key is all zeros, and zeroed memory can mean
+//! "empty slot". Two 64-bit integers for IPv4 are the paper's choice (TurboFlow, section 5.2).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -38,10 +37,10 @@ pub struct FiveTuple {
     family: Family,
 }
 
-/// Where the last word of a 5-tuple has its VLAN, also in the kernel's programs.
+/// Position of the VLAN in the last word of a 5-tuple. The programs in the kernel use it too.
 const VLAN_SHIFT: u32 = 48;
 
-/// The last word of a 5-tuple. `ports` are the four bytes of both ports as on the wire.
+/// The last word of a 5-tuple. `ports` are the four bytes of both ports in wire order.
 #[inline(always)]
 #[must_use]
 pub const fn transport_word(ports: [u8; 4], protocol: u8, family: Family) -> u64 {
@@ -73,8 +72,8 @@ impl FiveTuple {
         }
     }
 
-    /// Builds a tuple from its words: `words` of [`FiveTuple::words`], and zeros behind them.
-    /// `None` if the family in the last word is none.
+    /// Builds a tuple from its words: those of [`FiveTuple::words`], followed by zeros. `None` if
+    /// the last word has no valid family.
     #[must_use]
     pub fn of_words(words: [u64; WORDS_V6]) -> Option<Self> {
         let family = |word: u64| word >> 40 & 0xff;
@@ -89,7 +88,7 @@ impl FiveTuple {
     /// Builds a tuple from two addresses of one family and ports in host order.
     ///
     /// # Panics
-    /// When the two addresses are of different families.
+    /// If the two addresses are of different families.
     #[must_use]
     pub fn new(
         source: IpAddr,
@@ -185,8 +184,8 @@ impl FiveTuple {
         (self.transport() >> 32) as u8
     }
 
-    /// The 5-tuple in a VLAN, which is another flow than outside of it. `vlan`: the 12 bits of the
-    /// outermost tag; 0: none.
+    /// The 5-tuple in a VLAN. It is a different flow than the 5-tuple outside of that VLAN. `vlan`
+    /// has the 12 bits of the outermost tag; 0 means none.
     #[must_use]
     pub const fn in_vlan(mut self, vlan: u16) -> Self {
         let last = match self.family {
@@ -197,7 +196,7 @@ impl FiveTuple {
         self
     }
 
-    /// The VLAN that it was put in; 0: none.
+    /// The VLAN that was set by [`FiveTuple::in_vlan`]; 0 means none.
     #[must_use]
     pub const fn vlan(&self) -> u16 {
         (self.transport() >> VLAN_SHIFT) as u16

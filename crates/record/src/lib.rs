@@ -2,8 +2,7 @@
 //! The vocabulary of flow records: key fields, inputs, features and their ops, definitions,
 //! columns, and information elements. Every other crate builds on it.
 //!
-//! No I/O, no clock, no thread: a record is a value. Its texts are in a table beside it
-//! ([`Texts`]).
+//! No I/O, no clock, no thread: a record is a value. Its texts are in a separate table ([`Texts`]).
 
 mod application_names;
 mod check;

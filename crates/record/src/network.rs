@@ -12,11 +12,11 @@ pub struct Network(IpNet);
 
 impl Network {
     /// Parses `ADDRESS/LENGTH`, or an address as a network of one address. The address may have
-    /// bits behind the prefix.
+    /// bits set after the prefix.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        // Addresses are those of the standard library: `IpNet` takes 010.0.0.1 for 10.0.0.1, which
-        // is 8.0.0.1 elsewhere.
+        // Uses the parser of the standard library: `IpNet` reads 010.0.0.1 as 10.0.0.1, while other
+        // programs read it as 8.0.0.1.
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length.parse::<u8>().ok()?)),
             None => (text, None),
@@ -40,7 +40,7 @@ impl Network {
         self.0.addr()
     }
 
-    /// Its first address: that of the network.
+    /// Its first address, which is that of the network.
     #[must_use]
     pub fn first(self) -> IpAddr {
         self.0.network()

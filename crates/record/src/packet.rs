@@ -13,8 +13,8 @@ pub const TCP_RST: u16 = 0x04;
 /// TCP ACK.
 pub const TCP_ACK: u16 = 0x10;
 
-/// The largest timestamp of a packet, in 2554. State words hold times plus one, so that 0 means
-/// none.
+/// The largest timestamp of a packet, in nanoseconds since 1970: in the year 2554. State words hold
+/// times plus one, so that 0 means none.
 pub const LAST_TIME_NS: u64 = u64::MAX - 1;
 
 /// A packet with the fields that the default definition and the rules of conservation need.
@@ -41,7 +41,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Whether the packet answers its receiver: a SYN with ACK, or an echo reply.
+    /// Whether the packet is an answer to its receiver: a SYN with ACK, or an echo reply.
     #[inline(always)]
     #[must_use]
     pub const fn is_answer(&self) -> bool {
@@ -117,15 +117,15 @@ impl InputValues {
         self.present
     }
 
-    /// The value of the input with that number. Arbitrary if the packet does not carry it.
+    /// The value of the input with this number. Arbitrary if the packet does not carry it.
     #[inline(always)]
     #[must_use]
     pub const fn value(&self, input: u8) -> u64 {
         self.values.get(input)
     }
 
-    /// The value of the input with that number, and a mask: all ones if the packet carries it, else
-    /// 0.
+    /// The value of the input with this number, and a mask: all ones if the packet carries the
+    /// input, else 0.
     #[inline(always)]
     pub const fn masked(&self, input: u8) -> (u64, u64) {
         let present = self.present.contains_number(input) as u64;

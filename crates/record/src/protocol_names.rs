@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names of IP protocols.
 
-/// IP protocol numbers (IANA) and their usual names; the first name of a number is the one shown.
+/// IP protocol numbers (IANA) and their usual names. If a number has several names, the first is
+/// shown.
 const PROTOCOLS: &[(u64, &str)] = &[
     (0, "hopopt"),
     (1, "icmp"),
@@ -27,7 +28,7 @@ const PROTOCOLS: &[(u64, &str)] = &[
     (137, "mpls"),
 ];
 
-/// The number of an IP protocol, by its usual name in any case.
+/// The number of an IP protocol, from its usual name in upper or lower case.
 #[must_use]
 pub fn protocol_number(name: &str) -> Option<u64> {
     let known = PROTOCOLS
@@ -36,7 +37,7 @@ pub fn protocol_number(name: &str) -> Option<u64> {
     known.map(|(number, _)| *number)
 }
 
-/// The usual name of an IP protocol, for the common ones.
+/// The usual name of a common IP protocol; `None` for all others.
 #[must_use]
 pub fn protocol_name(number: u64) -> Option<&'static str> {
     PROTOCOLS

@@ -53,7 +53,8 @@ pub fn count(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Formats a size in the largest unit that gives a whole number: `64MiB`; in bytes, `1500`.
+/// Formats a size in the largest unit that gives a whole number: `64MiB`. If none does, in bytes:
+/// `1500`.
 #[must_use]
 pub fn size_text(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
@@ -80,7 +81,8 @@ fn times(digits: &str, factor: u64) -> Result<u64, NumberError> {
     if !is_number(whole) || !is_number(fraction) {
         return Err(NumberError::NoNumber);
     }
-    // Trailing zeros carry no information. No number here fits more than 19 digits.
+    // Trailing zeros carry no information. No valid number here has more than 19 digits after the
+    // point.
     let fraction = fraction.trim_end_matches('0');
     if fraction.len() > 19 {
         return Err(NumberError::NotWhole);

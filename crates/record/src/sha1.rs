@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SHA-1 (FIPS 180-4, section 6.1), which Community IDs are made of. It protects nothing here.
+//! SHA-1 (FIPS 180-4, section 6.1), which Community IDs use. Nothing here relies on its security.
 
 /// Octets of a digest.
 pub(crate) const DIGEST_BYTES: usize = 20;
@@ -7,7 +7,7 @@ const BLOCK_BYTES: usize = 64;
 /// Octets of the message's length at the end of the last block.
 const LENGTH_BYTES: usize = 8;
 
-/// The digest of a message that fits into one block: its octets, a bit, and its length.
+/// The digest of a message that fits into one block, together with the padding and its length.
 pub(crate) fn of_short(message: &[u8]) -> [u8; DIGEST_BYTES] {
     assert!(
         message.len() < BLOCK_BYTES - LENGTH_BYTES,

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Texts that records refer to by number: server names, fingerprints, names asked for.
+//! Texts that records refer to by number: server names, fingerprints, names in DNS queries.
 //!
 //! A record has words of 64 bits, so it holds the *number* of a text in a table. The table is
-//! bounded and forgets the oldest texts first. A text that is met again while it is among the older
-//! half gets a new number, and its old number goes on to resolve until it falls out. So there is
-//! nothing to count and nothing to release: a record finds its text as long as no more than half of
-//! the table was filled since the text was last met.
+//! bounded and drops the oldest texts first. If a text is seen again while its entry is in the
+//! older half, it gets a new number. Its old number still resolves until that entry is dropped. So
+//! no references have to be counted or released: the number in a record resolves if no more than
+//! half of the table has been filled since the text was last seen.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The longest text in bytes. A longer one is cut.
+/// The longest text, in bytes. A longer one is cut.
 pub const MAX_TEXT_BYTES: usize = 255;
 
-/// What an entry takes beside its bytes, roughly: its places in the order and in the index.
+/// What an entry takes in addition to its text, roughly, in bytes: its places in the order and in
+/// the index.
 const ENTRY_BYTES: usize = 96;
 
-/// A bounded table of texts. All threads of a run share it; it is never touched for each packet.
+/// A bounded table of texts. All threads of a run share it, but no packet by itself leads to an
+/// access.
 #[derive(Debug)]
 pub struct Texts {
     table: Mutex<Table>,
@@ -26,28 +28,28 @@ pub struct Texts {
 /// Totals of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextCounters {
-    /// Texts in the table now. One that was renewed counts twice.
+    /// Texts in the table now. A text with a new number counts twice while its old entry remains.
     pub texts: u64,
-    /// What they take now, in bytes.
+    /// Memory that the entries take now, in bytes.
     pub bytes: u64,
     /// Texts that were cut to [`MAX_TEXT_BYTES`].
     pub cut: u64,
-    /// Texts that fell out of the table.
+    /// Texts that were dropped from the table.
     pub fallen_out: u64,
-    /// Numbers that were looked up after their text had fallen out.
+    /// Numbers that were looked up after their text had been dropped.
     pub missed: u64,
 }
 
 #[derive(Debug)]
 struct Table {
     limit_bytes: u64,
-    /// In the order of their numbers.
+    /// In order of their numbers.
     entries: VecDeque<Entry>,
-    /// The number of the first entry. The first of all is 1: no text has the number 0.
+    /// The number of the first entry. Numbers start at 1: no text has the number 0.
     first: u64,
     /// The latest number of each text.
     latest: HashMap<Arc<str>, u64>,
-    /// What all entries took so far, those that fell out included.
+    /// Memory that all entries have taken so far, including dropped ones.
     taken_bytes: u64,
     counters: TextCounters,
 }
@@ -60,7 +62,7 @@ struct Entry {
 }
 
 impl Texts {
-    /// A table of at most `limit_bytes`, which it takes as texts come.
+    /// A table of at most `limit_bytes`. Memory is taken only as texts arrive.
     #[must_use]
     pub fn new(limit_bytes: usize) -> Self {
         Self {
@@ -76,8 +78,8 @@ impl Texts {
         }
     }
 
-    /// The number of a text, which is never 0. What a terminal or a file could misread is escaped
-    /// (`\x1b`, `\u{202e}`), and what is longer than [`MAX_TEXT_BYTES`] is cut.
+    /// The number of a text, which is never 0. Characters that a terminal or a file could misread
+    /// are escaped (`\x1b`, `\u{202e}`). A text longer than [`MAX_TEXT_BYTES`] is cut.
     pub fn intern(&self, text: &str) -> u64 {
         let (text, is_cut) = shortened(clean(text));
         let mut table = self.lock();
@@ -96,14 +98,14 @@ impl Texts {
         self.intern(&whole)
     }
 
-    /// The text of that number; `None` if it fell out, or was never given.
+    /// The text with this number. `None` if it was dropped, or if no text ever had this number.
     #[must_use]
     pub fn resolve(&self, number: u64) -> Option<Arc<str>> {
         self.lock().text(number).map(Arc::clone)
     }
 
-    /// Calls `take` with the text of each of these numbers, as [`Texts::resolve`] gives it. Numbers
-    /// that are absent stay so.
+    /// Calls `take` with the text of each of these numbers, as [`Texts::resolve`] returns it.
+    /// Absent numbers have no text.
     pub fn resolve_each(
         &self,
         numbers: impl IntoIterator<Item = Option<u64>>,
@@ -127,7 +129,7 @@ impl Texts {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        // A table is whole at every moment at which a panic could occur.
+        // The table is consistent wherever a panic could occur.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -152,7 +154,7 @@ impl Table {
         number
     }
 
-    /// Whether less than half of the table was filled since this entry.
+    /// Whether at most half of the table has been filled since this entry.
     fn is_recent(&self, number: u64) -> bool {
         let entry = self.entry(number);
         entry.is_some_and(|entry| self.taken_bytes - entry.before_bytes <= self.limit_bytes / 2)
@@ -191,8 +193,8 @@ fn cost_bytes(text: &str) -> u64 {
     (ENTRY_BYTES + text.len()) as u64
 }
 
-/// The text with everything escaped that is no visible character: `\x1b` and `\u{202e}`. Texts come
-/// out of packets, and go to terminals.
+/// The text with every invisible character escaped, such as `\x1b` and `\u{202e}`. Texts come from
+/// packets and are shown on terminals.
 #[must_use]
 pub fn clean(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
@@ -211,14 +213,15 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// Control characters, line separators, and marks that turn the direction of writing.
+/// Control characters, line separators, and marks that change the direction of writing.
 const fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{80}'..='\u{9f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// The text up to a character that ends at [`MAX_TEXT_BYTES`] or before, and whether it was longer.
+/// The text cut at the last character boundary within [`MAX_TEXT_BYTES`], and whether it was
+/// longer.
 pub(crate) fn shortened(text: Cow<'_, str>) -> (Cow<'_, str>, bool) {
     if text.len() <= MAX_TEXT_BYTES {
         return (text, false);
@@ -306,8 +309,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list of all texts ever met: whatever resolves is right, what was met within
-        /// half of the limit resolves, and the table never takes more than its limit.
+        /// Compares with a list of all texts ever seen. Whatever resolves is right, a text seen
+        /// within half of the limit resolves, and the table never exceeds its limit.
         #[test]
         fn the_bound_holds_and_recent_texts_resolve(
             limit in 400usize..4_000,

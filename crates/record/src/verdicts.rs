@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names of what a bridge does with packets, and of the rules that say so.
+//! Names of what a bridge does with packets, and of the rules that decide it.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 use crate::text_table::{clean, shortened};
 
-/// Too little of the packet's flow was seen: what `undecided` of the rules says was done.
+/// Too little of the packet's flow was seen to decide. The packet was treated as `undecided` in the
+/// rules says.
 pub const UNDECIDED: u64 = 0;
 /// The packet was forwarded.
 pub const PASSED: u64 = 1;
@@ -24,8 +25,8 @@ pub fn verdict_name(verdict: u64) -> &'static str {
     NAMES.get(place).copied().unwrap_or("unknown")
 }
 
-/// The names of a bridge's rules by their numbers. They may become more while the bridge runs; a
-/// number never gets another name.
+/// The names of a bridge's rules by their numbers. Rules may be added while the bridge runs, but
+/// the name of a number never changes.
 #[derive(Debug, Default)]
 pub struct RuleNames {
     names: RwLock<BTreeMap<u16, String>>,
@@ -39,8 +40,8 @@ impl RuleNames {
         names.entry(number).or_insert(name);
     }
 
-    /// Calls `take` with the name of each of these rules. 0 is none; a number without a name is
-    /// its own.
+    /// Calls `take` with the name of each of these rules. Number 0 means no rule and has no name. A
+    /// number without a name is shown as itself.
     pub fn each(
         &self,
         numbers: impl Iterator<Item = Option<u64>>,

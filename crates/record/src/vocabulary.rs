@@ -50,8 +50,8 @@ pub enum Operand {
 }
 
 impl Op {
-    /// The names of all ops, in the order of listings. The places are numbers of information
-    /// elements (`elements/enterprise.rs`), so new ops are appended.
+    /// The names of all ops, in the order of listings. The positions are used in the numbers of
+    /// information elements (`elements/enterprise.rs`), so new ops are appended.
     pub const NAMES: [&'static str; 19] = [
         "count",
         "sum",
@@ -100,7 +100,7 @@ impl Op {
         }
     }
 
-    /// The op with that name. `k` is 1 and there are no edges, if the op has them.
+    /// The op with this name. If it has a `k`, that is 1; if it has edges, there are none.
     #[must_use]
     pub fn with_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -127,7 +127,7 @@ impl Op {
         })
     }
 
-    /// A one-line description of the op with that name; `None` if there is no such op.
+    /// A one-line description of the op with this name; `None` if there is no such op.
     #[must_use]
     pub fn describe(name: &str) -> Option<&'static str> {
         Some(match name {
@@ -177,7 +177,7 @@ impl Op {
         }
     }
 
-    /// Whether the op makes sense for values of that meaning.
+    /// Whether the op makes sense for values of this meaning.
     pub(crate) const fn suits(&self, meaning: Meaning) -> bool {
         match self {
             Self::Sum | Self::Mean | Self::Variance | Self::Rate => {

@@ -42,7 +42,7 @@ fn elements() -> BTreeMap<u16, Element> {
     let mut add = |definition: &Definition, biflow: bool| {
         for column in definition.elements(biflow, &ElementOptions::default()) {
             for element in [column.v4, column.v6] {
-                // Bit 14 marks the reverse direction. The file describes it once, not per element.
+                // Bit 14 marks the reverse direction. The file describes it only once.
                 let is_ours = element.enterprise == Some(DOCUMENTATION_ENTERPRISE);
                 if is_ours && element.id != 0 && element.id >> 14 == 0 {
                     elements.insert(element.id, element);

@@ -14,13 +14,13 @@
 //! ```
 //!
 //! R is set for the reverse direction of a biflow, J for features over both directions. Ops count
-//! from 1 and inputs from 0, in the order of their lists; after `rate` come key values, outer
-//! addresses and further ops. New ones are appended, so that a number never changes its meaning.
-//! Input 63 means that the op has none. Inputs from 63 on use the op rows that no op has taken,
-//! from the last row down.
+//! from 1 and inputs from 0, in the order of their lists. After the op `rate` come the numbers for
+//! key values, outer addresses and further ops. New ones are appended, so that a number never
+//! changes its meaning. Input 63 means that the op has none. Inputs from 63 on use the op rows that
+//! no op has taken, from the last row down.
 //!
-//! Columns without a number have 0 and are not exported in IPFIX: `nth` over both directions of a
-//! biflow, `nth` of inputs from 48 on, and inputs for which the ops leave no row.
+//! Columns without a number have 0 and are not exported in IPFIX. These are `nth` over both
+//! directions of a biflow, `nth` of inputs from 48 on, and inputs for which the ops leave no row.
 
 use super::{
     ColumnElement, DataType, Element, Semantics, Side, Units, camel, lower_first, reverse_name,
@@ -31,12 +31,13 @@ use crate::{ColumnKind, Feature, Input, KeyField, Op};
 /// the default because the project has no number of its own.
 pub const DOCUMENTATION_ENTERPRISE: u32 = 32473;
 
-/// Op numbers of key values, and of the addresses of the outermost tunnel.
+/// Op numbers for key values, and for the addresses of the outermost tunnel.
 const KEY_VALUE: u16 = 19;
 const OUTER_ADDRESS: u16 = 20;
-/// The op number of `community_id`, whose place in the list of ops those two took before it.
+/// The op number of `community_id`. The two numbers above take its position in the list of ops.
 const COMMUNITY_ID: u16 = 21;
-/// The last op row. Ops are assigned rows from the first up, inputs from 63 on from the last down.
+/// The last op row. Ops are assigned rows from the first one up, inputs from 63 on from the last
+/// one down.
 const LAST_ROW: u16 = 31;
 /// The input number of ops that take no input.
 const NO_INPUT: u16 = 63;
@@ -44,7 +45,7 @@ const NO_INPUT: u16 = 63;
 const REVERSE_BIT: u16 = 1 << 14;
 /// Set in elements over both directions.
 const JOINED_BIT: u16 = 1 << 11;
-/// Start of the numbers of `nth`, and how many inputs each `k` has room for.
+/// Where the numbers of `nth` start, and how many inputs each `k` has room for.
 const NTH_START: u16 = 4096;
 const NTH_INPUTS: u16 = 48;
 
@@ -157,7 +158,7 @@ pub(super) const fn number_of_nth(k: u16, input: u16) -> u16 {
     }
 }
 
-/// The position of an op in [`Op::NAMES`], from 1; after `rate`, a number of its own.
+/// The position of an op in [`Op::NAMES`], from 1. Ops after `rate` have numbers of their own.
 fn op_number(op: &Op) -> u16 {
     if *op == Op::CommunityId {
         return COMMUNITY_ID;
@@ -166,7 +167,7 @@ fn op_number(op: &Op) -> u16 {
     1 + place.expect("every op is in the list") as u16
 }
 
-/// Type, semantics and unit of a feature's values. Those of the elements, if it is a list.
+/// Type, semantics and unit of a feature's values. For a list, those of its elements.
 fn meaning(feature: &Feature) -> (DataType, Semantics, Units) {
     let unit = feature.of.map_or(Units::None, Input::units);
     let value = feature.of.map_or(DataType::Unsigned64, value_type);

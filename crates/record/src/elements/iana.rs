@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Columns that have an element in the IANA registry.
 //!
-//! Some elements are not used because they say more than a column knows, or hold less:
+//! Some elements are not used because they contain more than a column, or hold less:
 //! mplsTopLabelStackSection (includes traffic class and bottom bit), layer2SegmentId (includes the
 //! encapsulation), fragmentOffset (in units of 8 octets), flowDurationMilliseconds (32 bits, and
 //! coarser than our durations).
@@ -18,7 +18,7 @@ pub const BASIC_LIST: u16 = 291;
 /// The enterprise number that marks an IANA element as reversed (RFC 5103, section 6.1).
 pub const REVERSE_ENTERPRISE: u32 = 29305;
 
-/// The element of a key field. `has_family`: each record is of IPv4 or of IPv6.
+/// The element of a key field. `has_family` tells whether each record is either of IPv4 or of IPv6.
 pub(super) fn of_key(field: KeyField, has_family: bool) -> Option<ColumnElement> {
     let one = |entry| Some(ColumnElement::of(element(entry)));
     let none = Units::None;
@@ -40,7 +40,7 @@ pub(super) fn of_key(field: KeyField, has_family: bool) -> Option<ColumnElement>
         KeyField::Input(input) => {
             let found = input.registered(ColumnOf::Key);
             let found = found.or_else(|| input.registered(ColumnOf::Value));
-            // No key field is a time, so that the unit does not matter.
+            // No key field is a time, so the unit does not matter.
             found?.column(TimeUnit::default(), has_family)
         }
     }
@@ -59,7 +59,7 @@ pub(super) fn of_feature(
             return Some(ColumnElement::of(element(entry)));
         }
         Op::First => ColumnOf::Value,
-        // A flow has one application, whichever microflow record named it.
+        // A flow has one application, no matter which microflow record holds it.
         Op::Last if feature.of.is_some_and(Input::is_inspected) => ColumnOf::Value,
         Op::Sum => ColumnOf::Sum,
         Op::Min => ColumnOf::Min,

@@ -21,7 +21,8 @@ pub use registry::{DataType, Semantics, TimeUnit, Units};
 /// One information element, as in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
-    /// The number, from 1 to 32,767. 0 if it has none, as `nth` over both directions of a biflow.
+    /// The number, from 1 to 32,767. 0 if there is none, as for `nth` over both directions of a
+    /// biflow.
     pub id: u16,
     /// The private enterprise number; `None` for IANA elements.
     pub enterprise: Option<u32>,
@@ -35,8 +36,8 @@ pub struct Element {
     pub units: Units,
     /// A one-line description.
     pub description: String,
-    /// Octets of a value on the wire: the size of the type, or less (RFC 7011, section 6.2); 0 for
-    /// texts, which come with their length (section 7).
+    /// Octets of a value on the wire: the size of the type, or less (RFC 7011, section 6.2). 0 for
+    /// texts, which are sent with their length (section 7).
     pub bytes: u8,
 }
 
@@ -45,7 +46,7 @@ pub struct Element {
 pub struct ColumnElement {
     /// The element in records of IPv4, and in records without a family.
     pub v4: Element,
-    /// The element in records of IPv6, which differs where IANA has one per family.
+    /// The element in records of IPv6. It differs where IANA has one element per family.
     pub v6: Element,
     /// Whether values are lists, sent as a basicList (RFC 6313) of the element.
     pub is_list: bool,
@@ -84,8 +85,8 @@ enum Side {
 impl Definition {
     /// The information elements of all columns, in the order of `Layout::schema`.
     ///
-    /// Only the first column that an IANA element suits gets it, since a template must not contain
-    /// an element twice.
+    /// If an IANA element suits several columns, only the first one gets it, because a template
+    /// must not contain an element twice.
     #[must_use]
     pub fn elements(&self, biflow: bool, options: &ElementOptions) -> Vec<ColumnElement> {
         let has_family = self.key.iter().any(|field| {
@@ -102,7 +103,7 @@ impl Definition {
         self.key.iter().for_each(|field| mapper.key(*field));
         let joined = |feature: &Feature| biflow && feature.is_joined();
         for feature in &self.features {
-            // What is of the flow as a whole means the same in both kinds of records.
+            // A property of the whole flow means the same in both kinds of records.
             let side = match joined(feature) && !feature.is_of_flow() {
                 true => Side::Joined,
                 false => Side::Forward,
@@ -120,7 +121,7 @@ impl Definition {
 
 struct Mapper<'a> {
     options: &'a ElementOptions,
-    /// Whether each record is of IPv4 or of IPv6, rather than of neither.
+    /// Whether each record is either of IPv4 or of IPv6.
     has_family: bool,
     columns: Vec<ColumnElement>,
 }
@@ -183,7 +184,7 @@ fn camel(name: &str) -> String {
     words
 }
 
-/// The name with its first letter in lower case, as information elements have it.
+/// The name with its first letter in lower case, as in information elements.
 fn lower_first(name: &str) -> String {
     let (first, rest) = name.split_at(name.len().min(1));
     first.to_lowercase() + rest

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The types and elements that describe inputs in IANA's registry. They depend on neither inputs
-//! nor definitions, so that the table of inputs can name them.
+//! The types and elements that describe inputs in IANA's registry. They depend neither on inputs
+//! nor on definitions, so the table of inputs can use them.
 
 use DataType::{DateTimeMicroseconds, DateTimeMilliseconds, DateTimeNanoseconds, Unsigned16};
 use Semantics::{Default, Flags};
@@ -9,7 +9,7 @@ use Semantics::{Default, Flags};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum DataType {
-    /// Octets whose meaning is the element's own.
+    /// Octets whose meaning depends on the element.
     OctetArray = 0,
     /// 8-bit unsigned number.
     Unsigned8 = 1,
@@ -27,9 +27,9 @@ pub enum DataType {
     String = 13,
     /// Milliseconds since 1970.
     DateTimeMilliseconds = 15,
-    /// NTP timestamp (seconds since 1900 and a fraction), good to the microsecond.
+    /// NTP timestamp (seconds since 1900 and a fraction), precise to the microsecond.
     DateTimeMicroseconds = 16,
-    /// NTP timestamp, good to the nanosecond.
+    /// NTP timestamp, precise to the nanosecond.
     DateTimeNanoseconds = 17,
     /// IPv4 address.
     Ipv4Address = 18,
@@ -38,7 +38,7 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// Octets of a value; 0 where values have lengths of their own.
+    /// Octets of a value; 0 for types whose values have a variable length.
     #[must_use]
     pub const fn bytes(self) -> u8 {
         match self {
@@ -57,8 +57,9 @@ impl DataType {
     }
 }
 
-/// Octets of an applicationId, the one element of octets: a classification engine, the enterprise
-/// that numbers its applications, and a selector of 32 bits (RFC 6759, section 4.1).
+/// Octets of an applicationId, which is the only element of type octetArray: a classification
+/// engine, the enterprise that numbers its applications, and a selector of 32 bits (RFC 6759,
+/// section 4.1).
 const APPLICATION_ID_BYTES: u8 = 1 + 4 + 4;
 
 /// The semantics of values, numbered as in RFC 5610, section 3.2.
@@ -109,7 +110,7 @@ pub enum TimeUnit {
 /// An element: number, name, type, semantics, units.
 pub(crate) type Entry = (u16, &'static str, DataType, Semantics, Units);
 
-/// What a column holds of an input, as far as IANA has elements for it.
+/// What a column holds of an input, for the cases that have elements in IANA's registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnOf {
     /// The value of the flow's first packet or, in a key, of all its packets.
@@ -130,7 +131,7 @@ pub(crate) enum ColumnOf {
 pub(crate) enum Registered {
     /// One element.
     One(Entry),
-    /// A 64-bit element sent in 4 octets, since our lengths have 32 bits.
+    /// A 64-bit element sent in 4 octets, because our lengths have 32 bits.
     Reduced(Entry),
     /// One element for IPv4 and one for IPv6; none for records without a family.
     ByFamily(Entry, Entry),

@@ -101,7 +101,7 @@ fn enterprise_numbers_are_in_range_and_unique() {
     for feature in all_features() {
         for side in [Side::Forward, Side::Reverse, Side::Joined] {
             let is_nth = matches!(feature.op, Op::Nth { .. });
-            // Those have no number: the list of `nth` has room for 48 inputs.
+            // These have no number, because the numbers of `nth` have room for 48 inputs only.
             let is_beyond = feature.of.is_some_and(|input| input as u16 >= 48);
             if is_nth && (side == Side::Joined || is_beyond) {
                 continue;

@@ -23,10 +23,10 @@ pub(crate) enum Meaning {
     Time,
     /// The direction of a packet in a biflow.
     Direction,
-    /// What inspection of packets finds out about a flow. No packet carries it: it is written into
-    /// microflow records.
+    /// A result of inspection about a flow. No packet carries it; it is written into microflow
+    /// records.
     Inspected,
-    /// What a bridge decided about a packet, by a number that has a name.
+    /// A decision of a bridge about a packet, as a number that has a name.
     Decided,
 }
 
@@ -34,7 +34,7 @@ impl Input {
     /// The number of inputs.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// The inputs that inspection of packets finds, in numeric order.
+    /// The inputs that inspection supplies, in numeric order.
     pub const INSPECTED: [Self; INSPECTED] = {
         let mut inputs = [Self::IpLength; INSPECTED];
         let (mut number, mut count) = (0, 0);
@@ -58,7 +58,7 @@ impl Input {
         self.row().name
     }
 
-    /// The input with that name.
+    /// The input with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|input| input.name() == name)
@@ -94,13 +94,13 @@ impl Input {
         self.row().is_always_present
     }
 
-    /// Whether inspection of packets finds it, so that neither a parser nor an engine supplies it.
+    /// Whether inspection supplies it, so that neither a parser nor an engine does.
     #[must_use]
     pub const fn is_inspected(self) -> bool {
         matches!(self.meaning(), Meaning::Inspected)
     }
 
-    /// Whether a bridge supplies it, so that no other engine sees it.
+    /// Whether a bridge supplies it, so that no other engine does.
     #[must_use]
     pub const fn is_decided(self) -> bool {
         InputSet::DECIDED.contains(self)
@@ -121,7 +121,7 @@ impl Input {
     }
 }
 
-/// The number of inputs that inspection finds.
+/// The number of inputs that inspection supplies.
 const INSPECTED: usize = {
     let (mut number, mut count) = (0, 0);
     while number < ROWS.len() {
@@ -141,7 +141,7 @@ const KEY_INPUTS: usize = {
     count
 };
 
-/// The inputs that a key may contain, in the order of their places.
+/// The inputs that a key may contain, in the order of their positions in a key.
 pub(crate) const IN_KEYS: [Input; KEY_INPUTS] = {
     let mut inputs = [Input::IpLength; KEY_INPUTS];
     let mut taken = [false; KEY_INPUTS];

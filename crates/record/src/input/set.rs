@@ -111,11 +111,10 @@ impl InputSet {
         set
     };
 
-    /// Inputs that inspection of packets finds, so that neither a parser nor an engine supplies
-    /// them.
+    /// Inputs that inspection supplies, so that neither a parser nor an engine does.
     pub const INSPECTED: Self = Self::of(&Input::INSPECTED);
 
-    /// What a bridge does with packets, which it alone supplies.
+    /// Inputs that describe what a bridge does with packets. Only a bridge supplies them.
     pub const DECIDED: Self = Self::of(&[
         Input::Verdict,
         Input::Rule,
@@ -226,7 +225,7 @@ mod tests {
         assert_eq!(InputSet::DERIVED.names(), "direction, gap");
     }
 
-    /// Sets and value tables must work for any input number, since the table of inputs may grow.
+    /// Sets and value tables must work for any input number, because the table of inputs may grow.
     #[test]
     fn numbers_beyond_one_word_are_distinct() {
         let members = [0u8, 34, 63, 64, 65, 100, 127, 128, 200, 255];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The table of inputs, one row each. Names and descriptions, key fields, columns, information
-//! elements and the numbers in the BPF program follow from these rows. Values are filled in where
-//! an input is seen: those of frames in `crates/packet/src/inputs.rs`.
+//! elements and the numbers in the BPF program are derived from these rows. Values are filled in
+//! where an input is seen: those of frames in `crates/packet/src/inputs.rs`.
 //!
-//! The position of a row is the input's number, and information elements are numbered by it. Add
-//! new inputs at the end.
+//! The position of a row is the input's number, which information elements and the BPF program use.
+//! Add new inputs at the end.
 
 use super::Meaning;
 use crate::ColumnKind;
@@ -28,7 +28,7 @@ pub(super) struct Row {
     pub(super) bits: u8,
     /// The meaning of its values.
     pub(super) meaning: Meaning,
-    /// The type of its column, if not a plain number.
+    /// The type of its column, if the column is not a plain number.
     pub(super) column: Option<ColumnKind>,
     /// The unit of its values.
     pub(super) units: Units,
@@ -36,8 +36,8 @@ pub(super) struct Row {
     pub(super) is_always_present: bool,
     /// Whether it is computed from the sequence of a record's packets instead of parsed.
     pub(super) is_derived: bool,
-    /// Its position in the list of inputs that a key may contain; a new one takes the next number.
-    /// `None` if it changes from packet to packet.
+    /// Its position in the list of inputs that a key may contain. A new one takes the next number.
+    /// `None` if the input changes from packet to packet.
     pub(super) key_place: Option<u8>,
     /// The IANA elements of its columns. A column without one gets an enterprise-specific element,
     /// numbered by op and input.

@@ -22,14 +22,14 @@ use read::{FeatureSpans, Reader};
 pub struct DefinitionError {
     /// The line, counted from 1.
     pub line: usize,
-    /// The key or feature at fault in words, ending in a colon and a space; may be empty.
+    /// The key or feature at fault in words, ending in a colon and a space. May be empty.
     pub subject: String,
     /// What is wrong.
     pub fault: Fault,
 }
 
-/// Line numbers of the parts of a definition, so that faults found later, where the definition is
-/// used, are reported with a line as well.
+/// The line numbers of a definition's parts. With them, faults that are found only when the
+/// definition is used are reported with a line as well.
 pub struct Places<'t> {
     reader: Reader<'t>,
     spans: Spans,
@@ -72,7 +72,7 @@ impl Definition {
         Self::parse_with_places(text).map(|(definition, _)| definition)
     }
 
-    /// As [`parse`](Self::parse), but also returns where each part is in the text.
+    /// Like [`parse`](Self::parse), but also returns where each part is in the text.
     ///
     /// # Errors
     /// The first fault found.

@@ -28,7 +28,7 @@ impl FeatureSpans {
     }
 }
 
-/// A feature's table that is being parsed.
+/// A feature's table during parsing.
 struct Table<'t, 'd> {
     reader: &'t Reader<'t>,
     table: &'d DeTable<'d>,

@@ -134,7 +134,7 @@ proptest! {
         let name = |(index, feature)| Feature { name: format!("f{index}"), ..feature };
         let features = features.into_iter().enumerate().map(name).collect();
         let definition = Definition { key, features };
-        // A Community ID needs a key of its own.
+        // A Community ID needs the 5-tuple in the key.
         prop_assume!(definition.check().is_ok());
         prop_assert_eq!(Definition::parse(&definition.to_toml()), Ok(definition));
     }
