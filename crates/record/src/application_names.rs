@@ -98,8 +98,7 @@ impl InspectedTexts {
             }),
             Input::Verdict => values.for_each(|value| take(value.map(verdict_name))),
             Input::Rule => self.rules.each(values, take),
-            // An empty text carries no information, and no format distinguishes it from an absent
-            // one.
+            // An empty text says nothing, and no format distinguishes it from an absent one.
             _ => (self.texts).resolve_each(values, |text| take(text.filter(|it| !it.is_empty()))),
         }
     }

@@ -81,8 +81,7 @@ fn times(digits: &str, factor: u64) -> Result<u64, NumberError> {
     if !is_number(whole) || !is_number(fraction) {
         return Err(NumberError::NoNumber);
     }
-    // Trailing zeros carry no information. No valid number here has more than 19 digits after the
-    // point.
+    // Trailing zeros carry no information. A whole result has at most 19 digits after the point.
     let fraction = fraction.trim_end_matches('0');
     if fraction.len() > 19 {
         return Err(NumberError::NotWhole);

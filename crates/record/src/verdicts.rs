@@ -6,8 +6,8 @@ use std::sync::{PoisonError, RwLock};
 
 use crate::text_table::{clean, shortened};
 
-/// Too little of the packet's flow was seen to decide. The packet was treated as `undecided` in the
-/// rules says.
+/// Too little of the packet's flow was seen to decide. The packet was handled as the rules say for
+/// `undecided`.
 pub const UNDECIDED: u64 = 0;
 /// The packet was forwarded.
 pub const PASSED: u64 = 1;

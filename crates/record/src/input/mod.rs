@@ -141,7 +141,7 @@ const KEY_INPUTS: usize = {
     count
 };
 
-/// The inputs that a key may contain, in the order of their positions in a key.
+/// The inputs that a key may contain, in the order of `Row::key_place`.
 pub(crate) const IN_KEYS: [Input; KEY_INPUTS] = {
     let mut inputs = [Input::IpLength; KEY_INPUTS];
     let mut taken = [false; KEY_INPUTS];
