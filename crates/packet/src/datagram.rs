@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The bytes of a packet from its IP header on, for what looks into payload.
+//! The bytes of a packet from its IP header on, for code that inspects payload.
 
 use crate::link::LinkFields;
 use crate::walk::Walk;
 use crate::{Frame, Parser, fast};
 
 impl Parser {
-    /// The captured bytes of the IP packet whose flow [`Parser::parse`] gives, without padding of
-    /// the link layer. `None` if the frame is no packet, or a later fragment, whose transport
-    /// header is elsewhere.
+    /// The captured bytes of the IP packet whose flow [`Parser::parse`] returns, without link-layer
+    /// padding. `None` if the frame is not a packet, or if it is a later fragment, whose transport
+    /// header is in another frame.
     ///
-    /// It parses again, and changes nothing: few packets are looked into.
+    /// The frame is parsed again, and the state of the parser does not change. This is affordable
+    /// because few packets are inspected.
     #[must_use]
     pub fn ip_datagram<'a>(&self, frame: &Frame<'a>) -> Option<&'a [u8]> {
         let (start, end) = match fast::parse(frame, self.has_udp_tunnels()) {
@@ -35,7 +36,7 @@ impl Parser {
 mod tests {
     use crate::{Frame, LinkType, Parser, ParserConfig};
 
-    /// An IPv4 header with so many bytes of UDP behind it, and its fragment field.
+    /// An IPv4 header followed by `length` bytes of UDP, with this fragment field.
     fn datagram(length: u8, fragment: u16) -> Vec<u8> {
         let mut bytes = vec![0x45, 0, 0, 20 + length, 0, 0];
         bytes.extend(fragment.to_be_bytes());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The fast parser, for the common packets, with few branches.
 //!
-//! It accepts Ethernet with at most one 802.1Q tag; IPv4 without options or fragmentation, or IPv6
-//! without extension headers; TCP or UDP whose parsed bytes are captured and within the IP length,
-//! which the frame on the wire has room for.
-//! All other frames are left to [`Walk`](crate::walk::Walk). Both parsers must give the same result
-//! for every frame that this one accepts, which a property test checks.
+//! It accepts Ethernet with at most one 802.1Q tag. The packet is IPv4 without options or
+//! fragmentation, or IPv6 without extension headers. It carries TCP or UDP. The bytes that are
+//! parsed must be captured and within the IP length, and the frame on the wire must have room for
+//! that length. All other frames are left to [`Walk`](crate::walk::Walk). Both parsers must give
+//! the same result for every frame that this one accepts, which a property test checks.
 
 use turboflow_record::{FiveTuple, Packet};
 
@@ -13,7 +13,7 @@ use crate::transport::protocol;
 use crate::tunnel::may_be_udp_tunnel;
 use crate::{Frame, LinkType};
 
-/// Bytes read of a TCP header, up to its flags, and of a UDP header, its ports.
+/// How many bytes are read of a TCP header (up to its flags) and of a UDP header (its ports).
 const TCP_BYTES: u32 = 14;
 const UDP_BYTES: u32 = 4;
 
@@ -142,14 +142,14 @@ fn v6(frame: &Frame<'_>, ip: &[u8; 54], ip_offset: usize, udp_tunnels: bool) -> 
     Some(Fast { packet, ip_offset })
 }
 
-/// The bytes on the wire from the IP header on. The counter of longer packets is the general
-/// parser's.
+/// The number of bytes on the wire from the IP header on. Longer packets are left to the general
+/// parser, which counts them.
 #[inline(always)]
 const fn room(frame: &Frame<'_>, ip_offset: usize) -> u32 {
     frame.wire_length_bytes.saturating_sub(ip_offset as u32)
 }
 
-/// The 12 flag bits, or 0. A mask instead of a branch, because TCP and UDP alternate unpredictably.
+/// The 12 flag bits; 0 without TCP. A mask, not a branch: TCP and UDP alternate unpredictably.
 #[inline(always)]
 fn tcp_flags(word: [u8; 2], is_tcp: bool) -> u16 {
     // Masking before the byte swap serves both purposes: one load, one mask.

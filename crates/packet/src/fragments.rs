@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Assigns later fragments to the flow of their datagram's first fragment (`--reassemble-flows`).
 //!
-//! No datagram is reassembled. Per datagram, the cache knows ports and protocol of the first
+//! No datagram is reassembled. For each datagram, the cache stores ports and protocol of the first
 //! fragment, and holds later fragments that arrived before it, without their payload. Datagrams
 //! leave the cache in order of arrival, when they time out or when their place is needed. All
 //! memory is reserved at the start.
@@ -21,10 +21,10 @@ use crate::transport::protocol;
 /// Size and timeout of the cache of fragmented datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReassemblyConfig {
-    /// The most datagrams in the cache, and the most held fragments. Default 65,536. Each reserves
-    /// about 1.3 KiB of memory.
+    /// The most datagrams in the cache, and the most fragments that it holds. Default 65,536. Each
+    /// of them reserves about 1.3 KiB of memory.
     pub max_datagrams: usize,
-    /// How long after its first fragment in order of arrival a datagram stays in the cache, in
+    /// How long a datagram stays in the cache after the first arrival of any of its fragments, in
     /// nanoseconds. Default 30 s, as in Linux (`net.ipv4.ipfrag_time`).
     pub timeout_ns: u64,
 }
@@ -45,16 +45,16 @@ pub struct FragmentCounters {
     pub attributed: u64,
     /// Later fragments that arrived before their first fragment and were held.
     pub held: u64,
-    /// Held fragments whose first fragment did not arrive in time: ports 0/0.
+    /// Held fragments whose first fragment did not arrive in time. They get ports 0/0.
     pub expired: u64,
-    /// Held fragments evicted to make room for a newer datagram: ports 0/0.
+    /// Held fragments evicted to make room for a newer datagram. They get ports 0/0.
     pub evicted: u64,
-    /// Later fragments passed on with ports 0/0 because no more could be held.
+    /// Later fragments passed on with ports 0/0 because the cache could hold no more.
     pub overflowed: u64,
 }
 
-/// Identifies a datagram (RFC 791, section 3.2; RFC 8200, section 4.5): both addresses,
-/// identification and, in IPv4, protocol; and where it was captured.
+/// Identifies a datagram: both addresses, identification and, in IPv4, protocol (RFC 791, section
+/// 3.2; RFC 8200, section 4.5). Also has the place where the datagram was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DatagramKey {
     pub(crate) addresses: FiveTuple,
@@ -135,7 +135,7 @@ impl FragmentCache {
     pub(crate) fn first(&mut self, key: &DatagramKey, tuple: &FiveTuple, now_ns: u64) {
         let mut place = self.place_of(key, now_ns);
         if self.datagrams[place as usize].first.is_some() {
-            // Another datagram with the same identification, which has its own timeout.
+            // A new datagram with the same identification, which gets its own timeout.
             self.remove(place, Removal::Expired);
             place = self.place_of(key, now_ns);
         }
@@ -234,11 +234,11 @@ impl FragmentCache {
 
     fn is_over(&self, place: u32, now_ns: u64) -> bool {
         let opened_ns = self.datagrams[place as usize].opened_ns;
-        // A datagram in the future is from before the clock went backwards.
+        // Only a clock that went backwards leaves a datagram in the future.
         now_ns.abs_diff(opened_ns) >= self.config.timeout_ns
     }
 
-    /// The index of the datagram, which is added if it is unknown or timed out.
+    /// The index of the datagram. Adds the datagram if it is unknown or has timed out.
     fn place_of(&mut self, key: &DatagramKey, now_ns: u64) -> u32 {
         if let Some(&place) = self.places.get(key) {
             if !self.is_over(place, now_ns) {
@@ -277,7 +277,7 @@ impl FragmentCache {
         place
     }
 
-    /// Removes a datagram. The fragments that it held become ready for release as they are.
+    /// Removes a datagram. Its held fragments become ready for release, without ports.
     fn remove(&mut self, place: u32, why: Removal) {
         let (head, tail) = self.take_held(place);
         let mut next = head;
@@ -360,7 +360,7 @@ pub(crate) fn is_first(fragment: &Fragment) -> bool {
     fragment.offset_bytes == 0 && fragment.more
 }
 
-/// The addresses of one tuple with ports and protocol of another of the same family.
+/// A tuple with the addresses of one tuple, and ports and protocol of another of the same family.
 fn with_transport_of(addresses: &FiveTuple, transport: &FiveTuple) -> FiveTuple {
     FiveTuple::new(
         addresses.source(),

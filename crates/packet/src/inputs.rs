@@ -97,7 +97,7 @@ fn fill_from_walk(values: &mut InputValues, wanted: &[Input], frame: &Frame<'_>,
 enum Plain {
     Value(u64),
     Absent,
-    /// Only the general parser can tell.
+    /// Only the general parser can determine the value.
     NeedsWalk,
 }
 
@@ -245,7 +245,7 @@ fn payload_length(ip: &IpHeader, transport: &[u8]) -> Option<u64> {
 
 /// A set with the bit of each IPv4 option's number (the low 5 bits of its type); 0 without options.
 fn ip_options(bytes: &[u8], ip: &IpHeader) -> u64 {
-    // Not up to the transport header: INT may be before it.
+    // Does not end at the transport header, because INT may precede that.
     let words = u8_at(bytes, ip.offset).map_or(5, |byte| usize::from(byte & 0xf));
     let options = bytes.get(ip.offset + 20..ip.offset + words * 4);
     let options = options.unwrap_or(&[]);

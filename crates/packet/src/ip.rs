@@ -26,9 +26,10 @@ pub(crate) struct IpHeader {
     pub(crate) transport: usize,
     /// End of the captured bytes of the datagram. Link-layer padding follows.
     pub(crate) end: usize,
-    /// Length according to the header (see `docs/semantics.md`).
+    /// Length in bytes according to the header (see `docs/semantics.md`).
     pub(crate) length_bytes: u32,
-    /// Whether the header declares more than the frame on the wire, or the packet around it, has.
+    /// Whether the header declares more bytes than the frame on the wire, or the surrounding
+    /// packet, has.
     pub(crate) is_longer_than_frame: bool,
     pub(crate) protocol: u8,
     pub(crate) ttl: u8,
@@ -48,8 +49,8 @@ pub(crate) struct Fragment {
 impl IpHeader {
     /// Parses the header that the link layer or a tunnel announced.
     ///
-    /// `wire_end` is the end of the frame on the wire or, in a tunnel, that of the outer packet. A
-    /// length of 0 in the header means everything up to there.
+    /// `wire_end` is the end of the frame on the wire or, in a tunnel, of the outer packet. If the
+    /// length in the header is 0, the packet extends to there.
     pub(crate) fn parse(bytes: &[u8], network: Network, wire_end: u32) -> Result<Self, Rejected> {
         match network.version {
             Version::V4 => parse_v4(bytes, network.offset, wire_end),
@@ -148,7 +149,7 @@ fn parse_v4(bytes: &[u8], offset: usize, wire_end: u32) -> Result<IpHeader, Reje
     })
 }
 
-/// The bytes on the wire from `offset` on.
+/// The number of bytes on the wire from `offset` on.
 fn room(wire_end: u32, offset: usize) -> u32 {
     wire_end.saturating_sub(u32::try_from(offset).unwrap_or(u32::MAX))
 }
@@ -171,9 +172,9 @@ fn parse_v6(bytes: &[u8], offset: usize, wire_end: u32) -> Result<IpHeader, Reje
     };
     let payload = match declared {
         0 if next_header == NO_NEXT_HEADER => 0,
-        // Segmentation offload leaves 0, also for packets that would need the jumbo option.
+        // Segmentation offload leaves 0, even for packets that would need the jumbo option.
         0 => room,
-        // A jumbo option is four bytes of any sender's choice: gigabytes in a short frame.
+        // A jumbo option can claim gigabytes in a short frame, because any sender can write it.
         JUMBO.. if declared > room => room,
         _ => declared,
     };
@@ -241,8 +242,9 @@ struct Chain {
 }
 
 impl Chain {
-    /// Follows the chain up to a value that is not an extension header, a later fragment, or the
-    /// end of the captured bytes. Then the protocol is the last value that was captured.
+    /// Follows the chain up to a value that is not an extension header, a later fragment, the end
+    /// of the captured bytes, or [`MAX_EXTENSION_HEADERS`]. The protocol is then the last value
+    /// that was read.
     fn walk(bytes: &[u8], mut transport: usize, mut protocol: u8) -> Self {
         let mut fragment: Option<Fragment> = None;
         for _ in 0..MAX_EXTENSION_HEADERS {

@@ -8,7 +8,7 @@
 //!                                  └─▶ Rejected, by reason     └─▶ inputs, fragments, telemetry
 //! ```
 //!
-//! No clock, no I/O, no logging, no allocation after [`Parser::new`], and no panic on any input.
+//! No clock, no I/O, no logging, no allocation after [`Parser::new`], and no panic for any input.
 
 mod bytes;
 mod datagram;

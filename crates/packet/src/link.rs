@@ -52,7 +52,7 @@ pub(crate) struct Network {
     pub(crate) version: Version,
 }
 
-/// The IP version that a header before announced.
+/// The IP version that the previous header announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     V4,
@@ -62,9 +62,9 @@ pub(crate) enum Version {
 /// How far link layers are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkLimits {
-    /// End of the frame on the wire or, in a tunnel, that of the outer packet.
+    /// End of the frame on the wire or, in a tunnel, of the outer packet.
     pub(crate) wire_end: u32,
-    /// How many Ethernet pseudowires may be entered, one inside the other.
+    /// How many nested Ethernet pseudowires may be entered.
     pub(crate) pseudowires: usize,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct LinkFields {
     pub(crate) destination_mac: Option<usize>,
     /// Offset of the source MAC address.
     pub(crate) source_mac: Option<usize>,
-    /// EtherType that announced the IP header, or that is not read.
+    /// The EtherType that announced the IP header, or the one that is not parsed.
     pub(crate) ether_type: Option<u16>,
     /// Number of VLAN tags.
     pub(crate) tags: u32,
@@ -280,7 +280,7 @@ impl LinkFields {
         }
     }
 
-    /// Values that would be lengths in Ethernet are Linux's own numbers here; 4 is 802.2 LLC.
+    /// Values that would be lengths in Ethernet are numbers of Linux here; 4 is 802.2 LLC.
     fn by_cooked_type(
         &mut self,
         bytes: &[u8],
@@ -316,8 +316,8 @@ impl LinkFields {
     }
 }
 
-/// Bytes of a header between the EtherType that announced it and the next; `None` for a format that
-/// is not known.
+/// The number of bytes of a header between the EtherType that announced it and the next EtherType.
+/// `None` if the format is unknown.
 fn shim_bytes(bytes: &[u8], offset: usize, announced: u16) -> Result<Option<usize>, Rejected> {
     Ok(match announced {
         ether_type::VN_TAG => Some(4),
@@ -328,7 +328,7 @@ fn shim_bytes(bytes: &[u8], offset: usize, announced: u16) -> Result<Option<usiz
             [1, options] if options > 0 => Some(2 + 4 * usize::from(options)),
             _ => None,
         },
-        // Subtype 1 has a timestamp, TAI (0) or UTC (1), of 64 bits or 48.
+        // Subtype 1 has a timestamp of 64 or 48 bits, in TAI (0) or UTC (1).
         ether_type::ARISTA => match array_at(bytes, offset).ok_or(CUT)? {
             [0, 1, 0 | 1, 0x10] => Some(12),
             [0, 1, 0 | 1, 0x20] => Some(10),

@@ -28,7 +28,7 @@ impl LinkType {
     /// FreeBSD, macOS. AF_INET is 2 on all of them.
     pub const NULL_IPV6_FAMILIES: [u32; 5] = [10, 23, 24, 28, 30];
 
-    /// The type with that number in a file; `None` if TurboFlow cannot parse it.
+    /// The type with this number in a file; `None` if TurboFlow cannot parse it.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
         // The upper bits of the field in a classic pcap header hold the frame check sequence

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The payload of an MPLS label stack. No field names its type.
+//! The payload of an MPLS label stack, whose type is in no header field.
 
 use crate::Rejected;
 use crate::bytes::{array_at, u8_at, u16_at};
 use crate::ip::IPV6_HEADER_BYTES;
 use crate::link::{CUT, LinkFields, LinkLimits, Network, Version, by_nibble, ether_type};
 
-/// Labels that say what is behind them.
+/// Labels that determine the payload.
 const EXPLICIT_NULL_V4: u32 = 0;
 const EXPLICIT_NULL_V6: u32 = 2;
 
-/// The IP header behind the label stack that ends at `offset`, and its EtherType if it is inside a
-/// pseudowire.
+/// The IP header after the label stack that ends at `offset`. Also the EtherType if the header is
+/// inside a pseudowire.
 ///
-/// The last label says so if it is an explicit null (RFC 3032, section 2.1). Otherwise, what cannot
-/// be IP is an Ethernet pseudowire, whose destination address may begin with any nibble
-/// (RFC 4448, section 4.6; RFC 4385, section 3).
+/// If the last label is an explicit null, it determines the payload (RFC 3032, section 2.1).
+/// Otherwise, a payload that cannot be IP is taken as an Ethernet pseudowire. Its destination
+/// address may begin with any nibble (RFC 4448, section 4.6; RFC 4385, section 3).
 pub(crate) fn payload(
     bytes: &[u8],
     offset: usize,
@@ -67,8 +67,9 @@ fn behind_ethernet(
     has_version(bytes, network).then_some((network, link.ether_type))
 }
 
-/// Whether bytes that could begin an IPv6 header are an Ethernet frame, with at most two tags,
-/// whose IP header can be one. An IPv6 header has no checksum, so the EtherType says more.
+/// Whether bytes that could begin an IPv6 header can be an Ethernet frame, with at most two tags,
+/// that contains an IP header. Because IPv6 has no header checksum, the EtherType is the stronger
+/// evidence.
 fn is_ethernet(bytes: &[u8], offset: usize, wire_end: u32) -> bool {
     let mut at = offset + 12;
     for _ in 0..=2 {
@@ -90,7 +91,7 @@ fn is_ethernet(bytes: &[u8], offset: usize, wire_end: u32) -> bool {
     false
 }
 
-/// Whether the version nibble is the one that was announced, or was not captured.
+/// Whether the version nibble is the announced one. Also true if it was not captured.
 fn has_version(bytes: &[u8], network: Network) -> bool {
     u8_at(bytes, network.offset).is_none_or(|first| {
         first >> 4
@@ -101,8 +102,8 @@ fn has_version(bytes: &[u8], network: Network) -> bool {
     })
 }
 
-/// Whether bytes with the nibble of IP can be an IP header: by length and checksum of IPv4, by the
-/// length of IPv6. A header that was not completely captured can.
+/// Whether bytes whose nibble is that of IP can be an IP header. IPv4 is checked by length and
+/// checksum, IPv6 by length. An incompletely captured header passes.
 fn can_be_ip(bytes: &[u8], network: Network, wire_end: u32) -> bool {
     let offset = network.offset;
     match network.version {
@@ -127,7 +128,7 @@ fn can_be_ip(bytes: &[u8], network: Network, wire_end: u32) -> bool {
     }
 }
 
-/// The sum of a header with its checksum (RFC 1071): 0xffff if it is right.
+/// The sum of a header and its checksum (RFC 1071): 0xffff if the checksum is right.
 fn checksum(header: &[u8]) -> u16 {
     let words = header
         .chunks_exact(2)

@@ -13,7 +13,7 @@ use crate::unread::UnreadEtherTypes;
 use crate::walk::Walk;
 use crate::{Frame, Rejected, TunnelSet, fast, inputs};
 
-/// What is parsed beyond the 5-tuple of the first IP header. Nothing by default.
+/// What is parsed in addition to the 5-tuple of the first IP header. Nothing by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParserConfig {
     /// The tunnels to decapsulate. The flow is then that of the inner header.
@@ -22,7 +22,8 @@ pub struct ParserConfig {
     pub icmp_ports: bool,
     /// Gives later fragments the ports of their first fragment. `None` leaves them at 0/0.
     pub reassemble_flows: Option<ReassemblyConfig>,
-    /// Where in-band telemetry is looked for, if `needs` has an input of it. `None`: nowhere.
+    /// Where in-band telemetry is looked for, if `needs` has an input that depends on it. `None`
+    /// means nowhere.
     pub telemetry: Option<TelemetryConfig>,
     /// The inputs that [`Parser::parse_with_inputs`] extracts.
     pub needs: InputSet,
@@ -33,7 +34,7 @@ pub struct ParserConfig {
 /// It allocates only when it is created.
 pub struct Parser {
     config: ParserConfig,
-    /// Whether UDP on some ports may be a tunnel to decapsulate.
+    /// Whether UDP with certain ports may be a tunnel to decapsulate.
     udp_tunnels: bool,
     /// The wanted inputs, without those of telemetry.
     wanted: Vec<Input>,
@@ -77,7 +78,7 @@ impl Parser {
     }
 
     /// Parses a plain IPv4 frame (Ethernet, at most one tag, IPv4 without options, TCP or UDP),
-    /// with the result of [`Parser::parse`]. `None` for any other frame.
+    /// with the same result as [`Parser::parse`]. `None` for any other frame.
     ///
     /// A hot loop calls this first and keeps [`Parser::parse`] out of line.
     #[inline(always)]
@@ -115,7 +116,7 @@ impl Parser {
     /// Releases held fragments whose first fragment has arrived (with its ports), or which have
     /// timed out at `now_ns` (with ports 0/0). Each keeps its own, older timestamp.
     ///
-    /// Call it after every batch. Until then, ready fragments take up room that others need.
+    /// Must be called after every batch. Until then, ready fragments take up room that others need.
     pub fn release(&mut self, now_ns: u64, out: &mut Vec<(Packet, InputValues)>) {
         if let Some(cache) = &mut self.fragments {
             cache.release(now_ns, out);
@@ -129,8 +130,8 @@ impl Parser {
         }
     }
 
-    /// The clock went back to `now_ns`: removes the datagrams from after that time and releases
-    /// their held fragments.
+    /// Handles a clock that went back to `now_ns`: removes the datagrams from after that time and
+    /// releases their held fragments.
     pub fn set_back(&mut self, now_ns: u64, out: &mut Vec<(Packet, InputValues)>) {
         if let Some(cache) = &mut self.fragments {
             cache.set_back(now_ns, out);
@@ -153,8 +154,8 @@ impl Parser {
             .unwrap_or_default()
     }
 
-    /// Packets that declare more bytes than the frame on the wire, or the packet around them, has.
-    /// They count with what they declare.
+    /// Packets that declare more bytes than the frame on the wire, or the surrounding packet, has.
+    /// Their declared length is counted.
     #[must_use]
     pub const fn packets_longer_than_frame(&self) -> u64 {
         self.packets_longer_than_frame
@@ -166,7 +167,7 @@ impl Parser {
         &self.unread
     }
 
-    /// The counters of telemetry. `None` if none is read.
+    /// The counters of telemetry. `None` if no telemetry is read.
     #[must_use]
     pub fn telemetry_counters(&self) -> Option<TelemetryCounters> {
         self.telemetry.as_ref().map(|telemetry| telemetry.counters)
@@ -209,7 +210,8 @@ impl Parser {
         self.attribute(frame, &walk, packet, Some(values))
     }
 
-    /// A plain packet that is marked as one with telemetry. A report may be about a fragment.
+    /// Parses a plain packet that is marked as one with telemetry. A report may be about a
+    /// fragment.
     #[inline(never)]
     fn parse_marked(
         &mut self,
@@ -256,7 +258,7 @@ impl Parser {
             return Ok(packet);
         };
         let icmp_ports = self.config.icmp_ports;
-        // Later fragments of an outer datagram cannot be decapsulated and belong to the outer flow.
+        // Later fragments of an outer datagram cannot be decapsulated; they stay in the outer flow.
         walk.first_fragments_around(frame, self.config.decapsulate, |around, fragment| {
             let key = datagram_key(frame, around, fragment.identification);
             let tuple = around.packet(frame, icmp_ports).tuple;
@@ -280,11 +282,11 @@ impl Parser {
 #[cold]
 fn unlikely() {}
 
-/// The protocol is part of the key in IPv4 only. Fragments of one IPv6 datagram may name different
-/// next headers: an extension header or the protocol.
+/// The key of a fragment's datagram. It includes the protocol in IPv4 only, because fragments of
+/// one IPv6 datagram may name different next headers: an extension header or the protocol.
 fn datagram_key(frame: &Frame<'_>, walk: &Walk, identification: u32) -> DatagramKey {
     let protocol = match walk.ip.family {
-        // That on the wire: behind INT the packet may be of another.
+        // The protocol on the wire: with INT, that of the packet's flow may differ.
         turboflow_record::Family::V4 => u8_at(frame.bytes, walk.ip.offset + 9).unwrap_or(0),
         turboflow_record::Family::V6 => 0,
     };

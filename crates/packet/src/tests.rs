@@ -60,7 +60,7 @@ proptest! {
     }
 }
 
-/// Plain packets are looked into only if they are marked, all others always.
+/// Plain packets are checked for telemetry only if they are marked, all others always.
 #[test]
 fn telemetry_does_not_depend_on_the_parser() {
     let config = ParserConfig {

@@ -27,8 +27,8 @@ pub(crate) mod protocol {
     }
 }
 
-/// Source and destination port as on the wire; 0/0 if there are none. Plain packets do not get
-/// here: `fast.rs` reads theirs in one load.
+/// Source and destination port in wire order; 0/0 if there are none. Plain packets are not handled
+/// here: `fast.rs` reads their ports in one load.
 pub(crate) fn ports(protocol: u8, transport: &[u8], icmp_ports: bool) -> [u8; 4] {
     if protocol::has_ports(protocol) {
         array_at(transport, 0).unwrap_or_default()
@@ -39,7 +39,7 @@ pub(crate) fn ports(protocol: u8, transport: &[u8], icmp_ports: bool) -> [u8; 4]
     }
 }
 
-/// Whether it is an echo reply (RFC 792; RFC 4443, section 4.2).
+/// Whether the message is an echo reply (RFC 792; RFC 4443, section 4.2).
 pub(crate) fn is_echo_reply(protocol: u8, transport: &[u8]) -> bool {
     let kind = u8_at(transport, 0);
     matches!(
@@ -54,7 +54,7 @@ pub(crate) fn tcp_flags(transport: &[u8]) -> Option<u16> {
 }
 
 /// Length of the transport header according to its own field. `None` if the field was not captured
-/// or is invalid. Unknown protocols count entirely as payload, so that their header has 0 bytes.
+/// or is invalid. With an unknown protocol everything is payload, so the header has 0 bytes.
 pub(crate) fn header_bytes(protocol: u8, transport: &[u8]) -> Option<u32> {
     match protocol {
         protocol::TCP => u8_at(transport, 12)

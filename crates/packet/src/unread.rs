@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which EtherTypes a parser did not read.
+//! EtherTypes that a parser cannot read.
 
-/// EtherTypes that are told apart. Real links have a handful; a sender of random frames has all.
-/// Then the rarest makes room, so that a common one is found however late it comes: its count is
-/// short by at most what it would have been before.
+/// How many EtherTypes are counted separately. Real links have a handful, but a sender of random
+/// frames uses all. A new type then replaces the rarest, so that a common type is found no matter
+/// how late it first appears. Its count lacks only the frames from before it entered the table.
 const MOST: usize = 32;
 
-/// Counts of frames by EtherType, for the commonest types; the rest counts together.
+/// Counts of frames by EtherType, for the most common types. All others are counted together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnreadEtherTypes {
     counts: [(u16, u64); MOST],
@@ -48,7 +48,7 @@ impl UnreadEtherTypes {
         counts
     }
 
-    /// Frames of further EtherTypes.
+    /// Frames of all other EtherTypes.
     #[must_use]
     pub const fn others(&self) -> u64 {
         self.others

@@ -12,7 +12,7 @@ use crate::transport::{self, protocol};
 use crate::tunnel::{self, MAX_TUNNEL_DEPTH, Tunnel, TunnelFields, TunnelSet};
 use crate::{Frame, Rejected};
 
-/// A parsed frame: the offset of each header, and the fields that the packet needs.
+/// A parsed frame: the offset of each header, and the fields that a packet needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Walk {
     /// The link layer of the outer frame.
@@ -21,15 +21,15 @@ pub(crate) struct Walk {
     pub(crate) ip: IpHeader,
     /// The first IP header, if a tunnel was decapsulated.
     pub(crate) outer: Option<IpHeader>,
-    /// Whether one of the headers around `ip` is that of a first fragment.
+    /// Whether one of the headers around `ip` belongs to a first fragment.
     pub(crate) in_fragment: bool,
-    /// Whether one of the headers up to `ip` declares more than what is around it has.
+    /// Whether one of the headers up to `ip` declares more bytes than what surrounds it has.
     pub(crate) is_longer_than_frame: bool,
     pub(crate) tunnel: TunnelFields,
 }
 
 impl Walk {
-    /// Parses a frame. After an error, `link` has what was read up to there.
+    /// Parses a frame. After an error, `link` has what was read up to that point.
     #[inline(always)]
     pub(crate) fn new(
         frame: &Frame<'_>,
@@ -100,7 +100,7 @@ impl Walk {
         }
     }
 
-    /// Decapsulates nested tunnels, as deep as they can be parsed.
+    /// Decapsulates nested tunnels, for as many levels as can be parsed.
     fn decapsulate(&mut self, frame: &Frame<'_>, entered: TunnelSet) {
         for _ in 0..MAX_TUNNEL_DEPTH {
             if self.enter(frame, entered).is_none() {
@@ -113,13 +113,13 @@ impl Walk {
     #[inline(always)]
     fn enter(&mut self, frame: &Frame<'_>, entered: TunnelSet) -> Option<()> {
         let bytes = &frame.bytes[..self.ip.end];
-        // The inner packet ends with the outer one.
+        // The inner packet ends where the outer one ends.
         let outer_end = (self.ip.offset as u32).saturating_add(self.ip.length_bytes);
         let wire_end = frame.wire_length_bytes.min(outer_end);
         let inner = tunnel::enter(bytes, &self.ip, entered, link_limits(wire_end, entered))?;
         let ip = IpHeader::parse(bytes, inner.network, wire_end).ok()?;
         self.enter_inner(ip, inner.ether_type);
-        // The rest of a packet that begins in a first fragment is in later ones.
+        // A packet that begins in a first fragment continues in later fragments.
         self.is_longer_than_frame |= ip.is_longer_than_frame && !self.in_fragment;
         self.tunnel.vni = inner.fields.vni.or(self.tunnel.vni);
         self.tunnel.teid = inner.fields.teid.or(self.tunnel.teid);
@@ -190,7 +190,7 @@ impl Walk {
     }
 }
 
-/// The most pseudowires that are entered one inside the other. Each may be tried twice.
+/// The most nested pseudowires that are entered. Each may be tried twice.
 const MAX_PSEUDOWIRES: usize = 2;
 
 fn link_limits(wire_end: u32, entered: TunnelSet) -> LinkLimits {

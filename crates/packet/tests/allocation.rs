@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The parser allocates nothing after `Parser::new`, whatever the frames are.
+//! The parser allocates nothing after `Parser::new`, for any frames.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

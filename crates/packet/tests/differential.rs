@@ -21,24 +21,24 @@ use turboflow_record::Packet;
 enum Excuse {
     /// etherparse supports at most three tags, and neither MPLS, PPPoE nor LLC/SNAP.
     LinkLayerItDoesNotRead,
-    /// etherparse takes the version from the nibble, whatever the EtherType is.
+    /// etherparse takes the version from the nibble and ignores the EtherType.
     VersionNibble,
     /// The lax parser of etherparse treats an impossible IPv4 total length as missing.
     TotalLength,
-    /// etherparse follows AH in IPv4 as in IPv6; TurboFlow takes AH as the protocol.
+    /// etherparse follows AH in IPv4 as in IPv6. TurboFlow treats AH as the protocol.
     AuthenticationInIpv4,
     /// etherparse stops at a hop-by-hop header that is not the first, or at an invalid AH length.
     ExtensionOrder,
     /// etherparse continues after the fragment header of a later fragment.
     LaterFragment,
-    /// etherparse takes an IPv6 payload length of 0 as "to the end of the slice".
+    /// etherparse reads an IPv6 payload length of 0 as "to the end of the slice".
     PayloadLengthZero,
-    /// etherparse continues after the SecTAG of an unencrypted MACsec frame. To TurboFlow it is an
-    /// EtherType other than IP.
+    /// etherparse continues after the SecTAG of an unencrypted MACsec frame. TurboFlow treats it as
+    /// an EtherType other than IP.
     Macsec,
 }
 
-/// Whether both parsers agree (`Ok`), or differ for a verified reason (`Err`).
+/// Whether both parsers agree (`Ok`) or differ for a verified reason (`Err`).
 fn compare(bytes: &[u8]) -> Result<(), Excuse> {
     let ours = Parser::new(ParserConfig::default()).parse(&frame_of(bytes, LinkType::Ethernet));
     let theirs = LaxSlicedPacket::from_ethernet(bytes).ok();
@@ -133,8 +133,8 @@ fn compare_v6(
     if ip.is_payload_fragmented() && packet.tuple.source_port() == 0 {
         return Err(Excuse::LaterFragment);
     }
-    // At a truncated extension header, etherparse names that header, TurboFlow the one it
-    // announced.
+    // At a truncated extension header, etherparse reports that header, and TurboFlow the next one,
+    // which it announces.
     if theirs.stop_err.is_none() {
         assert_eq!(packet.tuple.protocol(), ip.payload().ip_number.0);
     }

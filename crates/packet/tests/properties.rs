@@ -65,7 +65,7 @@ fn survives(bytes: &[u8]) {
                 assert_eq!(packet.frame_length_bytes, wire_length_bytes);
                 assert!(packet.ip_length_bytes >= 20);
             }
-            // A frame that is rejected without decapsulation is rejected with it, for the same
+            // If a frame is rejected without decapsulation, decapsulation rejects it for the same
             // reason.
             match (
                 bare,

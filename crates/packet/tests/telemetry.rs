@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever hops write, the inputs are what they wrote.
+//! Whatever hops write, the inputs have these values.
 
 use proptest::prelude::*;
 use turboflow_packet::{LinkType, Parser, ParserConfig, TELEMETRY_INPUTS, TelemetryConfig};
@@ -7,7 +7,7 @@ use turboflow_record::{Input, InputValues};
 
 use crate::build::{self, frame_of, join};
 
-/// What a hop writes, under the bits that ask for it.
+/// What a hop writes, for the bits that request it.
 #[derive(Clone, Copy, Debug)]
 struct Planted {
     node: u32,
@@ -17,7 +17,7 @@ struct Planted {
 }
 
 fn hops() -> impl Strategy<Value = Vec<Planted>> {
-    // None of them is a value that means "unknown".
+    // None of these values means "unknown".
     let hop = (1..2_000_u32, 0..u16::MAX, 0..1_u32 << 31, 0..1_u32 << 24);
     let hop = hop.prop_map(|(node, egress, latency, queue)| Planted {
         node,
@@ -28,7 +28,7 @@ fn hops() -> impl Strategy<Value = Vec<Planted>> {
     prop::collection::vec(hop, 1..9)
 }
 
-/// The inputs as they follow from what was planted.
+/// The inputs that must result from the planted hops.
 fn expected(hops: &[Planted], asked: [bool; 4]) -> [Option<u64>; 5] {
     let [node, egress, latency, queue] = asked;
     let readable = hops.len() <= 6 && hops.iter().all(|hop| hop.node < 1_000);
@@ -67,7 +67,7 @@ fn read(bytes: &[u8]) -> [Option<u64>; 5] {
     ]
 }
 
-/// The words that a hop writes: each bit that is set, with what it asks for, from bit 0 on.
+/// The words that a hop writes: what each set bit requests, from bit 0 on.
 fn words(bits: u32, count: u32, write: impl Fn(u32) -> Vec<u32>) -> Vec<u8> {
     let set = (0..count).filter(|bit| bits >> (count - 1 - bit) & 1 == 1);
     set.flat_map(write).flat_map(u32::to_be_bytes).collect()
@@ -78,7 +78,7 @@ proptest! {
 
     #[test]
     fn int_gives_what_hops_wrote(hops in hops(), bitmap in 1_u16.., domain_words in 0_usize..3) {
-        // Logical interfaces would stand in for physical ones.
+        // Logical interfaces would replace missing physical ones.
         let bitmap = bitmap & !(1 << 9);
         let bit = |bit: u32| bitmap >> (15 - bit) & 1 == 1;
         let hop = |hop: &Planted| {

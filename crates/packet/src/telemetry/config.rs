@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What marks packets with telemetry. The specification of INT leaves it to the operator.
+//! How packets with telemetry are marked. The specification of INT leaves this to the operator.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Where in-band telemetry is looked for. IOAM needs no mark: its option has a number.
+/// Where in-band telemetry is looked for. IOAM needs no mark, because its option has a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TelemetryConfig {
-    /// The DSCP that says that INT is behind the TCP or UDP header.
+    /// The DSCP that marks packets with INT after the TCP or UDP header.
     pub int_dscp: DscpMark,
-    /// The UDP destination port that says that INT is behind the UDP header; `None`: none does.
+    /// The UDP destination port that marks packets with INT after the UDP header. `None` means that
+    /// no port does.
     pub int_port: Option<u16>,
-    /// The UDP destination port of INT telemetry reports; `None`: they are packets like others.
+    /// The UDP destination port of INT telemetry reports. With `None`, reports are ordinary
+    /// packets.
     pub int_report_port: Option<u16>,
 }
 
@@ -25,7 +27,7 @@ impl Default for TelemetryConfig {
     }
 }
 
-/// A DSCP, some of its six bits, or none at all.
+/// The DSCP of marked packets: all of its six bits, some of them, or a value that no packet has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DscpMark {
     value: u8,
@@ -36,18 +38,19 @@ pub struct DscpMark {
 const DSCP_MAX: u8 = 0x3f;
 
 impl DscpMark {
-    /// 23, the value in the examples of the INT specification, which no service class has.
+    /// 23, which is the value in the examples of the INT specification, and which no service class
+    /// uses.
     pub const DEFAULT: Self = Self {
         value: 0x17,
         mask: DSCP_MAX,
     };
-    /// No packet has it.
+    /// No packet has this mark.
     pub const NONE: Self = Self {
         value: u8::MAX,
         mask: 0,
     };
 
-    /// Whether the type of service or traffic class has it.
+    /// Whether a type of service or traffic class has this mark.
     #[inline(always)]
     #[must_use]
     pub const fn matches(self, tos: u8) -> bool {
@@ -71,7 +74,7 @@ impl fmt::Display for DscpMark {
     }
 }
 
-/// A text that is no DSCP.
+/// A text that is not a DSCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownDscp {
     text: String,

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What became of the telemetry of packets.
+//! Counters of telemetry that was read, and of telemetry that could not be read.
 
-/// Why telemetry was not read. The packet counts, without it.
+/// Why telemetry was not read. The packet itself is still counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TelemetryFault {
-    /// The mark is there, but what follows is no telemetry, or of a type that hops do not write to.
+    /// The mark is there, but what follows is not telemetry, or is of a type that hops do not write
+    /// to.
     NotTelemetry,
     /// A version of INT or of reports other than 2.
     OtherVersion,
     /// Lengths contradict each other.
     BadLength,
-    /// It ends behind the captured bytes or behind the packet.
+    /// The telemetry ends after the captured bytes or after the packet.
     Cut,
     /// The packet inside a report cannot be read.
     NoInnerPacket,
@@ -48,9 +49,9 @@ impl TelemetryFault {
 pub struct TelemetryCounters {
     /// Packets whose telemetry was read.
     pub read: u64,
-    /// Of these, packets whose telemetry says that hops are missing.
+    /// Packets among these whose telemetry says that hops are missing.
     pub incomplete: u64,
-    /// Frames with further reports behind the first, which are not read.
+    /// Frames with further reports after the first one. Those are not read.
     pub reports_skipped: u64,
     /// Packets whose telemetry was not read, by [`TelemetryFault`].
     pub unread: [u64; TelemetryFault::COUNT],

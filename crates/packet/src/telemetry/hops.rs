@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What several hops give together.
+//! Combines what several hops wrote.
 
-/// What one hop wrote. `None`: it was not asked for, or the hop could not tell.
+/// What one hop wrote. `None` means that the value was not requested, or that the hop did not know
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hop {
     pub(super) node: Option<u64>,
@@ -13,13 +14,13 @@ pub(super) struct Hop {
 /// The hops of a packet, added from the first to the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hops {
-    /// Hops that wrote and were read.
+    /// Hops whose words were read.
     pub(super) count: u64,
-    /// The largest depth that one of them reported.
+    /// The largest queue depth that any hop reported.
     pub(super) queue_depth: Option<u64>,
-    /// Whether the packet says that further hops did not write.
+    /// Whether the packet says that further hops did not write to it.
     pub(super) is_incomplete: bool,
-    /// Whether hops wrote before these that could not be read.
+    /// Whether earlier hops wrote something that could not be read.
     pub(super) has_unread: bool,
     latency_ns: u64,
     hops_without_latency: u64,
@@ -29,7 +30,7 @@ pub(super) struct Hops {
 }
 
 impl Hops {
-    /// No hops yet, of a packet that says whether some will be missing.
+    /// No hops yet. `is_incomplete` tells whether the packet says that hops are missing.
     pub(super) fn begun(is_incomplete: bool) -> Self {
         Self {
             is_incomplete,
@@ -48,24 +49,24 @@ impl Hops {
         self.hops_without_node += u64::from(hop.node.is_none());
     }
 
-    /// The sum over all hops. A sum that lacks a hop would be a wrong number.
+    /// The sum over all hops. `None` if a hop is missing, because the sum would be wrong.
     pub(super) fn latency_ns(&self) -> Option<u64> {
         let is_whole = self.hops_without_latency == 0 && !self.is_incomplete && !self.has_unread;
         is_whole.then_some(self.latency_ns)
     }
 
-    /// Egress interface of the last hop. Unknown if hops are missing.
+    /// Egress interface of the last hop. `None` if hops are missing.
     pub(super) fn egress_interface(&self) -> Option<u64> {
         self.egress_interface.filter(|_| !self.is_incomplete)
     }
 
-    /// The nodes that wrote.
+    /// The nodes that wrote, as a number ([`Path`]). `None` if any of them is unknown.
     pub(super) fn path(&self) -> Option<u64> {
         let is_whole = self.hops_without_node == 0 && !self.has_unread;
         is_whole.then(|| self.path.value())
     }
 
-    /// How many wrote.
+    /// How many hops wrote. `None` if some of them could not be read.
     pub(super) fn hop_count(&self) -> Option<u64> {
         (!self.has_unread).then_some(self.count)
     }
@@ -73,10 +74,10 @@ impl Hops {
 
 /// A sequence of nodes as a number.
 ///
-/// Up to six nodes with identifiers from 1 to 999 are groups of three decimal digits, the first
-/// node first, so that a column can be read: 1, 12, 3 is 1,012,003. Any other sequence is a hash,
-/// which has the top bit set and so differs from every sequence that can be read. It has no key:
-/// all vantage points give a path the same number.
+/// Up to six nodes with identifiers from 1 to 999 become groups of three decimal digits, the first
+/// node first, so that people can read the column: 1, 12, 3 is 1,012,003. Any other sequence
+/// becomes a hash with the top bit set, which thus differs from every readable number. The hash has
+/// no key, so a path has the same number at all vantage points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Path {
     nodes: u32,

@@ -17,17 +17,17 @@ use crate::transport::{self, protocol};
 
 const SHIM_BYTES: usize = 4;
 const HEADER_BYTES: usize = 12;
-/// Types of INT that follow a shim: one with a stack, and those without (section 5.6).
+/// Types of INT that follow a shim: one type with a stack, and those without (section 5.6).
 const INT_MD: u8 = 1;
 const DESTINATION: u8 = 2;
 const INT_MX: u8 = 3;
 const VERSION: u8 = 2;
-/// The largest hop count was reached; the packet would have become too long.
+/// The largest hop count was reached, or the packet would have become too long.
 const EXCEEDED: u8 = 0b0110;
 /// The value of a word that a node could not fill in.
 const INVALID: u32 = u32::MAX;
 
-/// How a packet says that it carries INT.
+/// How a packet is marked as one with INT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     /// By its DSCP.
@@ -41,23 +41,24 @@ pub(super) enum Mark {
 pub(super) enum Next {
     /// The payload; the transport header is the original.
     Payload,
-    /// The payload of UDP, whose destination port was this one.
+    /// The payload of UDP, whose original destination port is this one.
     UdpPayload(u16),
     /// The original transport header, of this protocol.
     Transport(u8),
 }
 
-/// INT whose shim was read: it says whose packet it is, whatever is in the stack.
+/// INT whose shim was read. The shim tells what follows the stack, even if the stack cannot be
+/// read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stack {
     pub(super) next: Next,
-    /// Its bytes, shim included.
+    /// Its length in bytes, including the shim.
     pub(super) bytes: u32,
     pub(super) hops: Result<Hops, TelemetryFault>,
 }
 
-/// INT in a packet that its DSCP marks. Behind TCP it is behind the options or before them. `None`
-/// behind protocols that INT is not defined for.
+/// INT in a packet that is marked by its DSCP. In TCP it follows the options or precedes them.
+/// `None` for protocols for which INT is not defined.
 pub(super) fn behind_header(number: u8, transport: &[u8]) -> Result<Option<Stack>, TelemetryFault> {
     const TCP_BYTES: usize = 20;
     if !matches!(number, protocol::TCP | protocol::UDP) {
@@ -75,7 +76,7 @@ pub(super) fn behind_header(number: u8, transport: &[u8]) -> Result<Option<Stack
     }
 }
 
-/// INT at an offset of `transport`, which ends where the captured packet ends. An error says that
+/// INT at an offset of `transport`, which ends where the captured packet ends. An error means that
 /// there is no valid shim.
 pub(super) fn behind(transport: &[u8], offset: usize, mark: Mark) -> Result<Stack, TelemetryFault> {
     let bytes = transport.get(offset..).ok_or(TelemetryFault::Cut)?;
@@ -104,7 +105,7 @@ pub(super) fn behind(transport: &[u8], offset: usize, mark: Mark) -> Result<Stac
     })
 }
 
-/// The hops in a header and its stack.
+/// The hops of an INT header and its stack.
 fn stack(bytes: &[u8]) -> Result<Hops, TelemetryFault> {
     let [first, _, hop_words, _, bits @ .., _, _]: [u8; HEADER_BYTES] =
         array_at(bytes, 0).ok_or(TelemetryFault::Cut)?;
@@ -124,7 +125,7 @@ fn stack(bytes: &[u8]) -> Result<Hops, TelemetryFault> {
     if stack.is_empty() {
         return Ok(hops);
     }
-    // Words that only the source adds are not told from those of a hop.
+    // Words that only the source adds cannot be distinguished from those of a hop.
     if hop_words == 0 || !fits || stack.len() % (hop_words * 4) != 0 {
         return Err(TelemetryFault::BadLength);
     }
@@ -134,7 +135,7 @@ fn stack(bytes: &[u8]) -> Result<Hops, TelemetryFault> {
     Ok(hops)
 }
 
-/// The instruction bitmap: bit 0 is the topmost.
+/// The instruction bitmap. Bit 0 is the most significant one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Instructions(pub(super) u16);
 
@@ -151,7 +152,7 @@ impl Instructions {
         self.0 >> (15 - bit) & 1 == 1
     }
 
-    /// Words that a hop adds for them.
+    /// How many words a hop adds for these instructions.
     pub(super) const fn words(self) -> usize {
         let double = self.has(INGRESS_TIME) as u32
             + self.has(EGRESS_TIME) as u32
@@ -159,7 +160,7 @@ impl Instructions {
         (self.0.count_ones() + double) as usize
     }
 
-    /// What is read of a hop's words.
+    /// The values of a hop, from its words.
     pub(super) fn hop(self, words: &[u8]) -> Hop {
         let mut at = 0;
         let mut hop = Hop::default();
@@ -175,7 +176,7 @@ impl Instructions {
                 _ => {
                     let logical = u32_at(words, at).filter(|&word| word != INVALID);
                     at += 4;
-                    // The physical port, where it is known, too.
+                    // The physical port takes precedence, if it is known.
                     hop.egress_interface = hop.egress_interface.or(logical.map(u64::from));
                 }
             }

@@ -16,7 +16,7 @@ use crate::MAX_EXTENSION_HEADERS;
 use crate::bytes::{array_at, u8_at, u32_at};
 use crate::ip::{IPV6_HEADER_BYTES, IpHeader, extension};
 
-/// The option numbers: what routers may change, and what they may not.
+/// The numbers of the option: one for data that routers may change, one for data that they may not.
 const OPTIONS: [u8; 2] = [0x31, 0x11];
 const PRE_ALLOCATED: u8 = 0;
 const INCREMENTAL: u8 = 1;
@@ -24,10 +24,10 @@ const TRACE_HEADER_BYTES: usize = 8;
 /// A node had no room for its words.
 const OVERFLOW: u8 = 0b100;
 const NOT_POPULATED: u32 = u32::MAX;
-/// The most words of a trace, in an option of 255 bytes. Every node has at least one.
+/// The most nodes of a trace: every node has at least one word, and the option has 255 bytes.
 const MAX_NODES: usize = 64;
 
-/// The hops of the first trace option of an IPv6 packet; `None` without one.
+/// The hops of the first trace option of an IPv6 packet; `None` if there is no such option.
 pub(super) fn read(bytes: &[u8], ip: &IpHeader) -> Result<Option<Hops>, TelemetryFault> {
     let mut at = ip.offset + IPV6_HEADER_BYTES;
     if ip.family != Family::V6 || ip.transport <= at {
@@ -54,7 +54,7 @@ pub(super) fn read(bytes: &[u8], ip: &IpHeader) -> Result<Option<Hops>, Telemetr
     Ok(None)
 }
 
-/// The first IOAM option with a trace between two offsets, without its type and length.
+/// The first IOAM option with a trace between two offsets, without its type and length fields.
 fn trace_option(bytes: &[u8], mut at: usize, end: usize) -> Option<Result<&[u8], TelemetryFault>> {
     // At most 2,046 bytes of options, of at least one byte each.
     while at < end {
@@ -76,7 +76,7 @@ fn trace_option(bytes: &[u8], mut at: usize, end: usize) -> Option<Result<&[u8],
     None
 }
 
-/// The hops of a trace, from the reserved byte of its option on.
+/// The hops of a trace. `option` starts at its reserved byte.
 fn trace(option: &[u8]) -> Result<Hops, TelemetryFault> {
     let bad = TelemetryFault::BadLength;
     let ioam_type = u8_at(option, 1).ok_or(bad)?;
@@ -114,7 +114,7 @@ fn trace(option: &[u8]) -> Result<Hops, TelemetryFault> {
     Ok(hops)
 }
 
-/// The trace type: bit 0 is the topmost of 24.
+/// The trace type. Bit 0 is the most significant one of 24.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TraceType(u32);
 
@@ -134,7 +134,7 @@ impl TraceType {
         self.0 >> (23 - bit) & 1 == 1
     }
 
-    /// Words of a node without its snapshot.
+    /// How many words a node adds, without its opaque state snapshot.
     const fn words(self) -> usize {
         let wide = self.has(WIDE_NODE) as u32
             + self.has(WIDE_INTERFACES) as u32
@@ -143,7 +143,7 @@ impl TraceType {
         (fixed.count_ones() + wide) as usize
     }
 
-    /// What is read of a node's words.
+    /// The values of a node, from its words.
     fn hop(self, words: &[u8]) -> Hop {
         let mut at = 0;
         let mut hop = Hop::default();
@@ -156,7 +156,7 @@ impl TraceType {
                     let egress = word.map(|word| u64::from(word & 0xffff));
                     hop.egress_interface = egress.filter(|&egress| egress != 0xffff);
                 }
-                // The topmost bit says that the delay is longer than 31 bits hold.
+                // The topmost bit means that the delay does not fit into 31 bits.
                 TRANSIT_DELAY => {
                     hop.latency_ns = word.filter(|word| word >> 31 == 0).map(u64::from);
                 }

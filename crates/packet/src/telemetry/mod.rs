@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! In-band telemetry: what the hops of a packet wrote into it, as `docs/telemetry.md` specifies.
+//! In-band telemetry: what the hops on a packet's path wrote into it, as `docs/telemetry.md`
+//! specifies.
 //!
 //! ```text
 //! mark of INT ─▶ int ──┐
@@ -8,8 +9,7 @@
 //! ```
 //!
 //! Nothing here rejects a packet. Telemetry that cannot be read leaves its inputs absent, and is
-//! counted by its reason. It takes nothing else from the packet: neither the flow, nor telemetry of
-//! another kind.
+//! counted with its reason. It affects neither the packet's flow nor telemetry of another kind.
 
 mod config;
 mod counters;
@@ -38,10 +38,10 @@ pub const TELEMETRY_INPUTS: InputSet = InputSet::of(&[
 ]);
 
 const UDP_BYTES: usize = 8;
-/// A value that no UDP port has: without an option, no port is a mark.
+/// A value that no UDP port has. It stands for a port that is not configured.
 const NO_PORT: u32 = u32::MAX;
 
-/// Reads in-band telemetry. Exists only in a parser whose definition wants it.
+/// Reads in-band telemetry. A parser has one only if its definition needs it.
 pub(crate) struct Telemetry {
     wanted: InputSet,
     dscp: DscpMark,
@@ -50,23 +50,23 @@ pub(crate) struct Telemetry {
     pub(crate) counters: TelemetryCounters,
 }
 
-/// What telemetry changes of a packet.
+/// What telemetry changes in a packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
     /// What the hops wrote, if it could be read.
     hops: Option<Hops>,
     /// Why some telemetry could not be read.
     fault: Option<TelemetryFault>,
-    /// Whether hops may have written into the first fragment of this packet.
+    /// Whether hops may have written into the first fragment of this packet instead.
     is_elsewhere: bool,
-    /// The destination port before INT took its place.
+    /// The destination port that INT replaced.
     destination_port: Option<u16>,
     /// Bytes of INT between the transport header and the payload.
     stack_bytes: u32,
 }
 
 impl Telemetry {
-    /// A reader for the wanted inputs; `None` if telemetry provides none of them.
+    /// A reader for the wanted inputs. `None` if telemetry provides none of them.
     pub(crate) fn new(config: Option<TelemetryConfig>, wanted: InputSet) -> Option<Self> {
         let config = config?;
         let port = |port: Option<u16>| port.map_or(NO_PORT, u32::from);
@@ -79,7 +79,7 @@ impl Telemetry {
         })
     }
 
-    /// Whether a plain packet is marked as one with telemetry. IOAM is in no plain packet.
+    /// Whether a plain packet is marked as one with telemetry. Plain packets never have IOAM.
     #[inline(always)]
     pub(crate) fn is_marked(&self, packet: &Packet) -> bool {
         let is_udp = packet.tuple.protocol() == protocol::UDP;
@@ -88,10 +88,10 @@ impl Telemetry {
             || is_udp && (port == self.int_port || port == self.report_port)
     }
 
-    /// Reads the telemetry of a packet. The walk continues to the packet that it is about: behind
-    /// the headers that INT added, or inside a report.
+    /// Reads the telemetry of a packet. The walk continues to the packet that the telemetry is
+    /// about: after the headers that INT added, or inside a report.
     ///
-    /// Returns that packet, and sets its inputs by `fill` and then those of telemetry.
+    /// Returns that packet. Sets its inputs by `fill`, and then those of telemetry.
     pub(crate) fn read(
         &mut self,
         frame: &Frame<'_>,
@@ -120,7 +120,7 @@ impl Telemetry {
         packet
     }
 
-    /// Every packet has one outcome: what could not be read comes before what could.
+    /// Counts one outcome per packet. If anything could not be read, that is the outcome.
     fn count(&mut self, fault: Option<TelemetryFault>, hops: Option<&Hops>) {
         match (fault, hops) {
             (Some(fault), _) => self.counters.unread[fault as usize] += 1,
@@ -152,7 +152,7 @@ impl Telemetry {
             true => report::read(frame, walk).map(Some),
             false => Ok(None),
         };
-        // A report that cannot be read is a packet like others.
+        // A report that cannot be read is an ordinary packet.
         let mut found = self.in_packet(frame, walk);
         match report {
             Ok(None) => {}
@@ -185,7 +185,7 @@ impl Telemetry {
         found
     }
 
-    /// INT behind the transport header, if the packet is marked.
+    /// INT after the transport header, if the packet is marked.
     fn int(&self, frame: &Frame<'_>, walk: &Walk) -> Result<Option<int::Stack>, TelemetryFault> {
         let bytes = walk.transport(frame);
         if self.is_to(self.int_port, frame, walk) {
@@ -197,13 +197,14 @@ impl Telemetry {
         }
     }
 
-    /// Whether the first fragment of a later one may be marked: that has the port.
+    /// Whether the first fragment of this later fragment may be marked. Only the first has the
+    /// ports.
     fn may_have_int(&self, walk: &Walk) -> bool {
         let by_port = self.int_port != NO_PORT && walk.ip.protocol == protocol::UDP;
         by_port || self.dscp.matches(walk.ip.tos)
     }
 
-    /// Whether the walk ended at a UDP header to that port. A later fragment has none.
+    /// Whether the walk ended at a UDP header to this port. A later fragment has no UDP header.
     fn is_to(&self, port: u32, frame: &Frame<'_>, walk: &Walk) -> bool {
         port != NO_PORT
             && walk.ip.protocol == protocol::UDP
@@ -212,7 +213,7 @@ impl Telemetry {
 }
 
 impl Found {
-    /// INT behind a shim: the walk goes on to the original transport header.
+    /// Takes INT after a shim. The walk continues to the original transport header.
     fn take(&mut self, stack: &int::Stack, walk: &mut Walk) {
         match stack.next {
             int::Next::Payload => self.stack_bytes = stack.bytes,
@@ -226,21 +227,21 @@ impl Found {
             }
         }
         match stack.hops {
-            // A header that no hop has written behind leaves those of IOAM.
+            // If no hop has written to the INT header, the hops of IOAM are kept.
             Ok(hops) if hops.count > 0 || self.hops.is_none() => self.hops = Some(hops),
             Ok(_) => {}
             Err(fault) => self.fail(fault),
         }
     }
 
-    /// Notes a fault. Of several, the first is counted.
+    /// Notes a fault. If there are several, the first is counted.
     fn fail(&mut self, fault: TelemetryFault) {
         self.fault.get_or_insert(fault);
     }
 
-    /// Adds the node that reports, the last on the path.
+    /// Adds the node that reports, as the last one on the path.
     fn add_reported(&mut self, hop: &Hop) {
-        // Where nodes report, a packet needs no hops: INT-MX leaves none in it.
+        // With reports, packets need not contain hops: INT-MX leaves none in them.
         if self.fault == Some(TelemetryFault::NotTelemetry) {
             self.fault = None;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! INT telemetry reports (P4.org, Telemetry Report Format Specification 2.0, which version 2.1 of
-//! INT uses).
+//! INT telemetry reports (P4.org, Telemetry Report Format Specification 2.0, to which version 2.1
+//! of INT refers).
 //!
 //! ```text
 //! |Ver 4|hw 6|Sequence 22|                                   group
@@ -24,19 +24,19 @@ const VERSION: u8 = 2;
 /// Report types.
 const INNER_ONLY: u8 = 0;
 const INT: u8 = 1;
-/// A report of this length goes on to the end of its datagram.
+/// A report with this length field extends to the end of its datagram.
 const TO_THE_END: u8 = 0xff;
 
 /// A report that was read.
 pub(super) struct Report {
-    /// What the node that reports adds as the last hop.
+    /// What the reporting node adds, as the last hop.
     pub(super) hop: Option<Hop>,
     /// Whether the datagram has further reports.
     pub(super) has_more: bool,
 }
 
-/// Reads the first report of the datagram where the walk ends, which then ends at the packet inside
-/// it.
+/// Reads the first report of the datagram where the walk ends. The walk then ends at the packet
+/// inside the report.
 pub(super) fn read(frame: &Frame<'_>, walk: &mut Walk) -> Result<Report, TelemetryFault> {
     let cut = TelemetryFault::Cut;
     let bytes = &frame.bytes[..walk.ip.end];
@@ -59,7 +59,7 @@ pub(super) fn read(frame: &Frame<'_>, walk: &mut Walk) -> Result<Report, Telemet
             let instructions = int::instructions_at(bytes, at + 4).ok_or(cut)?;
             let first = at + 12;
             let metadata_bytes = usize::from(metadata_words) * 4;
-            // Bit 15, why a packet was dropped, comes behind those that are read.
+            // Bit 15, why a packet was dropped, follows those that are read.
             if instructions.words() * 4 > metadata_bytes || first + metadata_bytes > end {
                 return Err(TelemetryFault::BadLength);
             }
@@ -71,8 +71,8 @@ pub(super) fn read(frame: &Frame<'_>, walk: &mut Walk) -> Result<Report, Telemet
         }
         _ => return Err(TelemetryFault::NotTelemetry),
     };
-    // A report may be cut where the datagram is: the packet in it is a part anyway. Where that ends
-    // on the wire does not depend on what was captured.
+    // A report may be cut with its datagram, because it holds only part of a packet anyway. The
+    // packet's end on the wire does not depend on what was captured.
     let bytes = &bytes[..end.min(bytes.len())];
     let wire_end = end.min(datagram_end).min(frame.wire_length_bytes as usize) as u32;
     enter(walk, bytes, inner, inner_type, wire_end).ok_or(TelemetryFault::NoInnerPacket)?;
@@ -82,7 +82,7 @@ pub(super) fn read(frame: &Frame<'_>, walk: &mut Walk) -> Result<Report, Telemet
     })
 }
 
-/// Lets the walk end at the packet at `offset`, of which `bytes` has a part.
+/// Moves the end of the walk to the packet at `offset`, of which `bytes` has a part.
 fn enter(
     walk: &mut Walk,
     bytes: &[u8],

@@ -23,7 +23,7 @@ const ACKNOWLEDGEMENT: u16 = 0x0080;
 const ERSPAN_2: u16 = 0x88be;
 const ERSPAN_3: u16 = 0x22eb;
 
-/// The header inside a GRE header at `offset`.
+/// The header inside the GRE header at `offset`.
 pub(super) fn enter(bytes: &[u8], offset: usize, limits: LinkLimits) -> Option<Inner> {
     let flags = u16_at(bytes, offset)?;
     let announced = u16_at(bytes, offset + 2)?;
@@ -70,7 +70,7 @@ fn version_0(
     Some(inner)
 }
 
-/// PPTP: the halves of the key are payload length and call id. There is a payload only if S is set.
+/// PPTP. The halves of the key are payload length and call id. There is a payload only if S is set.
 fn version_1(bytes: &[u8], offset: usize, flags: u16, limits: LinkLimits) -> Option<Inner> {
     if flags & (CHECKSUM | ROUTING | KEY | SEQUENCE) != KEY | SEQUENCE {
         return None;

@@ -79,7 +79,7 @@ impl Inner {
 
 /// The header inside `outer`, if it carries one of the `entered` tunnels.
 ///
-/// `bytes` end where the outer datagram ends. Of a fragmented outer datagram, only the first
+/// `bytes` end where the outer datagram ends. If the outer datagram is fragmented, only its first
 /// fragment is decapsulated.
 pub(crate) fn enter(
     bytes: &[u8],

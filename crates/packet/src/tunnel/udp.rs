@@ -15,11 +15,11 @@ const TEREDO_PORT: u16 = 3544;
 const VXLAN_PORT: u16 = 4789;
 const GENEVE_PORT: u16 = 6081;
 const VXLAN_GPE_PORT: u16 = 4790;
-/// Linux's VXLAN port from before the registration.
+/// Linux's VXLAN port from before the port was registered.
 const OLD_VXLAN_PORT: u16 = 8472;
 
-/// The tunnels that the destination port and the source port indicate. VXLAN and GENEVE vary the
-/// source port, so that only their destination port counts.
+/// The tunnels that the destination port and the source port indicate. Senders of VXLAN and GENEVE
+/// vary the source port, so only the destination port counts.
 fn tunnels_of(source: u16, destination: u16) -> [Option<Tunnel>; 2] {
     let either = |port| match port {
         GTP_U_PORT => Some(Tunnel::GtpU),
@@ -35,7 +35,7 @@ fn tunnels_of(source: u16, destination: u16) -> [Option<Tunnel>; 2] {
     [by_destination, either(source)]
 }
 
-/// Whether UDP ports, as on the wire, may be those of a tunnel.
+/// Whether UDP ports, in wire order, may be those of a tunnel.
 pub(crate) fn may_be_tunnel(ports: [u8; 4]) -> bool {
     let [a, b, c, d] = ports;
     tunnels_of(u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])) != [None, None]
@@ -84,8 +84,8 @@ fn vxlan(bytes: &[u8], offset: usize, limits: LinkLimits) -> Option<Inner> {
     Some(inner)
 }
 
-/// draft-ietf-nvo3-vxlan-gpe, section 3: as VXLAN, but if the P bit is set, the last reserved byte
-/// names the protocol of the payload.
+/// draft-ietf-nvo3-vxlan-gpe, section 3: like VXLAN, but if the P bit is set, the last reserved
+/// byte names the protocol of the payload.
 fn vxlan_gpe(bytes: &[u8], offset: usize, limits: LinkLimits) -> Option<Inner> {
     let [flags, _, _, next]: [u8; 4] = array_at(bytes, offset)?;
     let announced = match (flags & 0x04 != 0, next) {

@@ -150,7 +150,7 @@ fn chains_longer_than_the_limit_end_at_it() {
     );
 }
 
-/// A frame of which only the first bytes were captured.
+/// A frame whose capture is truncated.
 fn cut(bytes: &[u8], wire_length_bytes: u32) -> Frame<'_> {
     Frame {
         wire_length_bytes,
@@ -171,7 +171,7 @@ fn honours_the_jumbo_option_of_a_frame_that_has_room_for_it() {
     );
     assert_eq!(packet.tcp_flags, 0x010);
     assert_eq!(parser.packets_longer_than_frame(), 0);
-    // A longer one is the rest of the frame.
+    // A longer length stands for the rest of the frame.
     for declared in [100_001_u32, u32::MAX] {
         bytes[14 + 44..14 + 48].copy_from_slice(&declared.to_be_bytes());
         let packet = parser.parse(&cut(&bytes, 14 + 40 + 100_000)).unwrap();
@@ -190,7 +190,7 @@ fn an_ipv6_payload_length_of_0_is_the_rest_of_the_frame() {
         (packet.ip_length_bytes, flow(&packet), packet.tcp_flags),
         (70_054, (6, 1025, 443), 0x010)
     );
-    // Also behind a hop-by-hop header without a jumbo option.
+    // The same after a hop-by-hop header without a jumbo option.
     let mut bytes = v6(&ipv6(0, &extension(6, 0, &tcp(0x010, &[], b""))));
     bytes[18..20].copy_from_slice(&[0, 0]);
     let packet = parser.parse(&cut(&bytes, 3_014)).unwrap();

@@ -81,7 +81,7 @@ fn behind_labels_is_ip_only_what_can_be() {
     let mut v6 = ipv6(17, &udp(53, 5353, b""));
     v6[5] += 1;
     assert_eq!(behind(&v6), Err(Rejected::MplsNotIp));
-    // An explicit null says what follows, whatever the checksum.
+    // An explicit null determines what follows, even with a wrong checksum.
     let mut unchecked = inner();
     (unchecked[10], unchecked[11]) = (0, 0);
     assert_eq!(behind(&unchecked), Err(Rejected::MplsNotIp));
@@ -92,7 +92,7 @@ fn behind_labels_is_ip_only_what_can_be() {
     assert_eq!(null(0, &unchecked), Ok(UDP_53));
     assert_eq!(null(2, &v6), Ok(UDP_53));
     assert_eq!(null(2, &unchecked), Err(Rejected::MplsNotIp));
-    // A header that was cut tells nothing.
+    // A header that was cut gives no evidence.
     assert_eq!(behind(&inner()[..19]), Err(Rejected::Ipv4HeaderNotCaptured));
 }
 

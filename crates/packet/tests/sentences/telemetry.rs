@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `docs/telemetry.md`: the packets of the specifications' examples, and what telemetry must not
-//! do.
+//! `docs/telemetry.md`: the packets in the examples of the specifications, and what telemetry must
+//! not change.
 
 use turboflow_packet::{
     LinkType, PARSED_INPUTS, Parser, ParserConfig, TELEMETRY_INPUTS, TelemetryConfig,
@@ -18,7 +18,7 @@ pub(super) fn parser() -> Parser {
     Parser::new(config())
 }
 
-/// All telemetry and all inputs.
+/// A parser for all telemetry and all inputs.
 pub(super) fn config() -> ParserConfig {
     ParserConfig {
         telemetry: Some(TelemetryConfig {
@@ -31,7 +31,7 @@ pub(super) fn config() -> ParserConfig {
     }
 }
 
-/// The packet, and its telemetry: queue depth, latency, path, egress interface, hops.
+/// A packet and its telemetry: queue depth, latency, path, egress interface, hops.
 pub(super) type Read = (Packet, [Option<u64>; 5]);
 
 pub(super) fn read_with(parser: &mut Parser, bytes: &[u8]) -> (Packet, InputValues) {
@@ -71,8 +71,8 @@ pub(super) fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// The header of the examples in section 6 of the INT specification, with two hops behind it that
-/// have node identifier and queue occupancy: hop 2 first.
+/// The header of the examples in section 6 of the INT specification, followed by two hops with node
+/// identifier and queue occupancy, hop 2 first.
 pub(super) fn examples_stack() -> Vec<u8> {
     words(&[
         0x2000_0206, // version 2, HopML 2, 6 hops left
@@ -85,7 +85,7 @@ pub(super) fn examples_stack() -> Vec<u8> {
     ])
 }
 
-/// A frame of IPv4 with that DSCP.
+/// A frame of IPv4 with this DSCP.
 pub(super) fn with_dscp(dscp: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut datagram = build::ipv4(protocol, payload);
     datagram[1] = dscp << 2;
@@ -106,7 +106,7 @@ fn int_over_tcp_is_marked_by_the_dscp_of_the_example() {
         [Some(18), None, Some(21_022), None, Some(2)]
     );
     assert_eq!(flow(&packet), (6, 1_025, 443));
-    // Lengths are those on the wire; the payload is that of the sender.
+    // Lengths are those on the wire, but the payload length is that of the sender.
     assert_eq!(packet.ip_length_bytes, 20 + 20 + 32 + 4);
     assert_eq!(values.get(Input::PayloadLength), Some(4));
 }
@@ -135,7 +135,7 @@ fn int_in_udp_gives_the_flow_its_port_back() {
         [Some(18), None, Some(21_022), None, Some(2)]
     );
     assert_eq!(values.get(Input::PayloadLength), Some(4));
-    // Without the input, the flow is that on the wire.
+    // Without the input, the flow is the one on the wire.
     let mut without = Parser::new(ParserConfig {
         telemetry: Some(TelemetryConfig::default()),
         needs: PARSED_INPUTS,
@@ -164,7 +164,7 @@ fn a_udp_header_of_int_is_not_part_of_the_flow() {
     }
 }
 
-/// Hops with every metadata of the specification, each in its place.
+/// Hops with every kind of metadata in the specification, each in its place.
 #[test]
 fn every_instruction_takes_its_words() {
     let hop = |node: u32| {
@@ -257,7 +257,7 @@ fn hostile_int_is_counted_by_its_reason() {
         assert_eq!(flow(&read(&bytes).0), (17, 9, 53));
     }
     assert_eq!(fault(&udp(b"")), Some(TelemetryFault::Cut));
-    // An ordinary packet is not looked at.
+    // An ordinary packet is not checked for telemetry.
     assert_eq!(
         fault(&with_dscp(0x16, 17, &build::udp(9, 53, &stack))),
         None
@@ -355,8 +355,8 @@ fn hostile_ioam_is_counted_by_its_reason() {
     assert_eq!(fault(&with_options(&other)), None);
 }
 
-/// The first example of the specification of reports: node 3 reports queue occupancy of its own,
-/// and the packet has INT-MD of the nodes before, with a UDP header that INT added.
+/// The first example of the specification of reports: node 3 reports its own queue occupancy. The
+/// packet has INT-MD of the earlier nodes, with a UDP header that INT added.
 pub(super) fn report() -> Vec<u8> {
     let int = join(&[
         &[0x18, 7, 0, 6],
@@ -403,7 +403,7 @@ fn a_node_reports_for_itself() {
     assert_eq!(flow(&packet), (17, 9, 53));
     let expected = [Some(3), Some(900), Some(5), Some(2), Some(1)];
     assert_eq!(values, expected);
-    // The first of a group is read; that there are others is counted.
+    // Only the first report of a group is read. The others are counted.
     let mut parser = parser();
     read_with(&mut parser, &to_collector(&join(&[&report, &report[8..]])));
     assert_eq!(parser.telemetry_counters().unwrap().reports_skipped, 1);

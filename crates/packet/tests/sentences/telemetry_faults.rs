@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `docs/telemetry.md`: what is left of a packet of which some telemetry cannot be read, and
+//! `docs/telemetry.md`: what remains of a packet if some of its telemetry cannot be read, and
 //! telemetry in fragments.
 
 use turboflow_packet::{
@@ -19,7 +19,7 @@ const EXAMPLE: [Option<u64>; 5] = [Some(18), None, Some(21_022), None, Some(2)];
 /// The values of the trace of the examples.
 const TRACE: [Option<u64>; 5] = [Some(40), Some(3_000), Some(1_002), Some(5), Some(2)];
 
-/// IPv4 and UDP to the port of INT, with a shim of that first byte and these originals.
+/// IPv4 and UDP to the port of INT, with this shim and the bytes behind it.
 fn in_udp(shim: [u8; 4], behind: &[u8]) -> Vec<u8> {
     let int = join(&[&shim, behind]);
     build::ethernet(0x0800, &build::ipv4(17, &build::udp(9, INT_PORT, &int)))
@@ -66,7 +66,7 @@ fn other_headers_behind_the_shim_leave_the_flow_its_port() {
         assert_eq!(flow(&read(&bytes).0), (17, 9, 4_789), "type {kind}");
         assert_eq!(fault(&bytes), Some(TelemetryFault::NotTelemetry));
     }
-    // What is no shim says nothing about the port.
+    // Bytes that are not a shim do not change the port.
     for shim in [
         [0x04, 7, 1, 1],
         [0x44, 7, 1, 1],
@@ -102,13 +102,13 @@ fn a_header_of_int_is_no_option_of_ip() {
     assert_eq!(values.get(Input::IpOptions), Some(0));
 }
 
-/// IPv6 with this trace, and UDP with these bytes of INT, marked by the DSCP.
+/// IPv6 with this trace, and UDP with these bytes of INT, which the DSCP marks.
 fn both(options: &[u8], int: &[u8]) -> Vec<u8> {
     let mut header = join(&[&[17, 0], options]);
     header.resize(header.len().next_multiple_of(8), 0);
     header[1] = (header.len() / 8 - 1) as u8;
     let mut datagram = build::ipv6(0, &join(&[&header, &build::udp(9, 53, int)]));
-    // The traffic class has the DSCP in front: 0x17 << 2.
+    // The DSCP is in the upper bits of the traffic class: 0x17 << 2.
     datagram[0] = 0x65;
     datagram[1] = 0xc0;
     build::ethernet(0x86dd, &datagram)
@@ -132,13 +132,13 @@ fn one_kind_of_telemetry_stays_when_another_cannot_be_read() {
     assert_eq!(read(&bytes).1, EXAMPLE);
     assert_eq!(fault(&bytes), Some(TelemetryFault::BadLength));
 
-    // No hop has written into the header of INT yet.
+    // No hop has written to the header of INT yet.
     let empty = join(&[&[0x10, 3, 0, 0], &examples_stack()[..12]]);
     assert_eq!(read(&both(&trace(), &empty)).1, TRACE);
     assert_eq!(fault(&both(&trace(), &empty)), None);
 }
 
-/// A report of node 23, with a queue depth of 42 of its own, about this IPv4 packet.
+/// A report of node 23, with its own queue depth of 42, about this IPv4 packet.
 fn about(inner: &[u8]) -> Vec<u8> {
     let length = (3 + inner.len().div_ceil(4)) as u8;
     let mut report = join(&[
@@ -151,7 +151,7 @@ fn about(inner: &[u8]) -> Vec<u8> {
     report
 }
 
-/// IPv4 with that DSCP in front.
+/// IPv4 with the DSCP of INT.
 fn marked(payload: &[u8]) -> Vec<u8> {
     let mut datagram = build::ipv4(17, payload);
     datagram[1] = 0x17 << 2;
@@ -161,7 +161,7 @@ fn marked(payload: &[u8]) -> Vec<u8> {
 #[test]
 fn a_report_has_its_own_hop_about_a_packet_without_int() {
     let own = [Some(42), None, Some(23), None, Some(1)];
-    // INT-MX leaves nothing but instructions in packets; DSCP alone may be chance.
+    // INT-MX leaves only instructions in packets; the DSCP alone may be a coincidence.
     for int in [join(&[&[0x30, 3, 0, 0], &[0x20; 12]]), b"data".to_vec()] {
         let bytes = to_collector(&about(&marked(&build::udp(9, 53, &int))));
         let (packet, values) = read(&bytes);
@@ -178,7 +178,7 @@ fn a_report_about_hops_that_cannot_be_read_makes_no_wrong_number() {
     let bytes = to_collector(&about(&marked(&build::udp(9, 53, &int))));
     let (packet, values) = read(&bytes);
     assert_eq!(flow(&packet), (17, 9, 53));
-    // Neither path nor number of hops is known, but one of the queues.
+    // Neither path nor number of hops is known, but one queue depth is.
     assert_eq!(values, [Some(42), None, None, None, None]);
     assert_eq!(fault(&bytes), Some(TelemetryFault::OtherVersion));
 }
@@ -220,8 +220,8 @@ fn a_packet_cut_inside_a_report_has_the_length_of_its_header() {
         assert_eq!(packet.ip_length_bytes, length);
         assert_eq!(values.get(Input::PayloadLength), Some(100));
     }
-    // Without a length, as behind segmentation offload, it ends with the report on the wire, no
-    // matter how much of it was captured.
+    // Without a length, as with segmentation offload, it ends where the report ends on the wire, no
+    // matter how much was captured.
     let mut offloaded = inner;
     offloaded[2..4].fill(0);
     let bytes = to_collector(&about(&build::with_checksum(offloaded)));
@@ -273,7 +273,7 @@ fn reassembling() -> Parser {
     })
 }
 
-/// Protocol and ports of a frame's packet.
+/// Protocol and ports of the packet in a frame.
 fn seen(parser: &mut Parser, bytes: &[u8]) -> Result<(u8, u16, u16), Rejected> {
     let frame = frame_of(bytes, LinkType::Ethernet);
     let packet = parser.parse_with_inputs(&frame, &mut InputValues::default())?;
@@ -284,7 +284,7 @@ const MORE: u16 = 0x2000;
 
 #[test]
 fn later_fragments_are_no_reports() {
-    // The bytes where the ports of a first fragment are say that it is one.
+    // The bytes at the position of a first fragment's ports look like those of a report.
     let like = build::udp(7, REPORT_PORT, &report());
     let later = build::ethernet(0x0800, &build::ipv4_fragment(17, 7, 3, &like));
     assert_eq!(flow(&read(&later).0), (17, 0, 0));
@@ -339,7 +339,7 @@ fn a_report_about_a_later_fragment_lacks_the_hops_in_the_first() {
     let mut later = build::ipv4_fragment(17, 7, 3, &[0; 24]);
     let own = [Some(42), None, Some(23), None, Some(1)];
     later[1] = 0;
-    // To any port, and that of INT may be it.
+    // The original destination may be any port, including that of INT.
     let cut = [Some(42), None, None, None, None];
     assert_eq!(read(&to_collector(&about(&later))).1, cut);
     later[9] = 6;

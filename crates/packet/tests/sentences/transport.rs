@@ -49,7 +49,7 @@ fn ports_and_flags_must_lie_inside_the_ip_length() {
         );
         assert_eq!(packet.tcp_flags, if inside < 14 { 0 } else { 0xfff });
         let mut bytes = ethernet(0x86dd, &ipv6(6, &tcp(0xfff, &[], b"")));
-        // A payload length of 0 stands for the rest of the frame.
+        // A payload length of 0 means the rest of the frame.
         if inside == 0 {
             continue;
         }

@@ -110,7 +110,7 @@ fn enters_ethernet_in_gre_nvgre_and_erspan() {
     with_platform[19] = 1;
     with_platform.extend([0; 8]);
     expect_inner(entered(Tunnel::Gre, &gre(&with_platform, &frame)));
-    // The frame type: 0 an Ethernet frame, 2 an IP packet, others unknown.
+    // The frame type is 0 for an Ethernet frame and 2 for an IP packet; others are unknown.
     for (frame_type, payload) in [
         (2 << 2, inner()),
         (0x82 | 2 << 2, inner()),
@@ -162,7 +162,7 @@ fn enters_vxlan_gpe_by_its_next_protocol() {
         let header = [flags, 0, 0, next, 0x01, 0x02, 0x03, 0];
         ipv4(17, &udp(50_000, 4790, &join(&[&header, payload])))
     };
-    // Without the P bit the payload is Ethernet, whatever the last byte is.
+    // Without the P bit the payload is Ethernet, whatever the value of the last byte.
     for (flags, next, payload) in [(0x08, 1, &frame), (0x0c, 3, &frame), (0x0c, 1, &inner())] {
         let values = expect_inner(entered(Tunnel::Vxlan, &gpe(flags, next, payload)));
         assert_eq!(values.get(Input::Vni), Some(0x01_0203));
@@ -339,7 +339,7 @@ fn enters_ethernet_in_mpls_with_or_without_a_control_word() {
         parser.parse(&frame_of(bytes, LinkType::Ethernet))
     };
     for control_word in [&[][..], &[0; 4], &[0, 0, 0, 7]] {
-        // Addresses that begin as IPv4, as IPv6, and as a control word would.
+        // Addresses that begin like IPv4, like IPv6, and like a control word.
         for first in [0x44, 0x45, 0x60, 0x00, 0x02] {
             let bytes = pseudowire(control_word, first, &inner());
             let packet = only(&bytes, TunnelSet::EMPTY.with(Tunnel::Pseudowire)).unwrap();
@@ -348,7 +348,7 @@ fn enters_ethernet_in_mpls_with_or_without_a_control_word() {
             assert_eq!(only(&bytes, TunnelSet::EMPTY), Err(Rejected::MplsNotIp));
         }
     }
-    // A control channel, and what is no Ethernet with IP.
+    // A control channel, and payload that is not Ethernet with IP.
     let channel = ethernet(0x8847, &join(&[&labels, &[0x10, 0, 0, 7], &inner()]));
     assert_eq!(only(&channel, TunnelSet::ALL), Err(Rejected::MplsNotIp));
     let other = ethernet(0x8847, &join(&[&labels, &[0; 60]]));

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::build;
 
-/// Where INT and its reports go in these frames.
+/// The ports of INT and of its reports in these frames.
 pub(crate) const INT_PORT: u16 = 5_000;
 pub(crate) const REPORT_PORT: u16 = 5_001;
 
@@ -92,7 +92,7 @@ fn ethernet(choices: &mut Choices<'_>, depth: u8) -> Vec<u8> {
     frame
 }
 
-/// EtherType and datagram.
+/// Returns EtherType and datagram.
 fn ip(choices: &mut Choices<'_>, depth: u8) -> (u16, Vec<u8>) {
     let (protocol, payload) = transport(choices, depth);
     if choices.below(3) == 0 {
@@ -136,7 +136,7 @@ fn ipv6(choices: &mut Choices<'_>, mut next: u8, mut payload: Vec<u8>) -> Vec<u8
     datagram
 }
 
-/// Protocol and payload, with at most three nested tunnels.
+/// Returns protocol and payload, with at most three nested tunnels.
 fn transport(choices: &mut Choices<'_>, depth: u8) -> (u8, Vec<u8>) {
     let more = choices.below(24);
     match choices.below(if depth < 3 { 20 } else { 8 }) {
@@ -215,7 +215,7 @@ fn transport(choices: &mut Choices<'_>, depth: u8) -> (u8, Vec<u8>) {
     }
 }
 
-/// A shim of INT, its header, and up to four hops with node, interfaces, latency and queue.
+/// A shim of INT, an INT header, and up to four hops with node, interfaces, latency and queue.
 fn int(choices: &mut Choices<'_>, next: u8, original: &[u8; 2]) -> Vec<u8> {
     let hops = choices.below(5);
     let shim = [0x10 | next << 2, 3 + hops * 4, original[0], original[1]];

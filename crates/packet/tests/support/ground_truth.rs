@@ -20,10 +20,10 @@ pub(crate) const UNSUPPORTED_HEADERS: [&str; 6] = [
 pub(crate) const UNSUPPORTED_LINK: &str = "chdlc";
 
 /// In the first three, tshark stops before the transport header of one packet (invalid options, a
-/// truncated SCTP header), where a parser that only reads headers goes on. In the fourth, it
-/// reports the addresses of an IPv4 header whose options were not captured. Both results are right
-/// (README of the captures). In the last two, it takes an IPv6 payload length of 0 for no payload,
-/// although the rest of the frame is one (docs/semantics.md).
+/// truncated SCTP header), but a parser that only reads headers continues. In the fourth, tshark
+/// reports the addresses of an IPv4 header whose options were not captured. Both results are
+/// correct (README of the captures). In the last two, tshark reads an IPv6 payload length of 0 as
+/// no payload, although the payload is the rest of the frame (docs/semantics.md).
 pub(crate) const EITHER: [&str; 6] = [
     "suricata__bug-7414",
     "zeek__ipv6-mobility-dst-opts",

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What marks telemetry in generated frames.
+//! The marks of telemetry in generated frames.
 
 use turboflow_packet::TelemetryConfig;
 
 use super::generate::{INT_PORT, REPORT_PORT};
 
-/// The DSCP of every IPv4 packet, and two ports.
+/// A DSCP that every IPv4 packet has, and two ports.
 pub(crate) fn telemetry() -> TelemetryConfig {
     TelemetryConfig {
         int_dscp: "46".parse().unwrap(),
