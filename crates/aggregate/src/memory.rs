@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use memmap2::{MmapOptions, MmapRaw};
 
-/// Lets all threads share one heap, for processes whose address space is limited: glibc reserves 64
-/// MiB of it for each thread. Must be called before there are other threads.
+/// Lets all threads share one heap, for processes whose address space is limited: for each thread,
+/// glibc reserves 64 MiB of it. Must be called before there are other threads.
 pub fn share_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

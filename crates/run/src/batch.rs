@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Batches of single-packet records on their way to a shard, by key width.
+//! Batches of single-packet records for one shard, by key width.
 
 use turboflow_engine::MicroflowBatch;
 use turboflow_merge::{MicroflowRecord, WORDS_WIDE};
 use turboflow_record::{WORDS_V4, WORDS_V6};
 
-/// Target size of a batch of IPv4 records. 128 KiB leave room in a typical L2 cache for the tables;
-/// a larger batch wakes a waiting shard less often and keeps the aggregator's prefetching going.
+/// Target size of a batch of IPv4 records, in bytes. 128 KiB leave room for the tables in a typical
+/// L2 cache. A larger batch wakes a waiting shard less often and keeps the aggregator's prefetching
+/// going.
 const BATCH_BYTES: usize = 128 << 10;
-/// Minimum for large records: keeps the prefetch pipelines of engine and aggregator busy.
+/// Minimum number of records in a batch, for large records. Keeps the prefetch pipelines of engine
+/// and aggregator busy.
 const MIN_BATCH_RECORDS: usize = 512;
 
-/// Records per key width in a batch, for shards with and without a thread of their own, and for the
-/// aggregator.
+/// Records per key width in a batch. Used for shards with and without a thread of their own, and
+/// for the aggregator.
 pub(crate) const fn batch_records<const N: usize>() -> usize {
     let records = BATCH_BYTES / size_of::<MicroflowRecord<WORDS_V4, N>>();
     if records > MIN_BATCH_RECORDS {
@@ -52,7 +54,7 @@ impl<const N: usize> ShardBatch<N> {
     }
 }
 
-/// Takes a whole batch at once, where the batch of a shard has records of its type.
+/// Takes a whole batch at once, if the batch of a shard stores records of its type.
 pub(crate) trait TakeBatch {
     /// Moves the records of the default definition out of `batch` without copying them. Returns
     /// false, and leaves `batch` as it is, for any other definition.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The clock of a run, cut into cells (`docs/decisions/0001-cells.md`). Packet timestamps drive it;
-//! the wall clock does while a live source is silent.
+//! The clock of a run, divided into cells (`docs/decisions/0001-cells.md`). It is driven by packet
+//! timestamps, and by the wall clock while a live source is silent.
 
 use turboflow_aggregate::{Cell, Timeouts};
 
@@ -16,17 +16,17 @@ pub(crate) enum Tick {
 }
 
 /// How far the time of a live source may be behind its packets before the clock counts as set back,
-/// even with a shorter idle timeout.
+/// in nanoseconds. A shorter idle timeout does not reduce this.
 const LIVE_TOLERANCE_NS: u64 = 10_000_000_000;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CellClock {
     cell: Cell,
     cell_ns: u64,
-    /// A packet that is further behind `now_ns` than this sets the clock back; otherwise it is
-    /// late.
+    /// A packet that is behind `now_ns` by more than this sets the clock back. A packet that is
+    /// behind by less is late.
     tolerance_ns: u64,
-    /// Largest timestamp since the clock was last set back.
+    /// The largest timestamp since the clock was last set back.
     now_ns: u64,
     started: bool,
 }
@@ -47,7 +47,7 @@ impl CellClock {
         self.now_ns
     }
 
-    /// Start and length of the current cell, so that a loop over packets can test whether all lie
+    /// Start and length of the current cell, so that a loop over packets can test whether each is
     /// inside. The length is 0 before the first packet.
     #[inline(always)]
     pub(crate) const fn cell(&self) -> (u64, u64) {
@@ -55,7 +55,7 @@ impl CellClock {
         (self.cell.watermark_ns, length_ns)
     }
 
-    /// Records the largest timestamp of such a loop.
+    /// Notes the largest timestamp of such a loop.
     #[inline(always)]
     pub(crate) fn passed(&mut self, timestamp_ns: u64) {
         self.now_ns = self.now_ns.max(timestamp_ns);
@@ -73,8 +73,8 @@ impl CellClock {
         }
     }
 
-    /// Advances to a time before which a live source has delivered every packet. It usually lies
-    /// behind the packet timestamps, and then changes nothing.
+    /// Advances the clock to a time before which a live source has delivered every packet. This
+    /// time is usually behind the packet timestamps, and then nothing changes.
     pub(crate) fn advance(&mut self, delivered_ns: u64) -> Tick {
         let tolerance_ns = self.tolerance_ns.max(LIVE_TOLERANCE_NS);
         let is_late = delivered_ns <= self.now_ns;
@@ -138,7 +138,7 @@ mod tests {
         let mut clock = CellClock::new(&timeouts, SECOND_NS);
         assert!(matches!(clock.advance(100 * SECOND_NS), Tick::Enters(_)));
         assert!(matches!(clock.tick(101 * SECOND_NS), Tick::Enters(_)));
-        // Behind the packets, even by more than the idle timeout: no change.
+        // Behind the packets, even by more than the idle timeout, this changes nothing.
         assert_eq!(clock.advance(100 * SECOND_NS), Tick::Stays);
         assert!(matches!(clock.advance(102 * SECOND_NS), Tick::Enters(_)));
         assert!(matches!(clock.advance(91 * SECOND_NS), Tick::SetBack(_)));

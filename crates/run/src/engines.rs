@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engines that meter packets in this process: the software engine, or one that the program
-//! gives.
+//! supplies.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Engines {
     }
 }
 
-/// An engine of one shard. Which one is decided once a batch.
+/// An engine of one shard. Its kind is looked up once per batch.
 pub(crate) enum Engine<const K: usize, const N: usize> {
     Given(BoxedEngine<K, N>),
     Software(Box<SoftwareEngine<K, N>>),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Feeds the shards: each record goes to the shard of its key, each new cell to all shards.
+//! Feeds the shards. Each record goes to the shard of its key, and each new cell to all shards.
 
 use turboflow_aggregate::Cell;
 use turboflow_engine::MicroflowBatch;
@@ -12,17 +12,17 @@ use crate::shard::ShardReport;
 
 /// The destination of records: one or more shards.
 pub(crate) trait Shards<const N: usize> {
-    /// Takes the records of a batch and leaves it empty.
+    /// Takes the records of a batch and leaves the batch empty.
     fn take(&mut self, shard: usize, batch: &mut ShardBatch<N>);
     /// Makes all shards enter a cell.
     fn enter(&mut self, cell: Cell);
-    /// Makes all shards flush and enter a cell of another time.
+    /// Makes all shards flush, and then enter a cell of the new time.
     fn set_back(&mut self, cell: Cell);
 }
 
 /// Shards that report their counters.
 pub(crate) trait FinishShards {
-    /// The report once everything they were given is metered.
+    /// The report, once everything that was given to the shards has been metered.
     fn snapshot(&mut self) -> ShardReport;
     /// Flushes, and returns the final report.
     fn finish(self) -> ShardReport;
@@ -96,7 +96,7 @@ impl<const N: usize> Feed<N>
 where
     ShardBatch<N>: TakeBatch,
 {
-    /// Passes records of a remote engine to their shards. They must have this layout.
+    /// Passes records of a remote engine to their shards. The records must have this layout.
     pub(crate) fn microflows(
         &mut self,
         batch: &mut MicroflowBatch,

@@ -18,8 +18,8 @@ use crate::clock::Tick;
 use crate::feed::{Feed, Shards};
 use crate::inspecting::{Inspecting, InspectingCounters};
 
-/// Frames prefetched ahead of the parser: one page of short frames, because hardware prefetchers
-/// stop at page boundaries.
+/// The number of frames that are prefetched ahead of the parser: one page of short frames, because
+/// hardware prefetchers stop at page boundaries.
 const FRAMES_AHEAD: usize = 64;
 
 /// The frames of a batch, processed by code compiled for the vector instructions of this machine.
@@ -46,18 +46,18 @@ pub(crate) struct FrontReport {
     pub(crate) packets: u64,
     /// Wire bytes of the frames that became packets.
     pub(crate) packet_frame_bytes: u64,
-    /// IP bytes of those packets.
+    /// IP bytes of these packets.
     pub(crate) packet_bytes: u64,
     pub(crate) rejected: [u64; Rejected::COUNT],
     pub(crate) rejected_bytes: [u64; Rejected::COUNT],
     pub(crate) clock_steps: u64,
     pub(crate) packets_longer_than_frame: u64,
     pub(crate) unread: UnreadEtherTypes,
-    /// Fragments that wait for their first fragment now.
+    /// Fragments that are waiting for their first fragment now.
     pub(crate) held: u64,
     pub(crate) held_frame_bytes: u64,
     pub(crate) inspection: Option<InspectingCounters>,
-    /// Of in-band telemetry, if any is read.
+    /// Counters of in-band telemetry, if any is read.
     pub(crate) telemetry: Option<TelemetryCounters>,
 }
 
@@ -83,7 +83,7 @@ impl Default for FrontReport {
 }
 
 impl FrontReport {
-    /// Frames that were inspected, not metered.
+    /// A report for frames that were inspected, not metered.
     pub(crate) fn of_frames(frames: u64, frame_bytes: u64) -> Self {
         Self {
             frames,
@@ -94,9 +94,9 @@ impl FrontReport {
         }
     }
 
-    /// Counters of a remote engine, in the form of a front's. Frame bytes of dropped records are
-    /// unknown: they are part of the bytes received. An engine keeps running while its counters are
-    /// read, so differences between them may be off by what it does meanwhile.
+    /// Counters of a remote engine, in the form of a front's. The frame bytes of dropped records
+    /// are unknown, so they stay in the bytes received. An engine keeps running while its counters
+    /// are read, so differences between them may be off by what it does in that time.
     pub(crate) fn of_engine(
         engine: &EngineCounters,
         packets_recorded: u64,
@@ -134,7 +134,7 @@ impl FrontReport {
         for (sum, more) in self.rejected_bytes.iter_mut().zip(other.rejected_bytes) {
             *sum += more;
         }
-        // All readers see one clock, so each counts all steps.
+        // All readers see the same clock, so each counts all steps.
         self.clock_steps = self.clock_steps.max(other.clock_steps);
         self.packets_longer_than_frame += other.packets_longer_than_frame;
         self.unread.merge(&other.unread);
@@ -152,9 +152,10 @@ impl FrontReport {
 /// How a packet becomes a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecordKind {
-    /// Default definition: copied field by field.
+    /// Default definition: the record is filled field by field.
     Default,
-    /// Biflows in the two-way form with the 5-tuple as key: copied field by field, too.
+    /// Biflows in the two-way form with the 5-tuple as key: the record is filled field by field,
+    /// too.
     TwoWay,
     /// Compiled plan with the 5-tuple as key, in records for IPv4 and for IPv6.
     ByFamily,
@@ -212,7 +213,7 @@ impl<const N: usize> Front<N> {
         &self.report
     }
 
-    /// Every packet up to this time has arrived.
+    /// Advances the clock: every packet up to this time has arrived.
     pub(crate) fn advance(&mut self, delivered_ns: u64, shards: &mut impl Shards<N>) {
         match self.feed.clock.advance(delivered_ns) {
             Tick::Stays => {}
@@ -236,8 +237,8 @@ impl<const N: usize> Front<N> {
         }
     }
 
-    /// The hot path: default definition or its biflows, one shard. Takes runs of plain packets, and
-    /// single frames of any other kind between them.
+    /// The hot path for the default definition or its biflows with one shard. Takes runs of plain
+    /// packets, and single frames of any other kind between them.
     fn frames_to_one_shard(&mut self, frames: &[Frame<'_>], shards: &mut impl Shards<N>) {
         let mut rest = frames;
         while !rest.is_empty() {
@@ -256,8 +257,9 @@ impl<const N: usize> Front<N> {
         }
     }
 
-    /// Makes records of plain IPv4 packets of the current cell until it meets another frame or the
-    /// batch is full. Returns how many frames it took. All its counters stay in registers.
+    /// Makes records of plain IPv4 packets of the current cell, until the batch is full or another
+    /// kind of frame follows. Returns how many frames it took. All of its counters stay in
+    /// registers.
     #[inline(always)]
     fn plain_frames(
         &mut self,
@@ -317,11 +319,11 @@ impl<const N: usize> Front<N> {
                 RecordKind::Default | RecordKind::TwoWay => self.parser.parse(frame),
                 _ => self.parser.parse_with_inputs(frame, &mut values),
             };
-            // At every frame, so that records do not depend on how frames were batched.
+            // For every frame, so that records do not depend on how frames were batched.
             if self.reassembles && matches!(parsed, Ok(_) | Err(Rejected::Held)) {
                 self.arrive(frame.timestamp_ns, shards);
             }
-            // By reference: a copy of the packet, in one vector, would wait for the stores of its
+            // By reference: a copy of the packet as one vector would wait for the stores of its
             // fields.
             match &parsed {
                 Ok(packet) => {
@@ -350,7 +352,7 @@ impl<const N: usize> Front<N> {
         values: &InputValues,
         shards: &mut impl Shards<N>,
     ) {
-        // Capture readers clamp timestamps to the last time; other callers may not.
+        // Capture readers limit timestamps to the last possible time; other callers may not.
         if packet.timestamp_ns > LAST_TIME_NS {
             let packet = Packet {
                 timestamp_ns: LAST_TIME_NS,
@@ -364,7 +366,7 @@ impl<const N: usize> Front<N> {
         self.meter(self.machine, packet, values, shards);
     }
 
-    /// Makes the record of a packet, whether in time or late.
+    /// Makes the record of a packet. The packet may be late.
     #[inline(always)]
     fn meter<V: Vectors>(
         &mut self,
@@ -437,7 +439,7 @@ impl<const N: usize> Front<N> {
             inspecting.settle(self.feed.clock.now_ns());
         }
         if self.reassembles && matches!(tick, Tick::SetBack(_)) {
-            // Meters held fragments before the clock goes back.
+            // Meters the fragments that are held before the clock goes back.
             let now_ns = self.feed.clock.now_ns();
             self.meter_released(shards, |parser, out| parser.set_back(now_ns, out));
         }
@@ -457,15 +459,15 @@ impl<const N: usize> Front<N> {
     }
 
     /// Notes the arrival of a packet that will be metered or held. Fragments that have waited too
-    /// long are metered first: after the flows that this packet opens, they would be later than a
-    /// late packet may be.
+    /// long are metered first: if they came after the flows that this packet opens, they would
+    /// exceed the lateness that is allowed.
     fn arrive(&mut self, timestamp_ns: u64, shards: &mut impl Shards<N>) {
         self.tick(timestamp_ns, shards);
         let now_ns = self.feed.clock.now_ns();
         self.meter_released(shards, |parser, out| parser.expire(now_ns, out));
     }
 
-    /// Meters fragments whose first fragment has arrived, or is no longer expected.
+    /// Meters fragments whose first fragment has arrived or is no longer expected.
     fn release(&mut self, shards: &mut impl Shards<N>) {
         let now_ns = self.feed.clock.now_ns();
         self.meter_released(shards, |parser, out| parser.release(now_ns, out));
@@ -516,8 +518,8 @@ impl<const N: usize> Front<N> {
     }
 }
 
-/// Settings of reassembly. No fragment waits longer than the idle timeout: it would be later than a
-/// late packet may be.
+/// Settings of reassembly. No fragment waits longer than the idle timeout, because it would then
+/// exceed the lateness that is allowed.
 fn reassembly(config: &PipelineConfig) -> Option<ReassemblyConfig> {
     let idle_ns = config.timeouts.idle_ns.unwrap_or(u64::MAX);
     config.reassemble_flows.map(|reassembly| ReassemblyConfig {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Inspection of packets: which applications flows are. A record gets what is known of its flow
-//! when it leaves.
+//! Inspection of packets, to find the applications of flows. When a record leaves, what is known of
+//! its flow is written into it.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -16,18 +16,18 @@ use crate::ConfigError;
 /// The inspection of a run.
 #[derive(Clone, Debug)]
 pub struct InspectionConfig {
-    /// Its limits.
+    /// The limits of the inspection.
     pub limits: InspectConfig,
-    /// The table that its texts go to.
+    /// The table for the texts that inspection finds.
     pub texts: Arc<Texts>,
-    /// That table, and the names of the library's numbers.
+    /// The same table, and the names for the library's numbers.
     pub names: Arc<InspectedTexts>,
-    /// The inspection of an engine elsewhere, which sees the packets instead of this process.
+    /// The inspection by a remote engine, which sees the packets instead of this process.
     pub elsewhere: Arc<InspectedElsewhere>,
 }
 
-/// What an engine elsewhere found out about flows: it puts that here, and records get it when they
-/// leave.
+/// What a remote engine finds out about flows. The engine stores it here, and records get it when
+/// they leave.
 #[derive(Default)]
 pub struct InspectedElsewhere {
     verdicts: OnceLock<Arc<Verdicts>>,
@@ -35,13 +35,13 @@ pub struct InspectedElsewhere {
 }
 
 impl InspectedElsewhere {
-    /// The engine will put there what it finds. Called once, before the run.
+    /// Sets where the engine stores its results. Called once, before the run.
     pub fn begin(&self, verdicts: Arc<Verdicts>) {
-        // A second one would have no records of its own.
+        // A second call is ignored: no records could get its results.
         let _ = self.verdicts.set(verdicts);
     }
 
-    /// The engine's counters so far.
+    /// Sets the engine's counters so far.
     pub fn count(&self, counters: InspectCounters) {
         *self.counters.lock().unwrap_or_else(PoisonError::into_inner) = counters;
     }
@@ -57,7 +57,7 @@ impl std::fmt::Debug for InspectedElsewhere {
 }
 
 impl InspectionConfig {
-    /// What is known of flows by an engine elsewhere, if there is one that inspects.
+    /// What a remote engine knows about flows, if there is one that inspects.
     pub(crate) fn naming_elsewhere(&self) -> Option<Naming> {
         let verdicts = self.elsewhere.verdicts.get()?;
         Some(Naming {
@@ -66,7 +66,7 @@ impl InspectionConfig {
         })
     }
 
-    /// What an engine elsewhere has counted, if there is one that inspects.
+    /// The counters of a remote engine's inspection, if there is one.
     pub(crate) fn counters_elsewhere(&self) -> Option<InspectingCounters> {
         self.elsewhere.verdicts.get()?;
         let counters = &self.elsewhere.counters;
@@ -102,7 +102,7 @@ impl Inspecting {
         })
     }
 
-    /// For the threads that write records.
+    /// Access to the results, for the threads that write records.
     pub(crate) fn naming(&self) -> Naming {
         Naming {
             verdicts: self.inspection.verdicts(),
@@ -110,18 +110,18 @@ impl Inspecting {
         }
     }
 
-    /// Takes a packet, which was read from this frame.
+    /// Offers a packet, which was parsed from this frame, for inspection.
     #[inline]
     pub(crate) fn offer(&mut self, packet: &Packet, frame: &Frame<'_>, parser: &Parser) {
         self.inspection.offer(packet, || parser.ip_datagram(frame));
     }
 
-    /// Sends and receives what is due. Never waits.
+    /// Sends and receives whatever is pending. Never waits.
     pub(crate) fn poll(&mut self, now_ns: u64) {
         self.inspection.poll(now_ns);
     }
 
-    /// Records may leave next. Waits for what is known of them, if packets can wait.
+    /// Called before records may leave. Waits until inspection has caught up, if packets can wait.
     pub(crate) fn settle(&mut self, now_ns: u64) {
         match self.is_lossless {
             true => self.inspection.wait_until_caught_up(now_ns),
@@ -129,7 +129,7 @@ impl Inspecting {
         }
     }
 
-    /// No packet follows.
+    /// Called after the last packet.
     pub(crate) fn finish(&mut self, now_ns: u64) {
         self.inspection.finish(now_ns);
     }
@@ -146,7 +146,7 @@ impl Inspecting {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InspectingCounters {
     pub(crate) inspected: InspectCounters,
-    /// Of the one table of the run.
+    /// Counters of the table of texts, which all readers share.
     pub(crate) texts: TextCounters,
 }
 
@@ -159,16 +159,17 @@ impl InspectingCounters {
     }
 }
 
-/// What is known of flows, for one thread that writes their records.
+/// What is known about flows, for a thread that writes their records.
 #[derive(Clone)]
 pub(crate) struct Naming {
     verdicts: Arc<Verdicts>,
-    /// Whether a flow was inspected in its VLAN, if records have that in their key.
+    /// Whether flows were inspected separately by VLAN, if records have the VLAN in their key.
     knows_vlans: bool,
 }
 
 impl Naming {
-    /// Writes into records what is known of their flows. Returns for how many that is anything.
+    /// Writes into records what is known of their flows. Returns for how many records anything is
+    /// known.
     pub(crate) fn annotate<const K: usize, const N: usize>(
         &self,
         layout: &Layout,

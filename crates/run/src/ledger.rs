@@ -67,14 +67,14 @@ pub struct Ledger {
     pub packets_recorded: u64,
     /// Bytes in exported flow records, as declared by the IP headers.
     pub bytes_recorded: u64,
-    /// Packets that declare more bytes than their frame on the wire has. They count with what they
-    /// declare.
+    /// Packets that declare more bytes than their frame on the wire has. They are counted with the
+    /// declared length.
     pub packets_longer_than_frame: u64,
     /// Bytes that the IP headers of all metered packets declared.
     pub bytes_metered: u64,
     /// Wire bytes of the frames of all metered packets.
     pub frame_bytes_metered: u64,
-    /// Frames that carry no IP.
+    /// Frames that do not carry IP.
     pub packets_non_ip: u64,
     /// Their bytes on the wire.
     pub bytes_non_ip: u64,
@@ -83,7 +83,7 @@ pub struct Ledger {
     /// Their bytes on the wire.
     pub bytes_malformed: u64,
     /// Frames that an engine could not read far enough to classify. The user-space parser always
-    /// can: it counts a cut IP header as malformed, and a cut link-layer header as non-IP.
+    /// can: it counts a cut IP header as malformed and a cut link-layer header as non-IP.
     pub packets_truncated: u64,
     /// Their bytes on the wire.
     pub bytes_truncated: u64,
@@ -99,7 +99,7 @@ pub struct Ledger {
     pub source_seen: u64,
     /// Packets that the source lost before delivery, as far as it reports them.
     pub source_dropped: u64,
-    /// Packets left in the kernel's ring: those past the packet limit of the run, or those that a
+    /// Packets left in the kernel's ring: those beyond the packet limit of the run, or those that a
     /// failed run could not read.
     pub source_unread: u64,
     /// Metered packets that are in no flow record yet: in open flows, in the microflow table, or
@@ -107,11 +107,11 @@ pub struct Ledger {
     pub packets_resident: u64,
     /// How many times the clock was set back.
     pub clock_steps: u64,
-    /// Packets without a time in the capture file (pcapng Simple Packet Blocks). They have that of
-    /// the packet before.
+    /// Packets without a time in the capture file (pcapng Simple Packet Blocks). They get the time
+    /// of the preceding packet.
     pub packets_without_time: u64,
-    /// Packets whose time in the capture file is before 1970 or after 2554. They have 1970 or the
-    /// last time that a record holds.
+    /// Packets whose time in the capture file is before 1970 or after 2554. They get the start of
+    /// 1970, or the last time that a record can hold.
     pub packets_time_clamped: u64,
     /// Microflow records that the engine evicted.
     pub microflows_evicted: Evicted,
@@ -127,38 +127,38 @@ pub struct Ledger {
     pub flows_resident: u64,
     /// Largest number of flows open at once (with threads: the sum over shards).
     pub flows_peak: u64,
-    /// Times that the system refused memory for a larger flow cache.
+    /// How often the system refused memory for a larger flow cache.
     pub growths_refused: u64,
     /// Flow records exported.
     pub flows_exported: Exported,
-    /// Flow records written, counted once per output. During a run: those in finished files, and
-    /// those that readers of streams and collectors have received.
+    /// Flow records written, counted once per output. During a run, these are the records in
+    /// finished files, and those that readers of streams and collectors have received.
     pub records_written: u64,
     /// Flow records that an output could not write, counted once per output.
     pub records_dropped: u64,
-    /// What became of the packets that were to be inspected. `None` without inspection.
+    /// What happened to the packets that were to be inspected. `None` without inspection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inspection: Option<InspectionCounts>,
-    /// What became of the in-band telemetry of packets. `None` if the definition has no input of
-    /// it.
+    /// What happened to the in-band telemetry of packets. `None` if the definition has no input of
+    /// telemetry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<TelemetryCounts>,
     /// Frames in no flow, by reason. Reasons without frames are omitted.
     pub rejected: Vec<ReasonCount>,
-    /// The commonest EtherTypes of frames that are in no flow because their EtherType is not read,
-    /// most frequent first. Empty for remote engines, which do not report them.
+    /// The most common EtherTypes among frames that are in no flow because their EtherType is not
+    /// read, most frequent first. Empty for remote engines, which do not report them.
     pub unread_ether_types: Vec<EtherTypeCount>,
 }
 
-/// Counters of in-band telemetry. Nothing of it changes any packet's place in the ledger: what is
-/// not read costs the inputs of telemetry alone.
+/// Counters of in-band telemetry. They do not affect how packets are accounted for in the ledger:
+/// if telemetry is not read, only its inputs are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TelemetryCounts {
     /// Packets whose telemetry was read.
     pub packets_read: u64,
-    /// Of these: the telemetry says that hops are missing.
+    /// Packets among these whose telemetry says that hops are missing.
     pub packets_incomplete: u64,
-    /// Frames with reports behind the first, which were not read.
+    /// Frames with further reports after the first one. Those were not read.
     pub reports_skipped: u64,
     /// Packets whose telemetry was not read, by reason. Reasons without packets are omitted.
     pub unread: Vec<TelemetryUnread>,
@@ -197,33 +197,35 @@ impl TelemetryCounts {
     }
 }
 
-/// Counters of an inspection for applications. Nothing of it changes any packet's place in the
-/// ledger: what is not inspected costs names alone.
+/// Counters of an inspection for applications. They do not affect how packets are accounted for in
+/// the ledger: if a packet is not inspected, only names are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InspectionCounts {
     /// Packets that were to be inspected: the first ones of each flow.
     pub packets_tapped: u64,
-    /// Of these: inspected.
+    /// Packets among these that were inspected.
     pub packets_inspected: u64,
-    /// Of these: came when all about their flow had been said.
+    /// Packets among these that arrived when the result for their flow was already final.
     pub packets_late: u64,
-    /// Of these: lost, because the inspector was slow or gone.
+    /// Packets among these that were lost, because the inspector was slow or had ended.
     pub packets_lost: u64,
     /// Flows whose inspection began.
     pub inspections_opened: u64,
-    /// Of these: the payload told the application.
+    /// Inspections among these that found the application in the payload.
     pub inspections_decided: u64,
-    /// Of these: it did not, within the limit of packets or before the flow ended.
+    /// Inspections among these that did not find it, within the limit of packets or before the flow
+    /// ended.
     pub inspections_gave_up: u64,
-    /// Of these: left early, for newer ones or for want of memory.
+    /// Inspections among these that ended early, to make room for newer ones or because memory was
+    /// short.
     pub inspections_dropped: u64,
-    /// How many times the inspector was started again.
+    /// How often the inspector was restarted.
     pub inspector_restarts: u64,
     /// Flow records with an application.
     pub records_named: u64,
     /// Texts, such as server names, that were cut to 255 bytes.
     pub texts_cut: u64,
-    /// Texts that records lack, because the table of texts had forgotten them.
+    /// Texts that records lack, because the table of texts had already dropped them.
     pub texts_missed: u64,
 }
 
@@ -241,9 +243,9 @@ pub struct EtherTypeCount {
 pub struct Imbalance {
     /// What is compared.
     pub what: &'static str,
-    /// What came in.
+    /// The sum that came in.
     pub left: u64,
-    /// What is accounted for.
+    /// The sum that is accounted for.
     pub right: u64,
 }
 
@@ -254,7 +256,7 @@ impl Display for Imbalance {
     }
 }
 
-/// EtherTypes that a ledger names.
+/// The most EtherTypes that a ledger names.
 const MOST_ETHER_TYPES: usize = 10;
 
 impl Ledger {
@@ -345,7 +347,7 @@ impl Ledger {
         });
     }
 
-    /// Frames that are in no flow, for any reason.
+    /// Frames that are in no flow, for whatever reason.
     #[must_use]
     pub const fn packets_rejected(&self) -> u64 {
         self.packets_non_ip
@@ -356,7 +358,7 @@ impl Ledger {
     }
 
     /// Checks conservation: every packet and byte received is in a flow record or a counter, and no
-    /// record was lost or invented.
+    /// record was lost or duplicated.
     #[must_use]
     pub fn imbalances(&self) -> Vec<Imbalance> {
         let bytes_rejected = self.bytes_non_ip
@@ -387,7 +389,7 @@ impl Ledger {
             (
                 "IP bytes metered against recorded",
                 self.bytes_metered,
-                // No counter has the bytes of open flows.
+                // No counter includes the bytes of open flows.
                 match self.packets_resident {
                     0 => self.bytes_recorded,
                     _ => self.bytes_metered.max(self.bytes_recorded),
@@ -412,7 +414,7 @@ impl Ledger {
 }
 
 impl Ledger {
-    /// The counters that a probe tells those who merge its records.
+    /// The counters that a probe sends to the host that merges its records.
     #[must_use]
     pub fn of_sender(&self) -> EngineCounters {
         let elsewhere = self.packets_filtered + self.packets_unknown_link_type;
@@ -441,7 +443,7 @@ impl Ledger {
         counters
     }
 
-    /// [`Ledger::imbalances`] at the end of a run, when nothing may be resident either.
+    /// Checks [`Ledger::imbalances`], and that nothing is resident: for the end of a run.
     #[must_use]
     pub fn imbalances_at_the_end(&self) -> Vec<Imbalance> {
         let left = [
@@ -472,7 +474,7 @@ impl Ledger {
 }
 
 impl InspectionCounts {
-    /// Checks that every packet and every inspection became something, at the end of a run.
+    /// Checks, at the end of a run, that every packet and every inspection has an outcome.
     fn imbalances(&self) -> impl Iterator<Item = Imbalance> {
         let sides = [
             (

@@ -32,7 +32,7 @@ impl Merger {
     /// runs on the thread of that shard.
     ///
     /// # Errors
-    /// The configuration is invalid.
+    /// If the configuration is invalid.
     pub(crate) fn new(
         config: &PipelineConfig,
         layout: &Layout,
@@ -56,8 +56,8 @@ impl Merger {
         self.work.advance(complete_ns);
     }
 
-    /// Counters up to now. `engine` reads those of the engines. It is called after the shards,
-    /// because an engine is never behind them.
+    /// Counters up to now. `engine` reads those of the engines. It is called after the shards have
+    /// reported, so that the counters of an engine are never behind those of the shards.
     pub(crate) fn counts<E>(
         &mut self,
         engine: impl FnOnce() -> Result<EngineCounters, E>,

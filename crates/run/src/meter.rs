@@ -20,7 +20,7 @@ use crate::{ConfigError, InspectionConfig, Ledger, PipelineConfig};
 /// The result of a meter.
 #[derive(Clone, Debug)]
 pub struct MeterReport {
-    /// The counters of the meter; those of source and outputs are still 0.
+    /// The counters of the meter. Those of the source and the outputs are still 0.
     pub ledger: Ledger,
 }
 
@@ -35,7 +35,7 @@ impl Counts {
         Ledger::new(&self.front, &self.shards)
     }
 
-    /// Frames that were inspected, not metered.
+    /// Counts for frames that were inspected, not metered.
     pub(crate) fn of_frames(frames: u64, bytes: u64) -> Self {
         Self {
             front: FrontReport::of_frames(frames, bytes),
@@ -61,7 +61,7 @@ impl Counts {
         Self { front, shards }
     }
 
-    /// Adds what an engine elsewhere has counted about its inspection, if it has one.
+    /// Adds the counters of a remote engine's inspection, if it has one.
     pub(crate) fn inspected_elsewhere(mut self, inspection: Option<&InspectionConfig>) -> Self {
         self.front.inspection = inspection.and_then(InspectionConfig::counters_elsewhere);
         self
@@ -95,7 +95,7 @@ impl Meter {
     /// on the thread of that shard.
     ///
     /// # Errors
-    /// The configuration is invalid.
+    /// If the configuration is invalid, or a thread cannot be started.
     pub fn new(
         config: &PipelineConfig,
         mut deliver: impl FnMut(usize) -> DeliverRecords,
@@ -103,14 +103,14 @@ impl Meter {
         Self::start(config, &mut deliver)
     }
 
-    /// Takes `dyn FnMut` so that engines and flow caches of every record size are compiled once, in
-    /// this crate.
+    /// Takes `dyn FnMut` so that engines and flow caches of every record size are compiled only
+    /// once, in this crate.
     fn start(
         config: &PipelineConfig,
         deliver: &mut dyn FnMut(usize) -> DeliverRecords,
     ) -> Result<Self, ConfigError> {
-        // Engines elsewhere fill state words; packets of this process need none where their biflows
-        // can have the two-way form.
+        // Remote engines fill state words. Packets of this process need none if their biflows can
+        // have the two-way form.
         let mut layout = config.compile()?.in_two_way_form();
         if let Some(texts) = config.texts() {
             layout = layout.with_texts(Arc::clone(texts));
@@ -137,16 +137,17 @@ impl Meter {
         self.work.packet(packet, values);
     }
 
-    /// Moves the clock without a packet: a live source has delivered every packet up to this time,
-    /// in nanoseconds since 1970. Due flows are exported even while the source is silent.
+    /// Moves the clock without a packet. A live source has delivered every packet up to this time,
+    /// in nanoseconds since 1970. Flows that are due are exported even if the source is silent.
     pub fn advance(&mut self, delivered_ns: u64) {
         self.work.advance(delivered_ns);
     }
 
-    /// The ledger at this moment, with all threads at one point of the input: every packet is in a
-    /// record, resident, or in a counter.
+    /// The ledger at this moment, with all threads at the same point of the input. Every packet is
+    /// in a record, resident, or in a counter.
     ///
-    /// Waits until the records queued for the shards are metered, some ten thousand packets.
+    /// Waits until the records queued for the shards have been metered, which are some ten thousand
+    /// packets.
     pub fn snapshot(&mut self) -> Ledger {
         self.counts().ledger()
     }
@@ -156,7 +157,7 @@ impl Meter {
         self.work.snapshot()
     }
 
-    /// Flushes everything.
+    /// Flushes everything and returns the report.
     #[must_use]
     pub fn finish(self) -> MeterReport {
         MeterReport {
@@ -248,7 +249,7 @@ impl<const N: usize, S: Shards<N> + FinishShards> MeterWork for RunningMeter<N, 
         } = *self;
         front.finish(&mut shards);
         let shards = shards.finish();
-        // The last records have taken their texts.
+        // All records have taken their texts by now.
         front.count_inspection();
         Counts {
             front: front.report().clone(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flows of one shard: its tables, and the columns for its finished records.
+//! The flows of one shard: its tables, and the columns of its finished records.
 
 use turboflow_aggregate::{CacheCounters, Cell, ExportSink};
 use turboflow_engine::wire::WordColumns;
@@ -15,10 +15,10 @@ use crate::tables::Tables;
 use crate::watermark::Watermark;
 
 /// Takes batches of finished flow records. It may take the contents of a batch and leave an empty
-/// batch of the same schema. A batch without records moves the watermark alone.
+/// batch of the same schema. A batch without records only moves the watermark.
 pub type DeliverRecords = Box<dyn FnMut(&mut FlowBatch) + Send>;
 
-/// Finished records that are delivered together.
+/// How many finished records are delivered together.
 const BATCH_RECORDS: usize = 8_192;
 
 /// Counters of a shard, for the ledger.
@@ -26,14 +26,14 @@ const BATCH_RECORDS: usize = 8_192;
 pub(crate) struct ShardReport {
     pub(crate) evicted: Evicted,
     pub(crate) cache: CacheCounters,
-    /// Packets that came in.
+    /// Packets that the shard was given.
     pub(crate) packets_in: u64,
     pub(crate) microflows_waiting: u64,
     /// Records that a remote engine could not hand over.
     pub(crate) microflows_dropped: u64,
     pub(crate) packets_recorded: u64,
     pub(crate) bytes_recorded: u64,
-    /// Records of flows of which inspection knows something.
+    /// Records of flows about which inspection has found anything.
     pub(crate) records_named: u64,
 }
 
@@ -44,12 +44,12 @@ pub(crate) struct Shard<F: PacketEngines, const N: usize> {
     columns: Columns,
     packets_in: u64,
     prompt: bool,
-    /// What follows from the start of a cell for the records that are still to come.
+    /// Derives the watermark of the records from the start of a cell.
     watermark: Watermark,
 }
 
 impl<F: PacketEngines, const N: usize> Shard<F, N> {
-    /// A shard that meters packets with one of `engines`, or, without them, merges the records of
+    /// A shard that meters packets with one of `engines`. Without engines, it merges the records of
     /// remote engines.
     pub(crate) fn new(
         config: &PipelineConfig,
@@ -65,7 +65,7 @@ impl<F: PacketEngines, const N: usize> Shard<F, N> {
             wide: (!by_family).then(|| Tables::new(config, layout, engines)),
             columns: Columns::new(config, layout.clone(), naming, deliver),
             packets_in: 0,
-            // Whoever merges the records of a probe waits for its clock.
+            // The host that merges the records of a probe waits for the probe's clock.
             prompt: config.prompt || config.probe.is_some(),
             watermark: Watermark::new(config),
         }
@@ -94,14 +94,14 @@ impl<F: PacketEngines, const N: usize> Shard<F, N> {
         if let Some(tables) = &mut self.wide {
             tables.enter(cell, &mut self.columns);
         }
-        // Not earlier: until every table was swept, due records are still to come.
+        // Not before this point: due records leave until every table has been swept.
         self.columns.watermark_ns = self.watermark.after(cell);
         if self.prompt {
             self.columns.hand_over();
         }
     }
 
-    /// The clock was set back: flushes, and enters a cell of another time.
+    /// Flushes because the clock was set back, and enters a cell of the new time.
     pub(crate) fn set_back(&mut self, cell: Cell) {
         self.flush();
         self.enter(cell);
@@ -161,7 +161,7 @@ impl ShardReport {
 /// Turns finished records into columns and counts their packets and bytes.
 struct Columns {
     layout: Layout,
-    /// Those of a probe's microflow records.
+    /// The columns of a probe's microflow records.
     words: Option<WordColumns>,
     batch: FlowBatch,
     naming: Option<Naming>,
@@ -169,7 +169,7 @@ struct Columns {
     packets: u64,
     bytes: u64,
     named: u64,
-    /// The watermark of the next batch, and that of the last one.
+    /// The watermark of the next batch. `delivered_ns` is that of the last one.
     watermark_ns: u64,
     delivered_ns: u64,
 }

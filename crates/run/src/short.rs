@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flows whose records are incomplete because an engine lost some of their microflow records. Lists
-//! each affected flow, so that a partial record is not mistaken for a complete one.
+//! Flows whose records are incomplete because an engine lost some of their microflow records. Each
+//! affected flow is listed, so that nobody mistakes a partial record for a complete one.
 
 use std::io;
 
@@ -18,9 +18,10 @@ pub struct ShortFlows {
     pub schema: Schema,
     /// One row per flow, in descending order of lost packets.
     pub flows: FlowBatch,
-    /// Lost microflow records of each flow, in the order of `flows`.
+    /// The number of lost microflow records of each flow, in the order of `flows`.
     pub microflows: Vec<u64>,
-    /// Lost microflow records of flows that are not listed, because there were too many.
+    /// The number of lost microflow records of flows that are not listed, because there were too
+    /// many.
     pub microflows_unnamed: u64,
 }
 
@@ -28,7 +29,7 @@ impl ShortFlows {
     /// The listed flows, in the layout of these key fields.
     ///
     /// # Errors
-    /// The records lost by flow do not add up to the records that the engine dropped.
+    /// If the records lost by flow do not add up to the records that the engine dropped.
     pub(crate) fn new(
         key: &[KeyField],
         mut flows: Vec<ShortFlow>,

@@ -13,7 +13,7 @@ use crate::{Ledger, OutputSnapshot};
 /// The state of a run at one moment.
 #[derive(Clone, Debug)]
 pub struct LiveSnapshot {
-    /// The counters. They balance; `source_unread` is what waits in the rings.
+    /// The counters. They balance, with the packets that wait in the rings as `source_unread`.
     pub ledger: Ledger,
     /// Everything before this time has been metered, in nanoseconds since 1970; 0 before the first
     /// packet.
@@ -46,8 +46,8 @@ impl Snapshots {
         }
     }
 
-    /// Requests a snapshot and waits for it. `None` after `patience`: metering is blocked or has
-    /// ended.
+    /// Requests a snapshot and waits for it. `None` if there is no answer within `patience`,
+    /// because metering is blocked or has ended.
     pub fn ask(&self, patience: Duration) -> Option<Arc<LiveSnapshot>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let before = last.0;

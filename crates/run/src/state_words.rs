@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Record sizes: code generic over the number of state words, for a number known at run time.
 
-/// Runs an expression with `N` as the number of state words. The unit tests of this crate use small
-/// definitions only, so the larger sizes are not compiled once more for them. `tests/` and the
-/// tests of the program cover those.
+/// Runs an expression with `N` as the number of state words. The unit tests of this crate use only
+/// small definitions, so the larger sizes are not compiled for them again. `tests/` and the tests
+/// of the program cover those sizes.
 macro_rules! with_state_words {
     ($words:expr, $n:ident => $body:expr) => {{
         match $words {

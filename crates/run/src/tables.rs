@@ -17,11 +17,11 @@ pub(crate) struct TableCounters {
 }
 
 pub(crate) struct Tables<E, const K: usize, const N: usize> {
-    /// `None` if records come from a remote engine. They are merged as they arrive.
+    /// `None` if records come from a remote engine. Such records are merged as they arrive.
     engine: Option<E>,
-    /// `None`: the records of a probe are merged elsewhere.
+    /// `None` in a probe, whose records are merged on another host.
     cache: Option<FlowCache<K, N>>,
-    /// Records that a probe handed on.
+    /// The number of records that a probe has passed on.
     handed_on: u64,
     evicted: Vec<MicroflowRecord<K, N>>,
 }
@@ -55,7 +55,7 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
         }
     }
 
-    /// Takes packets for the engine, or, without one, the records of a remote engine.
+    /// Takes packets for the engine. Without an engine, takes the records of a remote engine.
     pub(crate) fn take(
         &mut self,
         records: &[MicroflowRecord<K, N>],
@@ -70,18 +70,17 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
             return;
         }
         engine.observe(records, &mut self.evicted);
-        // Merging pays off only for many records at once.
+        // Merging is efficient only for many records at once.
         if self.evicted.len() >= batch_records::<N>() || engine.is_bypassed() {
             self.merge_evicted(sink);
         }
     }
 
-    /// Enters a cell of the clock: evicts what the engine holds, which belongs to the previous
-    /// cell.
+    /// Enters a cell of the clock, after evicting what the engine holds of the previous cell.
     pub(crate) fn enter(&mut self, cell: Cell, sink: &mut impl ExportSink<K, N>) {
         self.evict_all(EvictAll::Cell, sink);
         let needed = match &mut self.cache {
-            // Sending a record costs more than any table.
+            // Sending a record costs more than a table lookup, so any hit rate pays.
             None => 0,
             Some(cache) => {
                 cache.advance(cell, sink);
@@ -115,7 +114,7 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
         self.evicted = evicted;
     }
 
-    /// Merges records into flows, or hands them on.
+    /// Merges records into flows, or passes them on.
     fn merge(&mut self, records: &[MicroflowRecord<K, N>], sink: &mut impl ExportSink<K, N>) {
         match &mut self.cache {
             Some(cache) => cache.merge(records, sink),
@@ -142,9 +141,9 @@ impl<E: PacketEngine<K, N>, const K: usize, const N: usize> Tables<E, K, N> {
     }
 }
 
-/// The hit rate at which the microflow table pays off, by the size of the flow cache behind it. A
-/// merge is cheap while the flow cache fits the processor's caches, and costs several table lookups
-/// when it does not. Estimates from the pipeline benchmark, rows `straight` and `table`.
+/// The hit rate at which the microflow table pays off, by the size of the flow cache behind it, in
+/// percent. A merge is cheap while the flow cache fits into the processor's caches, and otherwise
+/// costs several table lookups. Estimates from the pipeline benchmark, rows `straight` and `table`.
 fn hits_needed_percent(flow_cache_bytes: usize) -> u64 {
     match flow_cache_bytes {
         0..=0x20_0000 => 90,

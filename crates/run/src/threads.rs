@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Shards on threads of their own, behind bounded queues.
 //!
-//! A full queue blocks the front: a file is never read faster than it is metered, and memory stays
-//! bounded. Emptied batches go back to the front, so nothing is allocated once the queues have
-//! filled.
+//! A full queue blocks the front. So a file is never read faster than it is metered, and memory
+//! stays bounded. Emptied batches go back to the front, so nothing is allocated after the queues
+//! have been filled once.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -20,13 +20,13 @@ use crate::feed::FinishShards;
 use crate::feed::Shards;
 use crate::shard::{Shard, ShardReport};
 
-/// Upper limit of the IPv4 packets queued for all shards, in bytes: a millisecond of work, which is
-/// longer than the front takes to read the next piece of a file.
+/// Upper limit of the IPv4 packets queued for all shards, in bytes. This is a millisecond of work,
+/// which is longer than the front takes to read the next piece of a file.
 const QUEUE_BYTES: usize = 2 << 20;
-/// One batch is metered while the next one arrives.
+/// Two, so that one batch is metered while the next one arrives.
 const MIN_QUEUE_BATCHES: usize = 2;
 
-/// Upper limit of batches queued for each of `shards`. Batches with large records are few.
+/// Upper limit of batches queued for each of `shards`. Few batches are queued if records are large.
 fn queue_batches<const N: usize>(shards: usize) -> usize {
     let batch_bytes = batch_records::<N>() * size_of::<MicroflowRecord<WORDS_V4, N>>();
     (QUEUE_BYTES / batch_bytes / shards).max(MIN_QUEUE_BATCHES)
@@ -54,7 +54,7 @@ impl<const N: usize> ThreadedShards<N> {
     /// NUMA node.
     ///
     /// # Errors
-    /// The system refuses a thread. Threads that have started are ended.
+    /// If the system refuses a thread. Threads that have already started are ended.
     pub(crate) fn start<F, M>(makers: impl ExactSizeIterator<Item = M>) -> io::Result<Self>
     where
         F: PacketEngines,
@@ -77,7 +77,7 @@ impl<const N: usize> ThreadedShards<N> {
                     thread,
                 }),
                 Err(refused) => {
-                    // Ends the other shards, so that they release the outputs.
+                    // Ends the other shards, so that they release their outputs.
                     shards.finish();
                     return Err(refused);
                 }
@@ -104,13 +104,13 @@ fn run<F: PacketEngines, const N: usize>(
             Work::Packets(mut batch) => {
                 shard.take(&batch);
                 batch.clear();
-                // Dropped if the front has ended or has enough empty batches.
+                // Dropped if the front has ended, or has enough empty batches.
                 let _ = give_back.try_send(batch);
             }
             Work::Enter(cell) => shard.enter(cell),
             Work::SetBack(cell) => shard.set_back(cell),
             Work::Report(asked) => {
-                // An error means that the requester no longer waits.
+                // An error means that the requester is no longer waiting.
                 let _ = asked.send(shard.report());
             }
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Up to which time the records of a shard are complete, and of several shards.
+//! The time up to which the records of a shard, or of several shards, are complete.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,17 +7,18 @@ use turboflow_aggregate::{Cell, Timeouts};
 
 use crate::PipelineConfig;
 
-/// Sweeps after which a due flow has certainly left: in one, shares of the cache are rounded down,
-/// and buckets move while the cache grows.
+/// The number of sweeps after which a due flow has certainly left. One is not enough: each step of
+/// a sweep is rounded down, and buckets move while the cache grows.
 const SWEEPS: u64 = 2;
 
-/// Finds the time before which no later record of a shard has a packet. A packet that is later than
-/// a sweep is the exception.
+/// Finds the time before which no later record of a shard has a packet. The exception are packets
+/// that are late by more than a sweep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watermark {
-    /// How long after its end a record, or a packet that waits for others, may still be held.
+    /// How long a record may be held after its end, or a packet that waits for others, in
+    /// nanoseconds.
     held_ns: u64,
-    /// `u64::MAX`: records may last for ever.
+    /// The active timeout. `u64::MAX` means that records may last for ever.
     active_ns: u64,
     align_ns: Option<u64>,
 }
@@ -32,7 +33,7 @@ impl Watermark {
         let reassembly = config.reassemble_flows.as_ref();
         let fragments_ns = reassembly.map_or(0, |its| its.timeout_ns);
         if config.probe.is_some() {
-            // Its records leave at the end of their cell.
+            // The records of a probe leave at the end of their cell.
             return Self {
                 held_ns: fragments_ns,
                 active_ns: 0,
@@ -46,8 +47,9 @@ impl Watermark {
         }
     }
 
-    /// What holds once the tables have entered a cell. A flow that is still open may not be due
-    /// before `swept_ns`, so its window has not ended before, nor its active timeout.
+    /// The watermark after the tables have entered a cell. A flow that is still open becomes due at
+    /// `swept_ns` or later. So neither its window nor its active timeout has ended before that
+    /// time.
     pub(crate) fn after(&self, cell: Cell) -> u64 {
         let swept_ns = cell.watermark_ns.saturating_sub(self.held_ns);
         let by_active_ns = swept_ns.saturating_sub(self.active_ns);
@@ -58,7 +60,7 @@ impl Watermark {
     }
 }
 
-/// The watermarks of all shards: that of the run is the smallest.
+/// The watermarks of all shards. The watermark of the run is the smallest.
 #[derive(Debug, Default)]
 pub(crate) struct Watermarks {
     of_shards: Mutex<Vec<u64>>,
@@ -73,7 +75,7 @@ impl Watermarks {
     }
 
     /// The watermark of the run with a batch of `shard` that completes its records up to `own_ns`.
-    /// Those of other shards count as far as their batches are in the queues.
+    /// For all other shards, only batches that are already in the queues count.
     pub(crate) fn with(&self, shard: usize, own_ns: u64) -> u64 {
         let of_shards = self.lock();
         let others = of_shards.iter().enumerate().filter(|(at, _)| *at != shard);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Several remote engines in one run: their records are merged in the order of time, and one that
+//! Several remote engines in one run. Their records are merged in time order, and an engine that
 //! fails or ends does not end the others.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
@@ -21,7 +21,7 @@ use turboflow_run::{
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// An engine that plays a script: for each second whether the one flow there is has a packet in it.
+/// An engine that plays a script: a list of seconds, each with whether its only flow has a packet.
 struct Scripted {
     name: &'static str,
     seconds: VecDeque<(u64, bool)>,
@@ -61,7 +61,7 @@ impl RemoteEngine for Scripted {
             };
         };
         if self.complete_ns < second * SECOND_NS {
-            // The records of this second are not of the current cell yet.
+            // The records of this second do not belong to the current cell yet.
             self.complete_ns = second * SECOND_NS;
             return Ok(Collected::all_before(self.complete_ns));
         }
@@ -128,7 +128,7 @@ impl RemoteEngine for Scripted {
     }
 }
 
-/// Gives every batch to the test.
+/// Passes every batch to the test.
 struct Kept(Sender<FlowBatch>);
 
 impl FlowWriter for Kept {
@@ -147,7 +147,7 @@ fn ran(engines: Vec<Scripted>, stop: &Stop) -> (RunReport, Vec<u64>) {
     observed(engines, stop, |_| ())
 }
 
-/// The same, with an observer of the run.
+/// Like [`ran`], with an observer of the run.
 fn observed(
     engines: Vec<Scripted>,
     stop: &Stop,
@@ -189,7 +189,7 @@ fn observed(
 
 #[test]
 fn a_flow_that_passes_two_engines_is_cut_by_their_common_clock() {
-    // A packet every 20 s, in turn here and there: never idle for 30 s. Then 100 s of silence.
+    // A packet every 20 s, alternating, so the flow is never idle for 30 s; then 100 s of silence.
     let here = Scripted::new("here", &[(0, true), (40, true), (180, true), (300, false)]);
     let there = Scripted::new("there", &[(20, true), (60, true), (300, false)]);
     let (report, records) = ran(vec![here, there], &Stop::new());
@@ -211,7 +211,7 @@ fn an_engine_that_fails_does_not_end_the_others() {
         }
     });
     assert_eq!(records, [1, 4]);
-    // At once, and at the end.
+    // The failure is reported at once, and again at the end.
     assert_eq!(said, ["unplugged"]);
     assert!(report.failure.unwrap().to_string().contains("unplugged"));
     assert_eq!(report.ledger.imbalances_at_the_end(), []);

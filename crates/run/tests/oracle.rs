@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The whole pipeline after the parser, compared record by record with a plain per-packet meter:
-//! every op, any timeouts, any table size, any number of shards, any seed.
+//! The whole pipeline after the parser, compared record by record with a plain per-packet meter,
+//! for every op and for any timeouts, table size, number of shards and seed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -104,7 +104,7 @@ fn sizing() -> impl Strategy<Value = Sizing> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The default definition and its biflows, which have code paths of their own.
+    /// The default definition and its biflows, which have separate code paths.
     #[test]
     fn records_equal_the_oracles(
         seed: u64,
@@ -172,7 +172,7 @@ proptest! {
         }
     }
 
-    /// Windows: no record has packets of two, and every packet is in one record.
+    /// Windows: no record has packets of two windows, and every packet is in one record.
     #[test]
     fn aligned_records_lie_in_one_window_and_add_up(
         seed: u64,
@@ -213,7 +213,7 @@ proptest! {
         }
     }
 
-    /// A cache that is too small evicts flows early and loses nothing.
+    /// A cache that is too small evicts flows early, but loses no packets.
     #[test]
     fn a_full_cache_conserves_packets(seed: u64, max_flows in 1usize..8, threads in 1usize..3) {
         let mut shape = SequenceShape::random(seed, 300);

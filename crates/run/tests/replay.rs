@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Replays: the records equal those of the file, at the requested pace.
+//! Replays: the records equal those of the file, and the pace is the requested one.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -174,7 +174,7 @@ fn packets_come_when_due_and_snapshots_are_answered() {
         LIMIT_MS.store(60_000, Ordering::SeqCst);
         assert_eq!(replay.join().unwrap().ledger.packets_recorded, 3);
     });
-    // Exact to a microsecond, the precision of a float here.
+    // Exact to a microsecond, which is the precision of a float here.
     let ended_ns = HELD_NS.load(Ordering::SeqCst);
     assert!((900_000_000..900_001_000).contains(&ended_ns), "{ended_ns}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A live source that falls silent: flows are exported on time although no packet arrives.
+//! A live source that falls silent. Flows are exported on time although no packet arrives.
 
 use std::sync::{Arc, Mutex};
 
@@ -56,7 +56,7 @@ fn an_idle_flow_leaves_on_time() {
         meter.advance(START_NS + second * SECOND_NS);
         assert!(reasons.lock().unwrap().is_empty(), "early, at {second} s");
     }
-    // Due in the first cell that begins more than the idle timeout after the packet.
+    // The flow is due in the first cell that begins more than the idle timeout after the packet.
     meter.advance(START_NS + 31 * SECOND_NS);
     assert_eq!(*reasons.lock().unwrap(), [1]);
     let ledger = meter.finish().ledger;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ledger during a run: what a snapshot counts as resident is exported if the run ends at that
-//! moment.
+//! The ledger during a run: what a snapshot counts as resident is exported if the run ends then.
 
 use proptest::prelude::*;
 use turboflow_engine_software::Sizing;
@@ -50,7 +49,7 @@ proptest! {
         prop_assert_eq!(ended.flows_exported.total(), ended.flows_opened);
         let left = (ended.packets_resident, ended.flows_resident, ended.microflows_resident);
         prop_assert_eq!(left, (0, 0, 0));
-        // Snapshots change no record.
+        // Snapshots do not change any record.
         let (_, unasked) = meter(&config, &packets, usize::MAX);
         prop_assert_eq!(ended.flows_exported, unasked.flows_exported);
     }

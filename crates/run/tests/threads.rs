@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A system that refuses threads: one error, before anything is metered.
+//! A system that refuses threads causes one error, before anything is metered.
 
 use std::process::Command;
 
@@ -26,7 +26,7 @@ impl FlowWriter for Unused {
     }
 }
 
-/// A helper: runs in a process whose threads would need [`STACK_BYTES`] each.
+/// A helper that runs in a process whose threads would need [`STACK_BYTES`] each.
 #[test]
 #[ignore = "started by a_refused_thread_is_an_error"]
 fn no_thread_starts() {

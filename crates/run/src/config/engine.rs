@@ -35,8 +35,7 @@ impl EngineConfig {
         self.name == Self::SOFTWARE
     }
 
-    /// Whether an engine waits for what others send, because its options have addresses to
-    /// `listen` on.
+    /// Whether an engine waits for what other hosts send: its options have addresses in `listen`.
     #[must_use]
     pub fn listens(&self) -> bool {
         let addresses = self

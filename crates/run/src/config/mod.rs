@@ -2,7 +2,8 @@
 //! A run as a value: all settings of a user, in the sections of a configuration file.
 //!
 //! [`RunConfig`] is read from the file by serde, or built from the flags of the program. The rest
-//! of the crate does not know which. [`PipelineConfig`] is the part for the meter.
+//! of the crate does not know which of the two was used. [`PipelineConfig`] is the part for the
+//! meter.
 
 mod engine;
 mod output;
@@ -50,15 +51,15 @@ pub struct RunConfig {
 }
 
 impl RunConfig {
-    /// Whether packets or records are taken from interfaces, as they come.
+    /// Whether packets or records are taken from interfaces as they arrive.
     #[must_use]
     pub fn is_live(&self) -> bool {
         let source = &self.source;
         !source.interfaces.is_empty() || !source.cpu_ports.is_empty() && source.files.is_empty()
     }
 
-    /// Whether it goes on until it is told to end, so that outputs may be sequences of files and
-    /// nothing waits for long: over interfaces, and where an engine listens.
+    /// Whether the run continues until it is told to end: over interfaces, and if an engine
+    /// listens. Outputs of such a run may be sequences of files, and nothing waits for long.
     #[must_use]
     pub fn goes_on(&self) -> bool {
         self.is_live() || self.engine.listens()
@@ -67,7 +68,7 @@ impl RunConfig {
     /// The configuration as TOML. Values that are omitted by default are omitted here.
     ///
     /// # Errors
-    /// A path is not Unicode, which TOML requires.
+    /// If a path is not Unicode, which TOML requires.
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
         toml::to_string(self)
     }
@@ -104,8 +105,8 @@ fn is_no_bridge(bridge: &BridgeConfig) -> bool {
     *bridge == BridgeConfig::default()
 }
 
-/// A section as a table. A path that is not Unicode gives an empty table; such sections are
-/// compared as a whole.
+/// A section as a table. If a path is not Unicode, the table is empty, and the section is compared
+/// as a whole.
 fn table_of(section: &impl Serialize) -> toml::Table {
     toml::Table::try_from(section).unwrap_or_default()
 }

@@ -27,22 +27,21 @@ pub struct PipelineConfig {
     pub biflow: bool,
     /// When flows end.
     pub timeouts: Timeouts,
-    /// Maximum time of a packet in the engine, in nanoseconds of the clock. Default 1 s.
+    /// The longest stay of a packet in the engine, in nanoseconds of the clock. Default 1 s.
     pub max_age_ns: u64,
     /// The microflow table of the software engine.
     pub sizing: Sizing,
-    /// The engines that meter packets in this process. `None`: the software engine. Others meter
-    /// records of the default definition, or of a part of it.
+    /// The engines that meter packets in this process. `None` means the software engine. Other
+    /// engines meter records of the default definition, or of a part of it.
     pub packet_engines: Option<Arc<dyn PlainEngines>>,
     /// Maximum number of open flows, over all threads.
     pub max_flows: usize,
-    /// Metering threads (shards) per reader. With more than one, reading and parsing take another
-    /// thread.
+    /// Metering threads (shards) per reader. With more than one, another thread reads and parses.
     pub threads: usize,
-    /// Whether a single shard also has its own thread, apart from reading and parsing. Faster if
-    /// there is a processor for each thread, slower otherwise.
+    /// Whether a single shard also has its own thread, separate from reading and parsing. This is
+    /// faster if there is a processor for each thread, and slower otherwise.
     pub meters_apart: bool,
-    /// Readers of interfaces, each with its own shards. Files have one.
+    /// Readers of interfaces, each with its own shards. Files have one reader.
     pub readers: usize,
     /// Seed of the hash function.
     pub seed: u64,
@@ -50,30 +49,32 @@ pub struct PipelineConfig {
     pub initiator: Initiator,
     /// Tunnels whose inner packets are metered.
     pub decapsulate: TunnelSet,
-    /// Whether ICMP type and code are the destination port.
+    /// Whether ICMP type and code are stored in the destination port.
     pub icmp_ports: bool,
-    /// Where in-band telemetry is looked for, if the definition has an input of it.
+    /// Where in-band telemetry is looked for, if the definition has an input that depends on it.
     pub telemetry: TelemetryConfig,
-    /// Whether later fragments join the flow of the first fragment. `None`: no.
+    /// Whether later fragments join the flow of the first fragment. `None` means that they do not.
     pub reassemble_flows: Option<ReassemblyConfig>,
-    /// Maximum time from expiry of a flow to its export, in nanoseconds of the clock.
+    /// The longest time from expiry of a flow to its export, in nanoseconds of the clock.
     pub sweep_ns: u64,
-    /// Whether finished records are delivered at the end of every cell, not only in large batches.
+    /// Whether finished records are delivered at the end of every cell, and not only in large
+    /// batches.
     pub prompt: bool,
-    /// Inspection of payload for the applications of flows, if the definition asks for any. `None`:
-    /// their columns are empty.
+    /// Inspection of payload for the applications of flows, if the definition asks for any. With
+    /// `None`, their columns are empty.
     pub inspection: Option<InspectionConfig>,
-    /// What words of records stand for in columns of texts. `None`: what the inspection says, if
-    /// there is one.
+    /// The texts that columns of texts show for the words of records. `None` means those of the
+    /// inspection, if there is one.
     pub texts: Option<Arc<InspectedTexts>>,
-    /// Whether the run is a probe: its microflow records leave as they are, in columns of words
-    /// ([`WordColumns`](turboflow_engine::wire::WordColumns)), and another host merges them. Holds
-    /// the counters of the run at its end. `None`: they are merged here.
+    /// Whether the run is a probe. The microflow records of a probe leave without being merged, in
+    /// columns of words ([`WordColumns`](turboflow_engine::wire::WordColumns)), and another host
+    /// merges them. The value holds the counters of the run at its end. `None` means that records
+    /// are merged here.
     pub probe: Option<Arc<SenderCounters>>,
 }
 
 impl PipelineConfig {
-    /// What words of records stand for in columns of texts, if anything.
+    /// The texts that columns of texts show for the words of records, if there are any.
     #[must_use]
     pub fn texts(&self) -> Option<&Arc<InspectedTexts>> {
         let inspected = self.inspection.as_ref().map(|its| &its.names);
@@ -240,11 +241,11 @@ const MAX_TIMEOUT_NS: u64 = i64::MAX as u64;
 impl TryFrom<&RunConfig> for PipelineConfig {
     type Error = ConfigError;
 
-    /// The settings of the meter. The definition is the default one, and a missing seed is 0:
-    /// reading the file and drawing a seed is up to the program.
+    /// The settings of the meter. The definition is the default one, and a missing seed is 0,
+    /// because the program reads the definition file and draws the seed.
     fn try_from(run: &RunConfig) -> Result<Self, ConfigError> {
         let sizing = match run.engine.microflow_slots {
-            // The engine checks the limits of its own microflow table.
+            // Other engines check the limits of their own microflow tables.
             _ if !run.engine.is_software() => Sizing::Off,
             None => Sizing::Adaptive,
             Some(slots) => Sizing::Fixed(fit(Field::MicroflowSlots, slots.0, MAX_SLOTS)?),
@@ -297,7 +298,7 @@ fn fit<T: TryFrom<u64>>(field: Field, value: u64, high: u64) -> Result<T, Config
 }
 
 impl PipelineConfig {
-    /// Adapts the configuration to what comes live, whose records are needed promptly.
+    /// Adapts the configuration to a live source, whose records are needed promptly.
     #[must_use]
     pub fn live(self) -> Self {
         Self {
@@ -315,7 +316,7 @@ impl PipelineConfig {
     /// Checks the numbers and computes the layout of records.
     ///
     /// # Errors
-    /// The first invalid setting, with its range.
+    /// The first invalid setting. If it is a number out of range, with that range.
     pub fn compile(&self) -> Result<Layout, ConfigError> {
         let least = u64::from(self.sizing != Sizing::Off);
         range(
@@ -348,14 +349,14 @@ impl PipelineConfig {
         Ok(layout.with_initiator(self.initiator))
     }
 
-    /// Whether INT reports are metered as the packets that they are about.
+    /// Whether INT reports are metered as the packets that they report.
     fn reads_reports(&self) -> bool {
         let wants_telemetry = TELEMETRY_INPUTS.intersects(self.definition.inputs());
         wants_telemetry && self.telemetry.int_report_port.is_some()
     }
 
-    /// Packets are distributed to readers by their outermost pair of addresses. All packets of a
-    /// flow must have one such pair.
+    /// Packets are distributed to readers by their outermost pair of addresses, so all packets of a
+    /// flow must have the same pair.
     fn check_readers(&self) -> Result<(), ConfigError> {
         let has = |field| self.definition.key.contains(&field);
         let both = has(KeyField::SourceAddress) && has(KeyField::DestinationAddress);
@@ -372,7 +373,7 @@ impl PipelineConfig {
         })
     }
 
-    /// Maximum memory of the tables. `layout` is that of the records in memory.
+    /// The maximum memory of the tables. `layout` is that of the records in memory.
     #[must_use]
     pub fn sizes(&self, layout: &Layout) -> RunSizes {
         crate::state_words::with_state_words!(layout.state_words(), N => self.sizes_of::<N>(layout))
@@ -402,12 +403,12 @@ impl PipelineConfig {
         }
     }
 
-    /// Shards of all readers.
+    /// The number of shards of all readers.
     pub(crate) const fn shards(&self) -> usize {
         self.threads * self.readers
     }
 
-    /// Maximum open flows of one shard.
+    /// The most open flows of one shard.
     pub(crate) fn flows_a_shard(&self) -> usize {
         self.max_flows.div_ceil(self.shards())
     }

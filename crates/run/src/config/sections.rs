@@ -139,7 +139,7 @@ impl FlowConfig {
     }
 }
 
-/// Tunnels as text. `true` means all, `false` none.
+/// Reads tunnels from text, or from `true` for all and `false` for none.
 fn tunnels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TunnelSet, D::Error> {
     struct Tunnels;
     impl Visitor<'_> for Tunnels {

@@ -12,7 +12,8 @@ use serde::{Deserializer, Serializer};
 
 use super::units;
 
-/// Defines types that one function parses from text and another formats so that they parse again.
+/// Defines types whose text one function parses and another formats, so that it can be parsed
+/// again.
 macro_rules! texts {
     ($($(#[$attribute:meta])* $name:ident($inner:ty): $read:path, $write:path;)*) => {
         $(
@@ -93,7 +94,7 @@ fn size_text(bytes: u64) -> String {
     units::size_text(bytes)
 }
 
-/// Writes a value as text, or as a number if its text is one.
+/// Writes a value as text, or as a number if its text is a number.
 pub(super) fn serialize<T: fmt::Display, S: Serializer>(
     value: &T,
     serializer: S,
@@ -170,7 +171,7 @@ pub mod list {
     /// Reads the list.
     ///
     /// # Errors
-    /// The value is neither text nor a list of texts.
+    /// If the value is neither a text nor a list of texts.
     pub fn deserialize<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
     where
         T: From<String> + DeserializeOwned,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use turboflow_record::TimeUnit;
 pub use turboflow_record::quantity::{count, size_bytes, size_text};
 
-/// Nanoseconds of each unit. A name comes before any other name that it ends with.
+/// Nanoseconds of each unit. A name precedes every other name that it ends with.
 const UNITS_NS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -19,7 +19,7 @@ const UNITS_NS: [(&str, u64); 8] = [
     ("h", 3_600_000_000_000),
     ("d", 86_400_000_000_000),
 ];
-/// The forms of a time that cannot be endless.
+/// The forms of a time that cannot be disabled.
 const FORMS: &str = "write a number and a unit (ns, us, ms, s, m, h, d) such as 30s";
 /// About 292 years, the range of the clock.
 const LONGEST_NS: u64 = i64::MAX as u64;
@@ -62,7 +62,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses how long a file is written to. The resolution of file names is a second.
+/// Parses how long a file is written to. It is at least a second, the resolution of file names.
 ///
 /// # Errors
 /// What to write instead.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The outputs of finished records. Each has its own thread and bounded queue, so that a failed or
-//! slow output stops neither metering nor other outputs.
+//! The outputs of finished records. Each has its own thread and bounded queue, so a failed or slow
+//! output stops neither metering nor other outputs.
 
 #[cfg(test)]
 mod tests;
@@ -26,8 +26,8 @@ pub struct Output {
     pub name: String,
     /// Writes the records.
     pub writer: Box<dyn FlowWriter>,
-    /// Whether it is a stream, whose reader may stop reading. Shutdown waits for such an output
-    /// only as long as [`RunOutputs::end_patience`].
+    /// Whether it is a stream, whose reader may stop reading. Shutdown waits for such an output no
+    /// longer than [`RunOutputs::end_patience`].
     pub may_stall: bool,
 }
 
@@ -35,15 +35,16 @@ pub struct Output {
 pub struct RunOutputs {
     /// The outputs at the start.
     pub first: Vec<Output>,
-    /// Requests to change the outputs during the run. A run over files takes none.
+    /// Requests to change the outputs during the run. A run over files accepts none.
     pub changes: Receiver<OutputChange>,
-    /// How long shutdown waits for a stalled output, such as a stream without a reader, before
-    /// abandoning it and counting its missing records. `None`: without limit, as for files.
+    /// How long shutdown waits for a stalled output, such as a stream without a reader, before it
+    /// abandons the output and counts the missing records. `None` means without limit, as for
+    /// files.
     pub end_patience: Option<Duration>,
 }
 
 impl RunOutputs {
-    /// Outputs that stay as they are for the whole run.
+    /// Outputs that do not change during the run.
     #[must_use]
     pub fn fixed(outputs: Vec<Output>) -> Self {
         Self {
@@ -66,7 +67,7 @@ impl OutputChange {
     /// Keeps the outputs named in `keep`, adds those in `begin`, and completes all others.
     ///
     /// # Errors
-    /// The system refuses a thread. Nothing has changed then.
+    /// If the system refuses a thread. Nothing has changed then.
     pub fn new(keep: Vec<String>, begin: Vec<Output>) -> Result<Self, ConfigError> {
         let begin = begin
             .into_iter()
@@ -85,9 +86,9 @@ pub struct OutputReport {
     pub name: String,
     /// What was written, or why the output is incomplete.
     pub outcome: Result<WriteSummary, ExportError>,
-    /// Records meant for the output that it did not write.
+    /// Records that were meant for the output and that it did not write.
     pub records_dropped: u64,
-    /// Those of `records_dropped` that were discarded because the queue was full.
+    /// The part of `records_dropped` that was discarded because the queue was full.
     pub records_overrun: u64,
 }
 
@@ -121,7 +122,7 @@ pub struct OutputSnapshot {
     pub records: u64,
     /// Records discarded because its queue was full.
     pub records_overrun: u64,
-    /// Records written and dropped; the dropped ones include `records_overrun`.
+    /// Records written and dropped. The dropped ones include `records_overrun`.
     pub progress: WriteProgress,
     /// Whether it is failing now. Records are then counted as dropped.
     pub failed: bool,
@@ -131,7 +132,7 @@ pub struct OutputSnapshot {
 
 /// All outputs of a run.
 pub(crate) struct Outputs {
-    /// Read once per batch by the thread that delivers it; written when outputs change.
+    /// Read once per batch by the thread that delivers the batch, and written when outputs change.
     threads: Arc<RwLock<Vec<OutputThread>>>,
     /// The number of the next record of this run.
     next_number: Arc<AtomicU64>,
@@ -145,7 +146,7 @@ impl Outputs {
     /// metering does not wait for a slow output.
     ///
     /// # Errors
-    /// The system refuses a thread.
+    /// If the system refuses a thread.
     pub(crate) fn start(outputs: Vec<Output>, is_live: bool) -> Result<Self, ConfigError> {
         let threads = outputs
             .into_iter()
@@ -164,7 +165,7 @@ impl Outputs {
         threads.iter().map(OutputThread::snapshot).collect()
     }
 
-    /// Sums of the records of all outputs, including those completed during the run.
+    /// The sums over the records of all outputs, including outputs completed during the run.
     pub(crate) fn progress(&self, of: &[OutputSnapshot]) -> WriteProgress {
         let mut sum = WriteProgress::default();
         let ended = self.ended.iter().map(OutputThread::progress);
@@ -175,9 +176,9 @@ impl Outputs {
         sum
     }
 
-    /// The function with which a shard delivers its finished records. They are numbered before
-    /// they enter a queue: a record that is lost behind it leaves a gap, and has the same number in
-    /// every output. The watermark of a batch becomes that of the run.
+    /// The function with which a shard delivers its finished records. Records are numbered before
+    /// they enter a queue. So a lost record leaves a gap in the numbers, and a record has the same
+    /// number in every output. The watermark of a batch is replaced by that of the run.
     pub(crate) fn deliver(&self, schema: &Schema) -> DeliverRecords {
         let (threads, schema) = (Arc::clone(&self.threads), schema.clone());
         let next_number = Arc::clone(&self.next_number);
@@ -188,7 +189,7 @@ impl Outputs {
             batch.number_from(next_number.fetch_add(rows, Ordering::Relaxed));
             let own_ns = batch.watermark_ns();
             batch.set_watermark(watermarks.with(shard, own_ns));
-            // The next batch is likely to be as large.
+            // The next batch is likely to have the same size.
             let next = FlowBatch::with_room(&schema, batch.rows());
             let full = Arc::new(std::mem::replace(batch, next));
             let threads = threads.read().unwrap_or_else(PoisonError::into_inner);
@@ -211,15 +212,16 @@ impl Outputs {
         }
     }
 
-    /// Lets metering wait for outputs, because waiting no longer loses packets. Records are dropped
-    /// only if an output stalls for `patience`.
+    /// Lets metering wait for outputs from now on, because waiting no longer loses packets. Records
+    /// are dropped only if an output stalls for `patience`.
     pub(crate) fn wait_for_all(&self, patience: Option<Duration>) {
         let threads = self.threads.read().unwrap_or_else(PoisonError::into_inner);
         let all = threads.iter().chain(&self.ended);
         all.for_each(|thread| thread.wait_from_now_on(patience));
     }
 
-    /// Waits until everything is written, at most for the patience set by [`Self::wait_for_all`].
+    /// Waits until everything is written, no longer than the patience set by
+    /// [`Self::wait_for_all`].
     pub(crate) fn finish(self) -> Vec<OutputReport> {
         let threads =
             std::mem::take(&mut *self.threads.write().unwrap_or_else(PoisonError::into_inner));

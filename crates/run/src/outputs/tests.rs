@@ -125,7 +125,7 @@ fn slow_outputs_lose_nothing_at_the_end_or_for_files() {
 
 #[test]
 fn shutdown_abandons_a_stalled_output() {
-    // One output never takes a batch; the other waits for a message before each.
+    // One output never takes a batch. The other waits for a message before each batch.
     let (_never, stuck) = channel::<()>();
     let (open, slow) = sync_channel::<()>(0);
     let seen = ReceivedCount::default();
@@ -220,7 +220,7 @@ fn queues_are_bounded_even_if_metering_waits() {
         while received() < QUEUE_RECORDS {
             std::thread::yield_now();
         }
-        // Repeated looks, since the bound must hold at any time.
+        // Checked repeatedly, because the bound must hold at any time.
         for _ in 0..1_000 {
             let received = received();
             assert!(received <= QUEUE_RECORDS + 2 * FULL, "{received}");
@@ -274,7 +274,7 @@ fn outputs_of_a_run_that_never_starts_leave_nothing_behind() {
     let (output, hear) = reporting_output();
     drop(Outputs::start(vec![output], false).unwrap());
     assert_eq!(hear.recv(), Ok("dropped"));
-    // A change that comes too late to be applied.
+    // A change that is requested too late to be applied.
     let (output, hear) = reporting_output();
     drop(OutputChange::new(Vec::new(), vec![output]).unwrap());
     assert_eq!(hear.recv(), Ok("dropped"));
@@ -284,7 +284,7 @@ fn outputs_of_a_run_that_never_starts_leave_nothing_behind() {
     assert_eq!(hear.recv(), Ok("finished"));
 }
 
-/// Reports how many batches come in one call, and waits for a message before it takes them.
+/// Reports how many batches arrive in one call, and waits for a message before it takes them.
 struct CountsBatches {
     batches: Sender<usize>,
     gate: Receiver<()>,
@@ -320,7 +320,7 @@ fn queued_batches_are_written_together_up_to_a_bound() {
     let outputs = Outputs::start(vec![output], false).unwrap();
     deliver(&outputs, 1);
     assert_eq!(hear.recv(), Ok(1));
-    // While that batch is written, three more queue up than one call may take.
+    // While that batch is written, three more batches queue up than one call may take.
     let bound = MAX_WRITE_ROWS / FULL;
     deliver_batches(&outputs, bound + 3, FULL);
     (0..3).for_each(|_| open.send(()).unwrap());
@@ -328,7 +328,7 @@ fn queued_batches_are_written_together_up_to_a_bound() {
     outputs.finish();
 }
 
-/// Notes how far the run has come, and how many records were written by then.
+/// Notes how far the run has progressed, and how many records had been written by then.
 struct Noting {
     records: u64,
     noted: Arc<Mutex<Vec<(u64, u64)>>>,
@@ -380,7 +380,7 @@ fn the_watermark_of_all_shards_passes_an_output_behind_their_records() {
             batch.set_watermark(watermark_ns);
             shards[shard](&mut batch);
         }
-        // Also while nothing comes.
+        // This also happens while no records arrive.
         let has = |meant| noted.lock().unwrap().contains(&meant);
         while !has((30, 5)) {
             std::thread::yield_now();

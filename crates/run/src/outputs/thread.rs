@@ -17,19 +17,20 @@ use crate::ConfigError;
 
 /// Queue limit in batches, if metering waits for the output.
 const FILE_QUEUE_BATCHES: usize = 32;
-/// Queue limit in records, give or take one batch: many flows may end at once.
+/// Queue limit in records, exceeded by up to one batch. It is large because many flows may end at
+/// the same time.
 pub(super) const QUEUE_RECORDS: usize = 1 << 20;
-/// Queue limit in batches, if metering does not wait. Many batches are small then.
+/// Queue limit in batches, if metering does not wait. Many of these batches are small.
 const LIVE_QUEUE_BATCHES: usize = 1 << 14;
-/// How long metering waits for an output whose queue is full: less than the ring of an interface
-/// can buffer.
+/// How long metering waits for an output whose queue is full. The ring of an interface can buffer
+/// packets for longer than that.
 const PATIENCE: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(1);
 
 pub(super) struct OutputThread {
     /// `None` once the queue is closed.
     queue: Option<SyncSender<Arc<FlowBatch>>>,
-    /// `None` once the thread was joined.
+    /// `None` once the thread has been joined.
     thread: Option<JoinHandle<OutputReport>>,
     gauge: Arc<Gauge>,
 }
@@ -49,7 +50,7 @@ impl Drop for OutputThread {
 /// The state of an output, read by other threads while it writes.
 pub(super) struct Gauge {
     pub(super) name: String,
-    /// Records put into the queue, including those that still wait.
+    /// Records put into the queue, including those that still wait in it.
     received: AtomicU64,
     pub(super) failed: AtomicBool,
     /// Whether a closed queue completes the output. False if the run failed to start.
@@ -58,18 +59,18 @@ pub(super) struct Gauge {
     pub(super) waiting: AtomicUsize,
     /// Records discarded because the queue was full.
     overrun: AtomicU64,
-    /// Whether live metering waits for room in the queue. Cleared when a wait was in vain, set
-    /// again once half of the queue is free.
+    /// Whether live metering waits for room in the queue. Cleared after a wait that gained no room,
+    /// and set again once half of the queue is free.
     metering_waits: AtomicBool,
     gives_up: AtomicBool,
-    /// How long the end of a run waits for a stalled output, in ms; 0: without limit.
+    /// How long the end of a run waits for a stalled output, in ms. 0 means without limit.
     end_patience_ms: AtomicU64,
-    /// When it last took records from its queue, or when the end of the run began.
+    /// When the output last took records from its queue, or when the end of the run began, in ms.
     took_at_ms: AtomicU64,
-    /// Whether it is a stream, whose reader may stop reading.
+    /// Whether the output is a stream, whose reader may stop reading.
     may_stall: bool,
     sending: Option<Arc<SendGauge>>,
-    /// Updated by the thread of the output. The progress of a collector is in `sending`.
+    /// Updated by the thread of the output. For a collector, the progress is in `sending` instead.
     progress: Mutex<WriteProgress>,
 }
 
@@ -79,7 +80,7 @@ impl Gauge {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
     }
 
-    /// Reserves room in the queue if there is any. Blocked writers are not counted.
+    /// Reserves room in the queue, if there is any. Writers that are blocked are not counted.
     fn reserve(&self, rows: usize) -> bool {
         let waiting = self.waiting.fetch_add(rows, Ordering::Relaxed);
         if waiting < QUEUE_RECORDS / 2 {
@@ -97,7 +98,7 @@ impl Gauge {
         (patience_ms > 0).then(|| Duration::from_millis(patience_ms))
     }
 
-    /// Whether the run is ending and waits for this output only for a limited time.
+    /// Whether the run is ending and waits for this output for a limited time only.
     pub(super) fn has_time_limit(&self) -> bool {
         self.end_patience().is_some()
     }
@@ -107,13 +108,13 @@ impl Gauge {
         self.overrun.load(Ordering::Relaxed)
     }
 
-    /// Counts records that left the queue.
+    /// Counts records that have left the queue.
     pub(super) fn count_taken(&self, rows: usize) {
         self.waiting.fetch_sub(rows, Ordering::Relaxed);
         self.took_at_ms.store(now_ms(), Ordering::Relaxed);
     }
 
-    /// Whether it has taken nothing for as long as the end of the run waits.
+    /// Whether the output has taken nothing for as long as the end of the run waits.
     fn is_stalled(&self) -> bool {
         let idle_ms = || now_ms().saturating_sub(self.took_at_ms.load(Ordering::Relaxed));
         self.end_patience()
@@ -123,7 +124,7 @@ impl Gauge {
 
 impl OutputThread {
     /// # Errors
-    /// The system refuses a thread.
+    /// If the system refuses a thread.
     pub(super) fn start(output: Output, is_live: bool) -> Result<Self, ConfigError> {
         let gauge = Arc::new(Gauge {
             name: output.name,
@@ -170,14 +171,14 @@ impl OutputThread {
         };
         let rows = batch.rows();
         if rows == 0 {
-            // It is worth no wait: another one follows in the next cell.
+            // Not worth a wait: another watermark follows in the next cell.
             let _ = queue.try_send(Arc::clone(batch));
             return;
         }
         let mut waited = Duration::ZERO;
         let mut batch = Arc::clone(batch);
         loop {
-            // Acquires the end patience and its start, stored before `gives_up`.
+            // Acquires the end patience and its start, which are stored before `gives_up`.
             let gives_up = gauge.gives_up.load(Ordering::Acquire);
             if gauge.reserve(rows) {
                 let waits = !gives_up && !gauge.has_time_limit();
@@ -215,7 +216,7 @@ impl OutputThread {
         gauge.gives_up.store(false, Ordering::Release);
     }
 
-    /// Records written and dropped, as far as known.
+    /// Records written and dropped, as far as they are known.
     pub(super) fn progress(&self) -> WriteProgress {
         let sending = self.gauge.sending.as_ref().map(|sending| sending.read());
         self.progress_with(sending.as_ref())
@@ -257,7 +258,7 @@ impl OutputThread {
         self
     }
 
-    /// Whether its thread has ended, or has stalled for too long.
+    /// Whether the thread has ended, or has stalled for too long.
     fn is_over(&self) -> bool {
         let has_ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
         has_ended || self.gauge.is_stalled()
@@ -267,7 +268,7 @@ impl OutputThread {
     fn finish(mut self) -> OutputReport {
         let thread = self.thread.take().expect("an output is finished once");
         let mut report = match self.gauge.is_stalled() && !thread.is_finished() {
-            // The thread may never end. It is left to the exit of the process.
+            // The thread may never end. It is left running until the process exits.
             true => self.stalled(),
             false => match thread.join() {
                 Ok(report) => report,

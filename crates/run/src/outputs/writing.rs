@@ -12,11 +12,12 @@ use turboflow_record::FlowBatch;
 use super::OutputReport;
 use super::thread::Gauge;
 
-/// How often a live output is flushed while no records come, and any output is told how far the run
-/// has come. It bounds the delay with which a file ends at its time by the clock.
+/// How often a live output is flushed while no records arrive, and how often any output is told how
+/// far the run has progressed. This bounds the delay with which a file ends at its time by the
+/// clock.
 const IDLE_FLUSH: Duration = Duration::from_millis(200);
 
-/// Rows after which a write takes no further batch.
+/// The number of rows from which on a write takes no further batch.
 pub(super) const MAX_WRITE_ROWS: usize = 1 << 16;
 
 /// The writer of an output, and what it has received.
@@ -26,9 +27,9 @@ struct ActiveOutput {
     received: u64,
 }
 
-/// Writes until the queue is closed. Queued batches are written together. An output that was
-/// abandoned before its first record leaves nothing behind. With `prompt`, buffers are flushed
-/// whenever the queue is empty.
+/// Writes until the queue is closed. Batches that are queued together are written together. An
+/// output that was abandoned before its first record leaves nothing behind. With `prompt`, buffers
+/// are flushed whenever the queue is empty.
 pub(super) fn write_all(
     writer: Box<dyn FlowWriter>,
     gauge: &Gauge,
@@ -45,7 +46,7 @@ pub(super) fn write_all(
     loop {
         let mut ran_dry = true;
         match incoming.recv_timeout(IDLE_FLUSH) {
-            // One by one, so that a stall is noticed soon.
+            // One by one, so that a stall is noticed early.
             Ok(batch) if gauge.has_time_limit() => batches.push(batch),
             Ok(batch) => ran_dry = take_queued(batch, incoming, &mut batches),
             Err(RecvTimeoutError::Timeout) => {}
@@ -57,7 +58,7 @@ pub(super) fn write_all(
         let rows = batches.iter().map(|batch| batch.rows()).sum();
         writing.write(&batches, rows);
         batches.clear();
-        // Released only now, because the batches occupied memory until they were written.
+        // Freed only now, because the batches occupied memory until they were written.
         gauge.count_taken(rows);
         if prompt && ran_dry {
             writing.flush();
@@ -69,7 +70,7 @@ pub(super) fn write_all(
         gauge.failed.store(writing.is_failing(), Ordering::Relaxed);
         gauge.show(writing.progress());
     }
-    // What was discarded since then.
+    // Reports what was discarded since the last report.
     writing.pass(Passed {
         watermark_ns,
         records_overrun: gauge.overrun(),
@@ -166,7 +167,7 @@ impl ActiveOutput {
 /// Progress of an output after a failure.
 fn progress_after(failure: &ExportError, received: u64) -> WriteProgress {
     let records_written = failure.records_written();
-    // A reader that closed its pipe (`| head`) has all that it wanted: no loss.
+    // A reader that closed its pipe (`| head`) has all that it wanted, so this is no loss.
     let is_loss = !matches!(failure, ExportError::BrokenPipe);
     WriteProgress {
         records_written,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The driver of remote engines: merges microflow records and writes outputs until the run stops.
 //!
-//! Packets never come here. Each engine hands over the records of one cell of the clock after
+//! The driver never sees packets. Each engine hands over the records of one clock cell after
 //! another, and reports when a cell is complete. With several engines, the clock follows the
-//! slowest. An engine that is ahead is not polled until the others have completed the cell too.
+//! slowest. An engine that is ahead is not polled until the others have completed the same cell.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -24,22 +24,22 @@ use super::{Controls, LiveProgress, Progress, RunEvent, RunReport, Steps};
 use crate::merger::Merger;
 use crate::{ConfigError, PipelineConfig, ShortFlows, Stop};
 
-/// After this many records more have arrived in the meantime, so the next poll follows without a
-/// pause.
+/// While this many records are merged, more have arrived, so the next poll follows without a pause.
 const MANY_RECORDS: usize = 16_384;
-/// How often counters, ports and events are read, since each costs a few system calls. Also bounds
-/// unparsed frames to one ring per interval.
+/// How often counters, ports and events are read; each read costs a few system calls. This also
+/// limits unparsed frames to one ring per interval.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
-/// How long the clock waits for a silent engine while others continue. Its later records are merged
-/// as late records.
+/// How long the clock waits for a silent engine while others continue. Records that this engine
+/// hands over afterwards are merged as late records.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Merges the records of remote engines until the run ends, or every engine has ended or lost its
-/// ports.
+/// Merges the records of remote engines until the run ends, or until every engine has ended or lost
+/// its ports.
 ///
-/// With a limit on packets, the run ends soon after it is reached; packets that arrive meanwhile
-/// are metered too. Losses between an engine and this process are in the ledger as
-/// `source_dropped`, but not in the counters of ports, because all ports of an engine share one
+/// With a limit on packets, the run ends soon after the limit is reached; packets that arrive until
+/// then are metered too. Losses between an engine and this process are in the ledger as
+/// `source_dropped`. They are not in the counters of ports, because all ports of an engine share
+/// one path.
 /// path.
 pub(super) fn merge(
     config: &PipelineConfig,
@@ -103,11 +103,11 @@ struct Source {
     engine: Box<dyn RemoteEngine>,
     /// The records of all packets before this time have been merged.
     complete_ns: u64,
-    /// When it last completed a cell or handed over a record.
+    /// When the engine last completed a cell or handed over a record.
     heard: Instant,
-    /// Whether it was ended and has handed over everything.
+    /// Whether the engine has been ended and has handed over everything.
     is_drained: bool,
-    /// Why it hands over nothing more. Other engines go on.
+    /// Why the engine hands over nothing more. Other engines continue.
     failure: Option<io::Error>,
     counters: EngineCounters,
     own_counts: Vec<OwnCount>,
@@ -123,20 +123,20 @@ impl Source {
             failure: None,
             counters: EngineCounters::default(),
             own_counts: Vec::new(),
-            // An error is reported at the next attempt.
+            // An error here is reported at the next attempt.
             ports: engine.ports().unwrap_or_default(),
             engine,
         }
     }
 
-    /// Takes ports over that were not there before, such as those of senders that came later.
+    /// Adds ports that did not exist before, such as those of senders that started later.
     fn note_new(&mut self, ports: &mut Vec<Port>) {
         if ports.len() > self.ports.len() {
             self.ports.extend(ports.drain(self.ports.len()..));
         }
     }
 
-    /// Whether a run that ends now misses some of it.
+    /// Whether a run that ends now has not seen all of a finite input.
     fn is_cut_short(&self) -> bool {
         self.engine.ends_by_itself() && !self.engine.has_ended() && self.failure.is_none()
     }
@@ -205,8 +205,8 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         pauses.min().unwrap_or_default()
     }
 
-    /// Merges the available records of all engines, or many of them, until `tell` at most. Returns
-    /// their number.
+    /// Merges the available records of all engines, but stops after many records or at `tell`.
+    /// Returns the number of records merged.
     fn merge_available(&mut self, stop: &Stop, tell: Instant) -> io::Result<usize> {
         let mut records = 0;
         loop {
@@ -219,14 +219,14 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
             }
             self.follow_the_slowest();
             if !has_more || records >= MANY_RECORDS || stop.asked() || instant() >= tell {
-                // Returns, because an engine may be faster than this loop, and the caller has other
+                // An engine may be faster than this loop, so the caller gets time for its other
                 // work.
                 return Ok(records);
             }
         }
     }
 
-    /// Merges one batch of an engine. Returns whether it has more.
+    /// Merges one batch of an engine. Returns whether the engine has more.
     fn collect(&mut self, place: usize, records: &mut usize) -> io::Result<bool> {
         let source = &mut self.sources[place];
         let collected = source.engine.collect(&mut self.batch);
@@ -260,8 +260,8 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         Ok(collected.has_more)
     }
 
-    /// Reports at once why an engine hands over nothing more. Of the last one, the end of the run
-    /// says it.
+    /// Reports at once why an engine hands over nothing more. For the last engine this is not
+    /// needed, because the end of the run reports it.
     fn say_failure(&mut self, place: usize) {
         let goes_on = |source: &Source| source.failure.is_none() && !source.engine.has_ended();
         if self.sources.iter().any(goes_on)
@@ -307,8 +307,8 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
             source.note_new(&mut ports);
             for (port, now) in source.ports.iter_mut().zip(ports) {
                 port.counters = now.counters;
-                // Only the first reason why a port stopped is reported. An engine that was ended
-                // has already left its ports.
+                // Only the first reason why a port stopped is reported. An engine that has been
+                // ended has already left its ports.
                 if source.is_drained || port.state.is_final() {
                     continue;
                 }
@@ -335,7 +335,7 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
     }
 
     /// Ends the engines, and merges their remaining records. `ended` is called once they have
-    /// ended: from then on nothing is lost by waiting for an output.
+    /// ended: from then on, waiting for an output loses nothing.
     fn close(&mut self, ended: impl FnOnce()) -> io::Result<()> {
         let finished = self.sources.iter_mut().try_for_each(|source| {
             let finished = source.engine.finish();
@@ -343,7 +343,7 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         });
         ended();
         finished?;
-        // The slowest first, so that cells stay in step to the end.
+        // The slowest engine first, so that cells stay in step to the end.
         let slowest = |sources: &[Source]| {
             let left = sources.iter().enumerate();
             let left = left.filter(|(_, source)| !source.is_drained);
@@ -391,12 +391,12 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
             Ok(sum(sources))
         })?;
         let mut totals = totals(counts, &self.sources, self.clock_ns);
-        // Engines are in the middle of packets, and continue while their counters are read.
+        // Engines continue while their counters are read, in the middle of packets.
         totals.find_unread();
         Ok(totals)
     }
 
-    /// Flushes everything.
+    /// Flushes everything and returns the totals.
     fn finish(self) -> Totals {
         let counters = self.counters();
         let counts = self.merger.finish(&counters);
@@ -413,7 +413,7 @@ fn sum(sources: &[Source]) -> EngineCounters {
         })
 }
 
-/// The own counters of all engines. Those of the same name add up.
+/// The own counters of all engines. Counters with the same name are added up.
 fn own_counts(sources: &[Source]) -> Vec<OwnCount> {
     let mut sums: Vec<OwnCount> = Vec::new();
     for own in sources.iter().flat_map(|source| &source.own_counts) {

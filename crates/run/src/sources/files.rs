@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Capture files, read one after the other as one stream of packets: as fast as possible, or at a
+//! Capture files, read one after the other as one stream of packets, as fast as possible or at a
 //! given pace.
 
 use turboflow_capture::filter::FileFilter;
@@ -12,9 +12,9 @@ use super::{Files, FilesProgress, Progress, RunEvent, RunReport, Steps};
 use crate::snapshots::LiveSnapshot;
 use crate::{Ledger, Meter, Stop};
 
-/// Frames read at a time.
+/// The most frames that are read at a time.
 const BATCH_FRAMES: usize = 1_024;
-/// How often progress is reported.
+/// How many batches are read between two progress reports.
 const BATCHES_PER_PROGRESS: u32 = 64;
 
 /// Meters files to their end. Answers requests for snapshots between packets.
@@ -37,7 +37,7 @@ pub(super) fn read(
         if reading.packets_left == 0 {
             break;
         }
-        // A pipe has no length.
+        // Only a pipe has no length.
         metering.is_pipe = file.bytes_total().is_none() && metering.pacing.is_none();
         reading.file(file, stop, &mut observe, |frames, last_ns, counters| {
             metering.frames(frames, last_ns, stop, |metering| {
@@ -59,13 +59,13 @@ pub(super) fn inspect(files: Files, stop: &Stop, mut sink: impl FrameSink) -> Ru
     reading.report(sink.finish().ledger())
 }
 
-/// The files of a run, and what was read so far.
+/// The files of a run, and what has been read so far.
 struct FilesReader {
     filter: Option<Box<FileFilter>>,
     damaged: Vec<ReadError>,
     stopped: bool,
     packets: u64,
-    /// Packets, of those that the filter passes, until the run ends by itself.
+    /// How many packets that pass the filter may still be read before the run ends by itself.
     packets_left: u64,
     tagged_filtered: u64,
     bytes_of_files_done: u64,
@@ -73,8 +73,7 @@ struct FilesReader {
     counters: FileCounters,
 }
 
-/// Counters of the files: packets that never reach the meter, and packets whose times are not those
-/// of the file.
+/// Counters of the files: packets that never reach the meter, and packets whose times were changed.
 #[derive(Clone, Copy, Debug, Default)]
 struct FileCounters {
     packets_unknown_link_type: u64,
@@ -116,8 +115,8 @@ impl FilesReader {
         }
     }
 
-    /// Hands the frames of a file to `take` in batches, with the time of the last frame before the
-    /// filter, and the counters so far. `None`: a pipe is silent.
+    /// Hands the frames of a file to `take` in batches, with the time of the last frame before
+    /// filtering and the counters so far. The time is `None` if a pipe is silent.
     fn file(
         &mut self,
         mut file: CaptureFile,
@@ -188,7 +187,7 @@ impl FilesReader {
     }
 }
 
-/// A meter, and the pace at which it gets packets.
+/// A meter, and the pace at which it is given packets.
 struct PacedMeter {
     meter: Meter,
     /// All packets before this time have been metered.
@@ -200,7 +199,8 @@ struct PacedMeter {
 }
 
 impl PacedMeter {
-    /// Meters frames when they are due. After a request to stop, meters the rest at once.
+    /// Meters frames when they are due. After a request to stop, meters the remaining frames at
+    /// once.
     fn frames(
         &mut self,
         frames: &[Frame<'_>],
@@ -235,9 +235,9 @@ impl PacedMeter {
         answer(self);
     }
 
-    /// Moves the clock of a pipe to the last frame of a batch, whatever it was: flows must not wait
-    /// for a frame that the filter passes. A silent pipe has no clock. The program that writes it
-    /// may hold packets back, and the wall clock would cut their flows.
+    /// Moves the clock of a pipe to the last frame of a batch, even if the filter excluded it, so
+    /// that flows need not wait for a frame that passes the filter. A silent pipe has no clock: the
+    /// program that writes to it may hold packets back, and the wall clock would cut their flows.
     fn follow_pipe(&mut self, last_ns: Option<u64>) {
         if let Some(last_ns) = last_ns.filter(|last_ns| self.is_pipe && *last_ns > self.clock_ns) {
             self.clock_ns = last_ns;

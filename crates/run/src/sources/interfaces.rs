@@ -4,10 +4,10 @@
 //! # The clock
 //! A flow must be exported on time even if no packet arrives, and no packet may arrive too late for
 //! its flow. Each interface therefore has a time up to which it has delivered everything. After a
-//! block of packets, this is the time of the last packet. When the kernel's count shows that no
-//! packet waits in the ring, it is the wall clock, read before that count. The smallest of these
-//! times drives the clock of the run, less the time that a packet may spend between its timestamp
-//! and the kernel's count ([`LAG_NS`]).
+//! block of packets, this is the time of the last packet. If the kernel's count shows that no
+//! packet waits in the ring, it is the wall clock, which is read before that count. The smallest of
+//! these times drives the clock of the run, reduced by the time that a packet may spend between its
+//! timestamp and the kernel's count ([`LAG_NS`]).
 
 use std::io;
 use std::sync::mpsc::channel;
@@ -24,16 +24,17 @@ use crate::shard::DeliverRecords;
 use crate::{ConfigError, Meter, PipelineConfig, Stop};
 
 /// How long a packet may take from its timestamp into the ring, through the queues between
-/// interrupt and socket: a thousand times the delay of an idle machine. A slower packet is metered
-/// too; at worst it begins a record of its own.
+/// interrupt and socket. This is a thousand times the delay of an idle machine. A slower packet is
+/// metered too; at worst it begins a record of its own.
 const LAG_NS: u64 = 100_000_000;
-/// How long to wait for packets at a time. This also bounds the delay in noticing a signal.
+/// How long to wait for packets at a time. This also bounds the delay until a signal is noticed.
 const WAIT: Duration = Duration::from_millis(50);
 /// How long the kernel may take at the end to hand over a block of packets that it has counted. An
 /// idle machine takes 40 ms. Metering the packets has no time limit.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// Meters the packets of interfaces until the run ends, then everything that is left in the rings.
+/// Meters the packets of interfaces until the run ends, and then everything that is left in the
+/// rings.
 ///
 /// `readers` has, for each reader, its own ring of every interface. The first reader runs on this
 /// thread, the others on threads of their own.
@@ -49,7 +50,7 @@ pub(super) fn capture(
         snapshots,
     } = steps.controls;
     let shared = Shared::new(limits, readers.len().max(1));
-    // All before the first record: the run's watermark waits for the shards that it knows.
+    // All before the first record: the watermark of the run waits only for known shards.
     let delivers = (0..readers.len().max(1)).map(|_| delivers(config, steps));
     let mut delivers = delivers.collect::<Vec<_>>().into_iter();
     let mut readers = readers.into_iter().enumerate();
@@ -87,8 +88,8 @@ pub(super) fn capture(
             shared.contribute(snapshots, 0, || reader.totals());
             shared.answer(snapshots, &steps.writing);
         });
-        // Nothing is sent: this returns once every reader has closed its rings. After that no ring
-        // can overflow, and outputs may be waited for.
+        // Nothing is sent: this returns once every reader has closed its rings. From then on no
+        // ring can overflow, and metering may wait for outputs.
         let _ = is_closed.recv();
         steps.end();
         let (gates, threads): (Vec<_>, Vec<_>) = others.into_iter().unzip();
@@ -119,7 +120,7 @@ pub(super) fn inspect(
     report(vec![reader.finish(ran.err())])
 }
 
-/// For each shard of one reader, the function that delivers its records.
+/// The functions that deliver records, one for each shard of a reader.
 fn delivers(config: &PipelineConfig, steps: &Steps<'_>) -> Vec<DeliverRecords> {
     let shards = 0..config.threads;
     shards
@@ -149,7 +150,7 @@ fn report(finished: Vec<FinishedReader>) -> RunReport {
         failure = failure.or(reader.failure);
         rings.extend(reader.interfaces);
     }
-    // Closed together, because the kernel sends the packets of a closed ring to the others.
+    // Dropped together, because the kernel sends the packets of a closed ring to the others.
     drop(rings);
     let sum = Totals::sum(parts).expect("there is a reader");
     sum.report(failure)
@@ -167,11 +168,11 @@ struct Reader<'a, S, O> {
     /// Index of this reader.
     index: usize,
     shared: &'a Shared,
-    /// Packets past the limit that were in the rings.
+    /// Packets beyond the limit that were in the rings.
     unread: u64,
-    /// Rounds of all readers at the last progress report.
+    /// The rounds of all readers at the last progress report.
     told: Vec<u64>,
-    /// Why an interface could not be asked for its counters.
+    /// Why the counters of an interface could not be read.
     failure: Option<io::Error>,
     observe: O,
 }
@@ -202,7 +203,7 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         }
     }
 
-    /// Reads until the end of the run, then meters what the rings hold, even if reading failed.
+    /// Reads until the end of the run, and then meters what the rings hold, even if reading failed.
     fn run(&mut self, stop: &Stop, between: impl FnMut(&mut Self)) -> io::Result<()> {
         let listened = self.listen(stop, between);
         self.shared.end();
@@ -211,13 +212,13 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         listened.and(closed)
     }
 
-    /// Reads until the end of the run. Calls `between` whenever all packets read so far are
+    /// Reads until the end of the run. Calls `between` whenever all packets read so far have been
     /// metered.
     fn listen(&mut self, stop: &Stop, mut between: impl FnMut(&mut Self)) -> io::Result<()> {
         let mut looked = instant();
         while !stop.asked() && !self.is_over() {
-            // Checks now and then, so that a lost interface is noticed even if another is always
-            // busy.
+            // Checks from time to time, so that a lost interface is noticed even if another is
+            // always busy.
             let patience = match self.meter_block() {
                 false => Some(self.patience()),
                 true => (looked.elapsed() >= WAIT).then_some(Duration::ZERO),
@@ -237,13 +238,13 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         self.shared.is_over() || self.states.iter().all(|state| state.is_final())
     }
 
-    /// How long to wait for packets: at most until the end of the run.
+    /// How long to wait for packets, but not beyond the end of the run.
     fn patience(&self) -> Duration {
         let left = self
             .shared
             .ends()
             .map(|ends| ends.saturating_duration_since(instant()));
-        // A wait below a millisecond would be rounded to none, and the loop would spin.
+        // A wait of less than a millisecond would be rounded down to none, and the loop would spin.
         let tick = Duration::from_millis(1);
         left.map_or(WAIT, |left| left.min(WAIT).max(tick))
     }
@@ -274,7 +275,7 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         true
     }
 
-    /// Notes that empty rings have delivered everything until now.
+    /// Notes that interfaces with empty rings have delivered everything until now.
     fn notice_silence(&mut self) -> io::Result<()> {
         let now_ns = wall_ns();
         for (interface, delivered_ns) in self.interfaces.iter_mut().zip(&mut self.delivered_ns) {
@@ -302,19 +303,19 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
             }
         }
         self.shared.count_round(self.index, dropped);
-        // A blocked reader must show as missing progress, even if the others continue.
+        // If a reader is blocked, progress must stop, even if the others continue.
         if self.shared.all_made_a_round(&mut self.told) {
             (self.observe)(RunEvent::Progress(Progress::Live(self.shared.progress())));
         }
     }
 
-    /// Stops the intake and meters the packets left in the rings, which is finite work. `patience`
-    /// bounds the wait for a kernel that has counted packets but hands over no block.
+    /// Stops the intake and meters the packets left in the rings, which is a finite amount of work.
+    /// `patience` bounds the wait for a kernel that has counted packets but hands over no block.
     fn close(&mut self, patience: Duration) -> io::Result<()> {
         for interface in &self.interfaces {
             interface.close_intake()?;
         }
-        // Reports an interface that went away at the last moment.
+        // Reports an interface that was lost at the last moment.
         wait(&mut self.interfaces, Duration::ZERO)?;
         let mut gives_up = instant() + patience;
         loop {
@@ -351,7 +352,7 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
             unread: 0,
             clock_ns: self.clock_ns,
         };
-        // Packets that the kernel has counted and the meter has not read yet.
+        // Packets that the kernel has counted, but that the meter has not read yet.
         totals.find_unread();
         totals
     }
@@ -361,7 +362,7 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         let interfaces = self.interfaces.iter_mut().zip(&self.states);
         let counted = interfaces.map(|(interface, state)| {
             let counters = interface.counters().unwrap_or_else(|error| {
-                // Its zeros unbalance the ledger; this says why.
+                // Its zeros unbalance the ledger, and this error explains why.
                 self.failure.get_or_insert(error);
                 InterfaceCounters::default()
             });
@@ -370,7 +371,7 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
         counted.collect()
     }
 
-    /// Flushes everything.
+    /// Flushes everything and returns the result of this reader.
     fn finish(mut self, failure: Option<io::Error>) -> FinishedReader {
         let interfaces = self.count_source();
         let failure = failure.or(self.failure.take());
@@ -383,7 +384,7 @@ impl<'a, S: FrameSink, O: FnMut(RunEvent<'_>)> Reader<'a, S, O> {
             clock_ns: self.clock_ns,
         };
         if failure.is_some() {
-            // The rest is in rings that could not be read to their end.
+            // The remaining packets are in rings that could not be read to their end.
             totals.find_unread();
         }
         FinishedReader {

@@ -58,7 +58,7 @@ pub struct Files {
 }
 
 impl Source {
-    /// Capture files without a filter, read as fast as possible.
+    /// Capture files without a filter, which are read as fast as possible.
     #[must_use]
     pub fn files(files: Vec<CaptureFile>) -> Self {
         Self::Files(Files {
@@ -67,7 +67,7 @@ impl Source {
         })
     }
 
-    /// Whether packets are metered as they arrive, not read from files.
+    /// Whether packets are metered as they arrive and are not read from files.
     #[must_use]
     pub const fn is_live(&self) -> bool {
         !matches!(self, Self::Files(_))
@@ -130,7 +130,7 @@ pub struct LiveProgress {
 pub enum RunEvent<'a> {
     /// The state of a port has changed.
     Changed(&'a str, PortState),
-    /// An engine failed, and others go on without it.
+    /// An engine failed, and others continue without it.
     Failed(&'a io::Error),
     /// Progress: at intervals in a live run, every few thousand packets in a file.
     Progress(Progress),
@@ -141,11 +141,11 @@ pub enum RunEvent<'a> {
 /// Meters a source until it ends, a limit is reached, or `controls.stop` is set. Then meters what
 /// was read, flushes all flows, and completes the outputs.
 ///
-/// `observe` is called many times a second by live sources, and every few thousand packets by
+/// `observe` is called many times a second for live sources, and every few thousand packets for
 /// files.
 ///
 /// # Errors
-/// The configuration is invalid, or a thread cannot start. Later failures are in the report;
+/// If the configuration is invalid, or a thread cannot start. Later failures are in the report, and
 /// what was recorded before them stays recorded.
 pub fn run(
     config: &PipelineConfig,
@@ -172,7 +172,7 @@ pub fn run(
     };
     let report = match source {
         Source::Files(files) => {
-            // Waiting for an output loses no packet of a file.
+            // Waiting for an output loses no packets of a file.
             steps.writing.wait_for_all(None);
             let meter = Meter::new(config, |_shard| steps.writing.deliver(&steps.schema))?;
             files::read(files, meter, &steps, observe)
@@ -188,18 +188,18 @@ pub fn run(
         }
     };
     if let Some(probe) = &config.probe {
-        // Before its outputs end, which tell the last counters.
+        // Before the outputs end, because they send the final counters.
         probe.finish(report.ledger.of_sender());
     }
     Ok(report.with_outputs(steps.writing.finish()))
 }
 
-/// Hands the frames of a source to `take` instead of metering them, until the source ends, a limit
-/// is reached (of interfaces; files are read to their end), or `stop` is set. The report counts
-/// what was not handed over; it has no flows.
+/// Hands the frames of a source to `take` instead of metering them. Ends when the source ends, a
+/// limit is reached or `stop` is set; the limits apply to interfaces only, and files are read to
+/// their end. The report counts what was not handed over, and has no flows.
 ///
 /// # Errors
-/// Remote engines have no frames.
+/// If the source is a remote engine, which has no frames.
 pub fn inspect(
     source: Source,
     limits: Limits,
@@ -229,7 +229,8 @@ impl Steps<'_> {
         self.writing.change(&self.changes);
     }
 
-    /// Applies the last changes. From now on outputs may be waited for, because no packets arrive.
+    /// Applies the last changes. From now on metering may wait for outputs, because no more packets
+    /// arrive.
     fn end(&mut self) {
         self.change_outputs();
         self.writing.wait_for_all(self.end_patience);

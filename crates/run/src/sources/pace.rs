@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 /// How often a wait for the next packet is interrupted to check signals and requests.
 const TICK: Duration = Duration::from_millis(20);
-/// The longest wait for one packet; after longer gaps the next packet comes at once. Captures may
-/// have gaps of hours, for example files of different days or clocks that were set.
+/// The longest wait for one packet. After a longer gap the next packet follows at once. Captures
+/// may have gaps of hours, for example between files of different days, or if a clock was set.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// The pace of the packets, and the clock that measures it.
@@ -27,7 +27,7 @@ impl Pace {
         Self { speed, clock }
     }
 
-    /// Waits for the next packet, at most for one tick.
+    /// Waits for the next packet, but no longer than one tick.
     pub(super) fn wait(&self, away_ns: u64) {
         let seconds = away_ns as f64 / 1e9 / self.speed;
         let time = Duration::try_from_secs_f64(seconds).unwrap_or(TICK);
@@ -38,9 +38,9 @@ impl Pace {
 /// The clock of a replay.
 #[derive(Clone, Copy, Debug)]
 pub struct PaceClock {
-    /// Time since some start; never runs backwards.
+    /// The time since a fixed start. It never runs backwards.
     pub now: fn() -> Duration,
-    /// Waits at most for this time.
+    /// Waits for this time or less.
     pub wait: fn(Duration),
 }
 
@@ -72,7 +72,7 @@ fn system_wait(time: Duration) {
 /// Maps the clock to the time of a capture.
 pub(super) struct Pacing {
     pace: Pace,
-    /// A time of the clock, and the time of the capture at it.
+    /// A time of the clock, and the corresponding time of the capture.
     from: Option<(Duration, u64)>,
 }
 

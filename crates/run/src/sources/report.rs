@@ -26,9 +26,9 @@ pub struct RunReport {
     /// Why a live run ended early: a failed system call or engine.
     pub failure: Option<io::Error>,
     /// Frames for [`RunEvent::Unparsed`](crate::RunEvent::Unparsed) that were lost because they
-    /// came too fast.
+    /// arrived too fast.
     pub unparsed_lost: u64,
-    /// Flows with lost microflow records. `None`: the engine could not tell.
+    /// Flows with lost microflow records. `None` if the engine could not list them.
     pub short: Option<ShortFlows>,
     /// The results of the outputs.
     pub outputs: Vec<OutputReport>,

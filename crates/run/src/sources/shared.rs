@@ -15,8 +15,8 @@ use crate::outputs::Outputs;
 use crate::snapshots::{LiveSnapshot, Snapshots};
 use crate::{Ledger, Stop};
 
-/// The counters of one reader, or the sum over all. Each reader's counters balance at its own
-/// moment, so the sum does too.
+/// The counters of one reader, or the sum over all readers. The counters of each reader balance at
+/// that reader's own moment, so their sum balances too.
 pub(super) struct Totals {
     pub(super) counts: Counts,
     pub(super) ports: Vec<(String, PortCounters, PortState)>,
@@ -64,7 +64,7 @@ impl Totals {
         ledger
     }
 
-    /// Sets `unread` to the packets that the kernel has counted and no other counter has.
+    /// Sets `unread` to the packets that the kernel has counted and that are in no other counter.
     pub(super) fn find_unread(&mut self) {
         let ledger = self.ledger();
         let accounted = ledger.packets_received + ledger.source_dropped;
@@ -130,12 +130,12 @@ impl Shared {
         }
     }
 
-    /// When the run ends.
+    /// When the run ends, if its duration is limited.
     pub(super) const fn ends(&self) -> Option<Instant> {
         self.ends
     }
 
-    /// Takes up to `packets` from the packet limit. Returns how many were left to take.
+    /// Takes up to `packets` from the packet limit. Returns how many could be taken.
     pub(super) fn take(&self, packets: usize) -> usize {
         let grant = |taken: u64| packets.min(usize::try_from(self.left(taken)).unwrap_or(packets));
         let count = |taken| Some(taken + grant(taken) as u64);
@@ -155,7 +155,8 @@ impl Shared {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts a round of a reader over its rings. `dropped` packets were lost there so far.
+    /// Counts a round of a reader over its rings. `dropped` is the number of packets lost there so
+    /// far.
     pub(super) fn count_round(&self, reader: usize, dropped: u64) {
         self.dropped[reader].store(dropped, Ordering::Relaxed);
         self.rounds[reader].fetch_add(1, Ordering::Relaxed);
@@ -166,7 +167,8 @@ impl Shared {
         self.rounds[reader].store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Whether every reader has made a round or ended since this was last true for `seen`.
+    /// Whether every reader has made a round, or has ended, since the last call with `seen` that
+    /// returned true.
     pub(super) fn all_made_a_round(&self, seen: &mut Vec<u64>) -> bool {
         let load = |rounds: &AtomicU64| rounds.load(Ordering::Relaxed);
         let rounds = self.rounds.iter().map(load);

@@ -9,7 +9,7 @@ use crate::meter::Counts;
 /// Takes frames in order of arrival.
 pub(super) trait FrameSink {
     fn frames(&mut self, frames: &[Frame<'_>]);
-    /// Every packet up to this time, in nanoseconds since 1970, has arrived.
+    /// Advances the clock: every packet up to this time, in nanoseconds since 1970, has arrived.
     fn advance(&mut self, delivered_ns: u64);
     /// Counters up to now.
     fn counts(&mut self) -> Counts;

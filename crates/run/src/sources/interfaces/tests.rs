@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The end of a run with packets still in the ring of loopback. Skipped without the right to
+//! The end of a run while packets are still in the ring of loopback. Skipped without the right to
 //! capture.
 
 use std::net::UdpSocket;
@@ -10,7 +10,7 @@ use turboflow_testing::{Need, is_missing};
 
 use super::*;
 
-/// They fill two blocks of a 1 MiB ring and part of a third.
+/// These packets fill two blocks of a 1 MiB ring and part of a third.
 const PACKETS: u64 = 600;
 const PAYLOAD: [u8; 1_000] = [0; 1_000];
 const IN_TWO_BLOCKS: u64 = 300;
@@ -99,7 +99,7 @@ fn full_blocks_are_metered_without_time_limit() {
     let Some(interface) = waiting() else { return };
     let shared = shared(None);
     let mut reader = reader(interface, &shared);
-    // No time for the kernel to hand over the last block, but no time limit for the full ones.
+    // No time for the kernel to hand over the last block; reading full ones has no limit.
     let closed = reader.close(Duration::ZERO);
     let report = report(reader, closed.err());
     balanced(&report);
