@@ -72,7 +72,7 @@ impl<const K: usize, const N: usize, const RING: usize> LookAhead<K, N, RING> {
         }
     }
 
-    /// Stage one without the prefetch of tag lines. The last block may be partly filled.
+    /// Stage one without the prefetch of tag lines. The last block may be incomplete.
     #[inline(always)]
     fn begin<V: Vectors>(
         &mut self,

@@ -2,9 +2,9 @@
 //! The keyed hash of flow keys for engines, shards and sketches. The flow cache has its own,
 //! [`LaneHasher`](crate::LaneHasher).
 //!
-//! It folds 64x64-bit multiplications with secret words. Without the seed, nobody can choose keys
-//! that collide. It gives equal hashes on every machine, so a run can be repeated with `--seed`.
-//! Different parts of one hash have different uses and overlap as little as possible:
+//! It folds 64x64-bit multiplications with secret words. It is keyed, so colliding keys cannot be
+//! chosen without the seed. It gives equal hashes on every machine, so a run can be repeated with
+//! `--seed`. Different parts of one hash have different uses and overlap as little as possible:
 //!
 //! ```text
 //! 63            48            32            16             0

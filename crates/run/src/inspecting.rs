@@ -20,7 +20,7 @@ pub struct InspectionConfig {
     pub limits: InspectConfig,
     /// The table for the texts that inspection finds.
     pub texts: Arc<Texts>,
-    /// The same table, and the names for the library's numbers.
+    /// The table `texts`, together with the names for the library's numbers.
     pub names: Arc<InspectedTexts>,
     /// The inspection by a remote engine, which sees the packets instead of this process.
     pub elsewhere: Arc<InspectedElsewhere>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flows whose records are incomplete because an engine lost some of their microflow records. Each
-//! affected flow is listed, so that nobody mistakes a partial record for a complete one.
+//! affected flow is listed, so that a partial record is not mistaken for a complete one.
 
 use std::io;
 

@@ -87,7 +87,7 @@ impl GapWords {
         (before != 0 && after != 0).then(|| after.saturating_sub(before))
     }
 
-    /// The same gap as [`GapWords::between`]. Also folds the gap into the words of `earlier` for
+    /// Returns the gap of [`GapWords::between`], and also folds it into the words of `earlier` for
     /// which order matters.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]

@@ -347,7 +347,7 @@ fn outer_family(addresses: &[[u64; 2]; 4]) -> u64 {
     }
 }
 
-/// The same field of the other end, if the field belongs to an end.
+/// The corresponding field of the other end, if the field belongs to an end.
 pub(super) const fn counterpart(field: KeyField) -> Option<KeyField> {
     Some(match field {
         KeyField::SourceAddress => KeyField::DestinationAddress,

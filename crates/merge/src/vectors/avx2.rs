@@ -47,8 +47,8 @@ impl Vectors for Avx2 {
         flow.bytes += later.bytes;
         flow.last_ns = flow.last_ns.max(later.last_ns);
         const JOINS: i32 = JOINED.cast_signed();
-        // SAFETY: bytes 32 to 48 of both bases are read, and the result is that of a scalar merge;
-        // `self` proves the vectors.
+        // SAFETY: bytes 32 to 48 of both bases are read, and what is written back is the result of
+        // a scalar merge; `self` proves the vectors.
         unsafe {
             let rest = std::ptr::from_mut(flow).cast::<__m128i>().add(2);
             let other = std::ptr::from_ref(later).cast::<__m128i>().add(2);

@@ -195,8 +195,8 @@ impl Vectors for Avx512 {
 
     #[inline(always)]
     fn merge_in_order(self, flow: &mut Base, later: &Base) {
-        // SAFETY: whole bases are read, and the result is that of a scalar merge; `self` proves the
-        // vectors.
+        // SAFETY: whole bases are read, and what is written back is the result of a scalar merge;
+        // `self` proves the vectors.
         unsafe {
             let (a, b) = (head(flow), head(later));
             // The flow's first time stays: the caller ensures that `later` began no earlier.

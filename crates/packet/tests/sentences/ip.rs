@@ -190,7 +190,7 @@ fn an_ipv6_payload_length_of_0_is_the_rest_of_the_frame() {
         (packet.ip_length_bytes, flow(&packet), packet.tcp_flags),
         (70_054, (6, 1025, 443), 0x010)
     );
-    // The same after a hop-by-hop header without a jumbo option.
+    // This also holds after a hop-by-hop header without a jumbo option.
     let mut bytes = v6(&ipv6(0, &extension(6, 0, &tcp(0x010, &[], b""))));
     bytes[18..20].copy_from_slice(&[0, 0]);
     let packet = parser.parse(&cut(&bytes, 3_014)).unwrap();
