@@ -18,8 +18,7 @@ pub const MAX_TEXT_BYTES: usize = 255;
 /// the index.
 const ENTRY_BYTES: usize = 96;
 
-/// A bounded table of texts. All threads of a run share it, but no packet by itself leads to an
-/// access.
+/// A bounded table of texts. All threads of a run share it. It is not accessed for every packet.
 #[derive(Debug)]
 pub struct Texts {
     table: Mutex<Table>,

@@ -32,7 +32,7 @@ impl Merger {
     /// runs on the thread of that shard.
     ///
     /// # Errors
-    /// If the configuration is invalid.
+    /// If the system refuses a thread.
     pub(crate) fn new(
         config: &PipelineConfig,
         layout: &Layout,
@@ -84,8 +84,8 @@ where
     ShardBatch<N>: TakeBatch,
 {
     let (feed, layout) = (Feed::<N>::new(config), layout.clone());
-    // These shards have no packet engine. Their type is that of the meter's, so that they are
-    // compiled only once.
+    // These shards have no packet engine. They have the type of the meter's shards, so that this
+    // type is compiled only once.
     let none = None::<Engines>;
     let inspection = config.inspection.as_ref();
     let naming = inspection.and_then(InspectionConfig::naming_elsewhere);

@@ -95,7 +95,7 @@ impl Meter {
     /// on the thread of that shard.
     ///
     /// # Errors
-    /// If the configuration is invalid, or a thread cannot be started.
+    /// If the configuration is invalid, a thread cannot be started, or payload cannot be inspected.
     pub fn new(
         config: &PipelineConfig,
         mut deliver: impl FnMut(usize) -> DeliverRecords,
