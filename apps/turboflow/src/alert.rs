@@ -75,7 +75,7 @@ pub(crate) struct AlertArgs {
     enrich: EnrichArgs,
 }
 
-/// How far ahead of the machine's clock a record may be, where no rule about silence says it.
+/// How far ahead of this machine's clock a record may be, in seconds, if no rule detects silence.
 const AHEAD_S: u64 = 600;
 
 pub(crate) fn run(args: &AlertArgs) -> anyhow::Result<Outcome> {
@@ -108,19 +108,19 @@ impl AlertArgs {
     }
 }
 
-/// What is asked, of one file after the other.
+/// The rules, and what persists between the files that they are evaluated on.
 struct Asking<'a> {
     args: &'a AlertArgs,
     rules: Vec<Rule>,
     receivers: Vec<Receiver>,
     enrichment: Option<Arc<Enrichment>>,
     state: State,
-    /// What is said once, and not of each file again.
+    /// Messages already logged, so that they are not repeated for each file.
     told: BTreeSet<String>,
 }
 
 impl Asking<'_> {
-    /// Asks all rules of files, and sends what they find.
+    /// Evaluates all rules on `files`, and sends the alerts.
     fn ask(&mut self, files: &[PathBuf]) -> anyhow::Result<Outcome> {
         if let Some(place) = pipe_of(files) {
             bail!(
@@ -132,7 +132,7 @@ impl Asking<'_> {
         let clock_ns = self.clock(&mut whole)?;
         let mut outcome = say_damages(&whole);
         let (mut alerts, mut lacking) = (Vec::new(), Vec::new());
-        // What a rule cannot be asked takes no alert from the others.
+        // A rule that does not fit the records must not suppress the alerts of other rules.
         let mut wrong = None;
         for index in 0..self.rules.len() {
             let mut input = whole.again(files);
@@ -161,7 +161,7 @@ impl Asking<'_> {
             }
         }
         self.say_passed_over(&lacking);
-        // Receivers first: what cannot be printed is not lost to them.
+        // Send first: a failure to print must not lose alerts.
         if !self.send(&alerts) {
             outcome = Outcome::Lossy;
         }
@@ -177,7 +177,7 @@ impl Asking<'_> {
         wrong.map_or(Ok(outcome), Err)
     }
 
-    /// Sends alerts to each receiver; whether all took them.
+    /// Sends alerts to each receiver. Returns whether all of them accepted.
     fn send(&self, alerts: &[Alert]) -> bool {
         let mut are_sent = true;
         for receiver in self.receivers.iter().filter(|_| !alerts.is_empty()) {
@@ -190,8 +190,8 @@ impl Asking<'_> {
         are_sent
     }
 
-    /// The time of the last packet. A record that is far ahead of the machine's clock does not
-    /// count: by its time everyone else would be silent.
+    /// The time of the last packet, in nanoseconds. Records far ahead of this machine's clock are
+    /// ignored: measured from their time, everyone else would seem silent.
     fn clock(&self, whole: &mut Input) -> anyhow::Result<u64> {
         let ahead_s = self.rules.iter().filter_map(Rule::silent_after_s).min();
         let ahead_s = ahead_s.unwrap_or(AHEAD_S);
@@ -207,7 +207,7 @@ impl Asking<'_> {
         Ok(last.time_ns.unwrap_or(now_ns))
     }
 
-    /// Adds what files say of addresses and ports.
+    /// Adds the enrichment columns for addresses and ports.
     fn enrich(&mut self, input: &mut Input) {
         let Some(enrichment) = &self.enrichment else {
             return;
@@ -218,7 +218,7 @@ impl Asking<'_> {
         }
     }
 
-    /// Says once of each rule that it was passed over, because records lack a column.
+    /// Logs, once per rule, that it was skipped because the records lack a column.
     fn say_passed_over(&mut self, rules: &[(String, String)]) {
         let is_new = |(rule, _): &&(String, String)| self.told.insert(format!("rule {rule}"));
         let news = rules.iter().filter(is_new);
@@ -232,7 +232,7 @@ impl Asking<'_> {
     }
 }
 
-/// Writes the state beside its file first, so that no half of it is ever there.
+/// Writes the state to a temporary file and renames it, so that readers never see a partial state.
 fn write_state(path: &Path, state: &State) -> anyhow::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");

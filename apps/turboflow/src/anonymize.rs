@@ -10,7 +10,7 @@ use turboflow_record::Schema;
 
 use crate::keys::Key;
 
-/// Reads the key in a file.
+/// Reads the key from a file.
 pub(crate) fn key(path: &Path) -> anyhow::Result<CryptoPan> {
     let place = path.display();
     let content = fs::read(path).with_context(|| format!("cannot read the key {place}"))?;
@@ -18,7 +18,7 @@ pub(crate) fn key(path: &Path) -> anyhow::Result<CryptoPan> {
         .map_err(|reason| anyhow!("{}: {place}: {reason}", Key::Anonymize))
 }
 
-/// A writer that gives the records on with pseudonyms.
+/// A writer that passes records on with pseudonyms.
 pub(crate) fn writer(
     inner: Box<dyn FlowWriter>,
     schema: &Schema,
@@ -27,7 +27,7 @@ pub(crate) fn writer(
     anonymize(inner, schema, key).map_err(|more| no_pseudonym(&more))
 }
 
-/// The error for a column and what it holds.
+/// The error for a column that cannot be pseudonymised. `more` names the column and what it holds.
 pub(crate) fn no_pseudonym(more: &str) -> anyhow::Error {
     anyhow!(
         "{} replaces IP addresses, but {more}, which would stay: leave the column out",

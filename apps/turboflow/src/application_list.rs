@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow applications`: the names that inspection gives, and that rules may have.
+//! `turboflow applications`: the names that inspection reports and that rules may use.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::applications;
 use crate::exit::{Outcome, print, terminal_width};
 use crate::show::AnswerFormat;
 
-/// Behind `-h`, which is one screen.
+/// Follows the options in `-h`, which is one screen.
 const SHORT: &str = "--help has examples and exit codes.";
 
 const EXAMPLES: &str = "\
@@ -39,12 +39,12 @@ pub(crate) struct ApplicationsArgs {
     format: AnswerFormat,
 }
 
-/// A name, and what it is one of.
+/// A name with its kind: application, category or risk.
 struct Named {
     kind: &'static str,
     number: u32,
     name: String,
-    /// Of an application.
+    /// The category of an application; `None` for other kinds.
     category: Option<String>,
 }
 
@@ -77,14 +77,14 @@ fn all(names: &Arc<ApplicationNames>) -> Vec<Named> {
             category: None,
         })
     });
-    // Some versions have numbers without a name, which no rule can mean.
+    // Some versions of the library have numbers without a name, which no rule can refer to.
     applications
         .chain(others)
         .filter(|it| !it.name.is_empty())
         .collect()
 }
 
-/// A table for each kind, under what it is.
+/// One titled table per kind.
 fn tables(library: &str, all: &[Named], width: Option<usize>) -> String {
     let titles = [
         ("application", "Applications"),
@@ -120,7 +120,7 @@ fn csv(all: &[Named]) -> String {
     text
 }
 
-/// One object a line.
+/// One object per line.
 fn json(all: &[Named]) -> String {
     let line = |it: &Named| {
         let category = it

@@ -12,7 +12,7 @@ use turboflow_run::{InspectionConfig, MeterConfig, PipelineConfig, RunConfig};
 
 use crate::keys::Key;
 
-/// Columns of a run whose definition has none of applications.
+/// Columns to add if the definition has no column of applications.
 const COLUMNS: [(&str, Input); 4] = [
     ("application", Input::Application),
     ("application_category", Input::ApplicationCategory),
@@ -20,8 +20,8 @@ const COLUMNS: [(&str, Input); 4] = [
     ("server_name", Input::ServerName),
 ];
 
-/// Bytes of texts that a run remembers: server names and fingerprints of some hundred thousand
-/// flows.
+/// Bytes of text that a run remembers: enough for the server names and fingerprints of some hundred
+/// thousand flows.
 const TEXT_BYTES: usize = 64 << 20;
 
 /// Whether a definition has columns of applications.
@@ -30,7 +30,7 @@ pub(crate) fn has_columns(definition: &Definition) -> bool {
     inputs.any(|input| InputSet::INSPECTED.contains(input))
 }
 
-/// The definition with columns of applications, unless it has some.
+/// The definition, with columns of applications added if it has none.
 pub(crate) fn with_columns(mut definition: Definition) -> anyhow::Result<Definition> {
     if !has_columns(&definition) {
         let mut needed = KeyField::FIVE_TUPLE.into_iter();
@@ -51,7 +51,7 @@ pub(crate) fn with_columns(mut definition: Definition) -> anyhow::Result<Definit
     Ok(definition)
 }
 
-/// The names that inspection gives.
+/// The names of applications, categories and risks that inspection reports.
 pub(crate) fn names() -> Result<Arc<ApplicationNames>, InspectError> {
     names_within(InspectConfig {
         max_flows: 1,
@@ -59,13 +59,13 @@ pub(crate) fn names() -> Result<Arc<ApplicationNames>, InspectError> {
     })
 }
 
-/// The names that inspection gives. Starts the inspector, which takes some 0.1 s.
+/// The names that inspection reports. Starts the inspector, which takes about 0.1 s.
 fn names_within(limits: InspectConfig) -> Result<Arc<ApplicationNames>, InspectError> {
     Ok(Inspection::start(limits, |_: &[u8]| 0)?.names())
 }
 
-/// The inspection of a run, if it is asked for. Starts the inspector once, for the names that it
-/// gives to its numbers.
+/// The inspection of a run, if requested. Starts the inspector once to read the names behind its
+/// numbers.
 pub(crate) fn inspection(
     run: &RunConfig,
     config: &PipelineConfig,
@@ -98,8 +98,8 @@ pub(crate) fn inspection(
     }))
 }
 
-/// The texts of a run with a bridge, whose rules have names: those of its inspection, if there is
-/// one, and those of rules, of which none is known yet.
+/// The texts of a run with a bridge: those of its inspection, if there is one, and a table for the
+/// names of rules, which is still empty.
 pub(crate) fn texts_with_rules(inspection: Option<&InspectionConfig>) -> Arc<InspectedTexts> {
     let (texts, names) = match inspection {
         Some(its) => (Arc::clone(&its.texts), Arc::clone(its.names.names())),

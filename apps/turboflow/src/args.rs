@@ -65,15 +65,15 @@ const NUMBERS: [&str; 10] = [
     "BYTES", "EXPONENT", "FACTOR", "N", "N,...", "PACKETS", "RATE", "SHARE", "SIZE", "TIME",
 ];
 
-/// Accepts a leading minus in a number, so that the error names the valid range and not an unknown
-/// option.
+/// Lets a numeric option take a leading minus, so that the error states the valid range instead of
+/// reporting an unknown option.
 fn with_minus(option: Arg) -> Arg {
     let names = option.get_value_names().unwrap_or_default();
     let is_number = names.iter().any(|name| NUMBERS.contains(&name.as_str()));
     if !is_number || option.is_positional() {
         return option;
     }
-    // An optional number must not consume the next option.
+    // An option whose value is optional must not consume the next option.
     let may_lack = option
         .get_num_args()
         .is_some_and(|range| range.min_values() == 0);
@@ -85,7 +85,7 @@ fn with_minus(option: Arg) -> Arg {
 }
 
 impl Args {
-    /// The commands with their options.
+    /// The command line: all commands with their options.
     pub(crate) fn program() -> clap::Command {
         Self::command()
             .mut_subcommands(|command| command.mut_args(with_minus))
@@ -108,10 +108,10 @@ impl Args {
     }
 }
 
-/// Prints what is wrong with the arguments, or the help that they ask for, and exits.
+/// Prints the error, or the requested help, and exits.
 fn refuse(error: &clap::Error, typed: &[String]) -> ! {
-    // The error repeats arguments, and a terminal would obey what is in them. Without them it is
-    // printed as it is, in colours, which are control characters too.
+    // The error repeats the arguments, and a terminal would obey control characters in them.
+    // Without any, clap prints the error, with colours (which are control characters too).
     let is_odd = typed.iter().any(|word| word.contains(char::is_control));
     if !is_odd || !error.use_stderr() {
         error.exit();

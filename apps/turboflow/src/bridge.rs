@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow bridge`: two ports, and rules by which flows pass or are dropped.
+//! `turboflow bridge`: two ports, and rules that decide which flows pass.
 
 mod rules_file;
 mod told;
@@ -23,7 +23,7 @@ pub(crate) use rules_file::RulesFile;
 pub(crate) use told::begin;
 pub(crate) use told::{RuleCount, Told, told};
 
-/// Behind `-h`, which is one screen.
+/// Follows the options in `-h`, which is one screen.
 const SHORT: &str = "--help has all options, examples, signals and exit codes.";
 
 const EXAMPLES: &str = "\
@@ -54,7 +54,8 @@ Signals:
 Exit codes: 0 all well; 1 it ran, but frames or records were lost; 2 the rules are wrong or cannot
 be read, or the ports cannot be bridged; 130 aborted by a second Ctrl-C.";
 
-/// Flags of `turboflow record` that a bridge has no use for. So are those of other engines.
+/// Flags of `turboflow record` that make no sense for a bridge. Flags of other engines are hidden
+/// too.
 const NO_USE: [&str; 17] = [
     "read",
     "interface",
@@ -75,7 +76,7 @@ const NO_USE: [&str; 17] = [
     "readers",
 ];
 
-/// Flags of `-h`.
+/// Flags that `-h` shows.
 const MOST_USED: [&str; 15] = [
     "in",
     "out",
@@ -130,7 +131,7 @@ pub(crate) struct BridgeArgs {
     record: RecordArgs,
 }
 
-/// Hides flags that a bridge has no use for; `-h` has those that are used most.
+/// Hides flags that make no sense for a bridge. `-h` shows only the most used ones.
 pub(crate) fn hide_other_flags(command: Command) -> Command {
     let mut hidden = engines::flags_of_others(engines::bridge::below());
     hidden.extend(NO_USE.into_iter().chain(engines::bridge::UNUSED));
@@ -143,7 +144,7 @@ pub(crate) fn run(args: BridgeArgs) -> anyhow::Result<Outcome> {
     }
     let log_format = args.record.log_format;
     let is_printed = args.record.print_config;
-    // A run over interfaces, which may rotate its files.
+    // Like a run over interfaces, a bridge may rotate its files.
     let mut record = args.record;
     if !record.interface.is_empty() {
         return Err(engines::bridge::other_interfaces());
@@ -202,7 +203,7 @@ fn check_ports(_first: &str, _second: &str, _rules: &Rules) -> anyhow::Result<St
     bail!("ports can be bridged on Linux alone: leave out --in and --out")
 }
 
-/// The rules as they are understood.
+/// A description of the rules as parsed.
 fn in_words(rules: &Rules, name: &str) -> String {
     let count = counted(rules.rules().len() as u64, "rule");
     let mut text = format!("{name} is valid: {count}\n");

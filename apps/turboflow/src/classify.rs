@@ -99,7 +99,7 @@ pub(crate) fn run(args: &ClassifyArgs) -> anyhow::Result<Outcome> {
     match finished {
         Ok(summary) => say!(Info Finished, output = &*to, records = summary.records;
             "{to}: {}", counted(summary.records, "flow record")),
-        // Its reader has seen enough.
+        // The reader closed the pipe, which is not an error.
         Err(ExportError::BrokenPipe) => {}
         Err(error) => {
             outcome = Outcome::Lossy;
@@ -121,7 +121,7 @@ fn model(path: &Path) -> anyhow::Result<Model> {
     Model::parse(&text).map_err(|error| anyhow!("{place}, {error}"))
 }
 
-/// The records with the two columns.
+/// The records with two more columns: application and confidence.
 fn with_classes(classifier: &mut Classifier<'_>, batch: &FlowBatch) -> FlowBatch {
     let mut found = Classified::default();
     classifier.classify(batch, &mut found);
@@ -129,7 +129,7 @@ fn with_classes(classifier: &mut Classifier<'_>, batch: &FlowBatch) -> FlowBatch
 }
 
 impl ClassifyArgs {
-    /// Refuses what does not go with the output.
+    /// Refuses options that do not fit the output.
     fn check_use(&self) -> anyhow::Result<()> {
         self.as_files.check_use(&[&self.write])?;
         if self.as_files.format(&self.write)? == Format::Ipfix {
@@ -141,7 +141,7 @@ impl ClassifyArgs {
         Ok(())
     }
 
-    /// The columns of records, and the two.
+    /// The columns of the records, and the two new ones.
     fn schema(&self, schema: &[Column]) -> anyhow::Result<Schema> {
         let confidence = match &*self.name {
             APPLICATION => "confidence".to_owned(),

@@ -7,7 +7,7 @@ use crate::engines;
 use crate::exit::Outcome;
 use crate::record::{self, RecordArgs};
 
-/// Behind `-h`, which is one screen.
+/// Follows the options in `-h`, which is one screen.
 const SHORT: &str = "--help has all options, examples and exit codes.";
 
 const EXAMPLES: &str = "\
@@ -27,7 +27,7 @@ their sequence numbers is in the ledger (docs/collector.md).
 Exit codes: 0 all well; 1 it ran, but records were lost, or a file was damaged; 2 it could not run;
 130 aborted by a second Ctrl-C.";
 
-/// Flags of `turboflow record` that have no use for flow records.
+/// Flags of `turboflow record` that make no sense for received flow records.
 const NO_USE: [&str; 20] = [
     "interface",
     "cpu-port",
@@ -51,7 +51,7 @@ const NO_USE: [&str; 20] = [
     "dpi",
 ];
 
-/// Flags of `-h`.
+/// Flags that `-h` shows.
 const MOST_USED: [&str; 16] = [
     "listen",
     "read",
@@ -86,7 +86,7 @@ pub(crate) struct CollectArgs {
     record: RecordArgs,
 }
 
-/// Hides flags that have no use for flow records; `-h` has those that are used most.
+/// Hides flags that make no sense for received flow records. `-h` shows only the most used ones.
 pub(crate) fn hide_other_flags(command: Command) -> Command {
     let command = command.mut_arg("read", |arg| {
         arg.help("Files of IPFIX or NetFlow v5 messages; `-` is standard input")

@@ -15,7 +15,7 @@ use crate::exit::{Outcome, print};
 use crate::record::{AvailableInputs, read_definition};
 use crate::units::counted;
 
-/// Behind `-h`, which is one screen.
+/// Follows the options in `-h`, which is one screen.
 const SHORT: &str = "--help has examples and exit codes.";
 
 const EXAMPLES: &str = "\
@@ -64,7 +64,7 @@ pub(crate) struct DefinitionArgs {
     biflow: bool,
 }
 
-/// What stands before a definition that is printed to be changed.
+/// The header of a printed definition, which is meant to be edited.
 const LISTED_BY: &str = "# `turboflow definition --list` lists all fields, ops and inputs.\n";
 
 pub(crate) fn run(args: &DefinitionArgs) -> anyhow::Result<Outcome> {
@@ -89,8 +89,8 @@ pub(crate) fn run(args: &DefinitionArgs) -> anyhow::Result<Outcome> {
 fn compile(path: Option<&PathBuf>, biflow: bool) -> anyhow::Result<(Definition, Layout)> {
     let definition = match path {
         Some(path) => {
-            // A definition is valid if at least one engine supports all its inputs, apart from
-            // those that inspection finds beside any engine.
+            // A definition is valid if the engines together support all its inputs. Inspection adds
+            // its inputs to any engine.
             let inputs = |engine: &dyn EngineKind| engine.abilities().inputs;
             let seen = AvailableInputs {
                 inputs: engines::with_bridge()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engines of this program, in one list. An engine is a module here, which adapts its crate to
-//! the program, a row of [`ENGINES`], a field of [`EngineArgs`] and a line in
+//! All engines of this program. Each has a module here, which adapts the engine's crate to the
+//! program, a row in [`ENGINES`], a field in [`EngineArgs`], and a line in
 //! [`EngineArgs::into_config`].
 
 pub(crate) mod bridge;
@@ -92,10 +92,10 @@ impl EngineArgs {
 
 /// An engine of this program.
 pub(crate) trait EngineKind: Sync {
-    /// What it can do, and its name.
+    /// The engine's name and capabilities.
     fn abilities(&self) -> Abilities;
 
-    /// What it can do with the options of a run.
+    /// The capabilities with the options of a run.
     ///
     /// # Errors
     /// The options are invalid.
@@ -116,7 +116,7 @@ pub(crate) trait EngineKind: Sync {
         &[]
     }
 
-    /// The engines that it stands on, whose options it has too.
+    /// The engines that it builds on, whose options it has too.
     fn stands_on(&self) -> &'static [&'static str] {
         &[]
     }
@@ -136,27 +136,28 @@ pub(crate) trait EngineKind: Sync {
         false
     }
 
-    /// Whether it is elsewhere, and reached over an interface (`--cpu-port`).
+    /// Whether the engine runs outside this machine and is reached over an interface
+    /// (`--cpu-port`).
     fn has_cpu_ports(&self) -> bool {
         false
     }
 
-    /// The option with the addresses at which it takes what others send.
+    /// The option for the addresses at which the engine receives messages from other senders.
     fn listen_option(&self) -> Option<&'static EngineOption> {
         None
     }
 
-    /// The options that name files, which a service does not read.
+    /// The options that name input files, which a service does not read.
     fn file_options(&self) -> &'static [&'static EngineOption] {
         &[]
     }
 
-    /// Whether it meters traffic as it comes, as services do.
+    /// Whether it meters live traffic, as services do.
     fn meters_live(&self) -> bool {
         self.meters_interfaces() || self.has_cpu_ports() || self.listen_option().is_some()
     }
 
-    /// What `[engine.NAME]` may have; `None` for an engine without options.
+    /// The options that `[engine.NAME]` may contain; `None` for an engine without options.
     fn written(&self) -> Option<&'static dyn WrittenOptions> {
         None
     }
@@ -186,10 +187,10 @@ pub(crate) trait PacketSetup: Send + Sync {
     /// Whether the engine supports records of this layout.
     ///
     /// # Errors
-    /// What does not fit.
+    /// Which part of the layout does not fit.
     fn has_room(&self, layout: &Layout) -> anyhow::Result<()>;
 
-    /// The engines.
+    /// The engines that process packets.
     ///
     /// # Errors
     /// The options are invalid, or the program was built without this engine.
@@ -208,8 +209,8 @@ pub(crate) trait RemoteSetup: Send + Sync {
         Vec::new()
     }
 
-    /// The longest time that a packet stays in the engine, in nanoseconds, if it is not for the run
-    /// to decide.
+    /// The longest time that a packet stays in the engine, in nanoseconds; `None` if the run
+    /// decides.
     fn max_age_ns(&self, _run: &RunConfig) -> Option<u64> {
         None
     }
@@ -217,7 +218,7 @@ pub(crate) trait RemoteSetup: Send + Sync {
     /// Whether the engine supports records of this layout.
     ///
     /// # Errors
-    /// What does not fit.
+    /// Which part of the layout does not fit.
     fn has_room(&self, _layout: &Layout) -> anyhow::Result<()> {
         Ok(())
     }
@@ -253,30 +254,30 @@ pub(crate) trait RemoteSetup: Send + Sync {
         None
     }
 
-    /// What the engine's own counters say that the user should know at the end: sentences with the
+    /// Shortcomings that the engine's own counters reveal at the end of a run: sentences with the
     /// remedy.
     fn shortcomings(&self, _counts: &[OwnCount]) -> Vec<String> {
         Vec::new()
     }
 
-    /// What it says at the end of a run, by its counters and the packets that the run received.
+    /// The engine's closing report. `received`: packets that the run received.
     fn closing(&self, _counts: &[OwnCount], _received: u64) -> Closing {
         Closing::default()
     }
 
-    /// What it reads again at SIGHUP, beside the configuration.
+    /// What the engine rereads at SIGHUP, in addition to the configuration.
     fn reread(&self) -> Option<RereadByEngine> {
         None
     }
 }
 
-/// What an engine reads again at SIGHUP.
+/// Rereads an engine's own files at SIGHUP.
 pub(crate) type RereadByEngine = Box<dyn FnMut() + Send>;
 
-/// What an engine says at the end of a run, beside what all say.
+/// What an engine reports at the end of a run, in addition to the common report.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
-    /// For people, of several lines; empty for none.
+    /// A text of several lines for people; empty for none.
     pub(crate) summary: String,
     /// What was lost: sentences with the remedy. Any makes the exit code 1.
     pub(crate) losses: Vec<String>,
@@ -341,7 +342,7 @@ impl Engine {
     /// Whether the engine supports records of this layout.
     ///
     /// # Errors
-    /// What does not fit.
+    /// Which part of the layout does not fit.
     pub(crate) fn has_room(&self, layout: &Layout) -> anyhow::Result<()> {
         match (&self.remote, &self.packet) {
             (Some(remote), _) => remote.has_room(layout),
@@ -369,19 +370,19 @@ impl Engine {
         self.remote.as_ref()?.why_frames_are_lost()
     }
 
-    /// What the engine's own counters say that the user should know at the end.
+    /// Shortcomings that the engine's own counters reveal at the end of a run.
     pub(crate) fn shortcomings(&self, counts: &[OwnCount]) -> Vec<String> {
         let remote = self.remote.as_ref();
         remote.map_or_else(Vec::new, |remote| remote.shortcomings(counts))
     }
 
-    /// What it says at the end of a run, by its counters and the packets that the run received.
+    /// The engine's closing report. `received`: packets that the run received.
     pub(crate) fn closing(&self, counts: &[OwnCount], received: u64) -> Closing {
         let remote = self.remote.as_ref();
         remote.map_or_else(Closing::default, |remote| remote.closing(counts, received))
     }
 
-    /// What it reads again at SIGHUP, beside the configuration.
+    /// What the engine rereads at SIGHUP, in addition to the configuration.
     pub(crate) fn reread(&self) -> Option<RereadByEngine> {
         self.remote.as_ref()?.reread()
     }
@@ -398,7 +399,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static dyn EngineKind> {
     ENGINES.iter().copied()
 }
 
-/// Every engine, also that of `turboflow bridge`.
+/// Every engine, including that of `turboflow bridge`.
 pub(crate) fn with_bridge() -> impl Iterator<Item = &'static dyn EngineKind> {
     all().chain([&bridge::Bridge as &dyn EngineKind])
 }
@@ -427,7 +428,7 @@ pub(crate) fn hide_other_sources(command: clap::Command) -> clap::Command {
     })
 }
 
-/// Hides flags that a command has no use for; `-h` has those that are used most.
+/// Hides the flags `hidden`. `-h` shows only the most used ones.
 pub(crate) fn show_flags(
     command: clap::Command,
     hidden: &[&str],
@@ -441,14 +442,14 @@ pub(crate) fn show_flags(
     })
 }
 
-/// The flags of all engines but these.
+/// The flags of all engines except these.
 pub(crate) fn flags_of_others(names: &[&str]) -> Vec<&'static str> {
     let others = all().filter(|engine| !names.contains(&engine.abilities().name));
     let options = others.flat_map(|engine| engine.options());
     options.map(|option| option.flag).collect()
 }
 
-/// The first option of an engine that names files, if a run has one.
+/// The first option of a run that names input files of its engine.
 pub(crate) fn given_files(config: &EngineConfig) -> Option<&'static EngineOption> {
     let given = |engine: &'static dyn EngineKind| {
         let options = config.options.get(engine.abilities().name)?;
@@ -458,7 +459,7 @@ pub(crate) fn given_files(config: &EngineConfig) -> Option<&'static EngineOption
     all().find_map(given)
 }
 
-/// Whether a service may have this option.
+/// Whether a service may use this option.
 pub(crate) fn is_of_services(option: &'static EngineOption) -> bool {
     let listens = |engine: &dyn EngineKind| engine.listen_option().is_some();
     let mut live = all().filter(|engine| engine.meters_interfaces() || listens(*engine));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The log of a service, which says when files are complete.
+//! Follows the log of a service, which announces when files are complete.
 
 use std::io::{self, BufRead, Read, Write};
 use std::path::PathBuf;
@@ -11,22 +11,23 @@ use super::Asking;
 use crate::exit::Outcome;
 use crate::log::say;
 
-/// What a line of a log says.
+/// The meaning of a log line.
 #[derive(Debug, PartialEq, Eq)]
 enum Said {
     /// This file is complete.
     Completed(PathBuf),
-    /// Something else.
+    /// Another JSON event.
     Other,
-    /// It is not of a log in JSON.
+    /// Not a line of a JSON log.
     Strange,
     Nothing,
 }
 
-/// Most bytes of a line; a longer one is read in parts.
+/// Maximum bytes of a line; a longer one is processed in parts.
 const LINE_BYTES: u64 = 1 << 20;
 
-/// Asks each file that a log says is complete, and passes the other lines of the log on.
+/// Evaluates the rules on each file that the log announces as complete. Copies all other lines to
+/// standard error.
 pub(super) fn follow(asking: &mut Asking<'_>, mut log: impl BufRead) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::Well;
     let (mut is_json, mut is_told) = (false, false);
@@ -40,7 +41,7 @@ pub(super) fn follow(asking: &mut Asking<'_>, mut log: impl BufRead) -> anyhow::
         let said = said(&line);
         is_json |= matches!(said, Said::Completed(_) | Said::Other);
         let Said::Completed(file) = said else {
-            // As with lines of our own, there is no other place to report an error.
+            // There is no other place to report an error of standard error.
             let _ = io::stderr().write_all(&line);
             if said == Said::Strange && !is_json && !is_told {
                 is_told = true;
@@ -54,7 +55,7 @@ pub(super) fn follow(asking: &mut Asking<'_>, mut log: impl BufRead) -> anyhow::
             Ok(Outcome::Well) => {}
             Ok(lossy) => outcome = lossy,
             Err(error) => {
-                // The next file is asked all the same.
+                // Continue with the next file.
                 outcome = Outcome::Lossy;
                 say!(Error CouldNotRun; "{}", crate::exit::in_words(&error));
             }
@@ -66,7 +67,7 @@ pub(super) fn follow(asking: &mut Asking<'_>, mut log: impl BufRead) -> anyhow::
     Ok(outcome)
 }
 
-/// Bytes that are not UTF-8 are replaced: names of files may be anything.
+/// Classifies a line. Invalid UTF-8 is replaced, because file names may hold any bytes.
 fn said(line: &[u8]) -> Said {
     match serde_json::from_str::<Value>(&String::from_utf8_lossy(line)) {
         Ok(Value::Object(event)) => {

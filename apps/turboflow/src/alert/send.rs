@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 use turboflow_alert::{Alert, alertmanager, json, syslog};
 
-/// How long a receiver may take for a POST, from the connection to the answer.
+/// Time limit of a POST, from connecting to the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where alerts go.
@@ -80,7 +80,7 @@ impl Receiver {
     }
 }
 
-/// When a receiver has taken too long.
+/// The time by which a receiver must have finished.
 #[derive(Clone, Copy)]
 struct Deadline(Instant);
 
@@ -90,7 +90,7 @@ impl Deadline {
         Self(Instant::now() + time)
     }
 
-    /// The time that is left, which is never 0.
+    /// The remaining time, never 0.
     fn left(self) -> io::Result<Duration> {
         let left = self.0.saturating_duration_since(Instant::now());
         match left.is_zero() {
@@ -105,7 +105,7 @@ fn too_late() -> io::Error {
     io::Error::new(ErrorKind::TimedOut, words)
 }
 
-/// A connection of which all reads and writes together end at a deadline.
+/// A connection whose reads and writes share one deadline.
 struct Timed {
     stream: TcpStream,
     deadline: Deadline,
@@ -131,7 +131,7 @@ impl Write for Timed {
     }
 }
 
-/// The system calls a timeout `EAGAIN`.
+/// Normalises timeouts: the system reports an expired socket timeout as `EAGAIN`.
 fn in_time(error: io::Error) -> io::Error {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => too_late(),
@@ -143,7 +143,8 @@ fn no_such_host() -> io::Error {
     io::Error::new(ErrorKind::NotFound, "there is no such host")
 }
 
-/// Connects to the first address that takes it. Each has an equal part of the time that is left.
+/// Connects to the first address that accepts. The remaining time is divided evenly among the
+/// addresses not yet tried.
 fn connect(to: &[SocketAddr], deadline: Deadline) -> io::Result<TcpStream> {
     let mut refused = no_such_host();
     for (index, address) in to.iter().enumerate() {
@@ -157,7 +158,7 @@ fn connect(to: &[SocketAddr], deadline: Deadline) -> io::Result<TcpStream> {
     Err(refused)
 }
 
-/// Posts a text in JSON (RFC 9112); gives the first line of the answer: "HTTP/1.1 200 OK".
+/// Posts JSON (RFC 9112). Returns the status line of the answer: "HTTP/1.1 200 OK".
 fn post(
     to: &[SocketAddr],
     host: &str,
@@ -181,7 +182,7 @@ fn post(
     Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
 }
 
-/// Sends each message as a datagram, to the first address that is not seen to refuse them.
+/// Sends each message as a datagram, to the first address that does not visibly refuse them.
 fn send_datagrams(to: &[SocketAddr], messages: &[String]) -> io::Result<()> {
     let mut refused = no_such_host();
     for address in to {
@@ -193,7 +194,7 @@ fn send_datagrams(to: &[SocketAddr], messages: &[String]) -> io::Result<()> {
     Err(refused)
 }
 
-/// The socket is connected, so that the system tells of a refusal (ICMP) at the next call.
+/// Connects the socket, so that the kernel reports an ICMP refusal at the next call.
 fn send_datagrams_to(to: SocketAddr, messages: &[String]) -> io::Result<()> {
     let any: SocketAddr = match to {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -204,7 +205,7 @@ fn send_datagrams_to(to: SocketAddr, messages: &[String]) -> io::Result<()> {
     for message in messages {
         socket.send(message.as_bytes())?;
     }
-    // That of the last message may be here already.
+    // A refusal of the last message may have arrived already.
     socket.take_error()?.map_or(Ok(()), Err)
 }
 
@@ -223,7 +224,7 @@ mod tests {
         (listener, address)
     }
 
-    /// An address at which no one listens.
+    /// An address with no listener.
     fn deserted() -> SocketAddr {
         listener().1
     }
@@ -247,7 +248,7 @@ mod tests {
             stream
         });
         let stream = TcpStream::connect(address).unwrap();
-        // The answer is there, and the time is over.
+        // The answer has arrived, but the deadline has passed.
         let _open = answer.join().unwrap();
         stream.peek(&mut [0]).unwrap();
         let deadline = Deadline::in_(Duration::ZERO);

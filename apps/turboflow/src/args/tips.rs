@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tips for options and commands that do not exist, but that users of other commands and tools
-//! write.
+//! Tips for options and commands that do not exist here, but that users know from other commands or
+//! tools.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use turboflow_formats::Format;
 /// Commands of `turboflow-lab` that users may look for here.
 const LABORATORY: [&str; 2] = ["bench", "evaluation"];
 
-/// An option that other tools have, and what stands for it.
+/// An option of other tools, and its replacement here.
 struct Known {
     /// What users write.
     typed: &'static [&'static str],
-    /// The option of the command that stands for it; empty where the command is enough.
+    /// The equivalent option of the command; empty if no option is needed.
     option: &'static str,
-    /// The commands where that is so; empty for all that have the option.
+    /// The commands to which the row applies; empty for all that have `option`.
     commands: &'static [&'static str],
     tip: &'static str,
 }
 
-/// The first row that fits a command counts.
+/// The first row that applies to the command is used.
 const KNOWN: [Known; 13] = [
     Known {
         typed: &["-o", "--output", "--out", "--outfile"],
@@ -109,7 +109,7 @@ const KNOWN: [Known; 13] = [
     },
 ];
 
-/// Adds what to write instead, and takes away tips that mislead.
+/// Adds what to write instead, and removes misleading suggestions.
 pub(super) fn with_tip(mut error: Error, program: &Command, typed: &[String]) -> Error {
     let [unknown, option] = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg].map(|kind| {
         match error.get(kind) {
@@ -126,7 +126,7 @@ pub(super) fn with_tip(mut error: Error, program: &Command, typed: &[String]) ->
             tip
         }
         ErrorKind::UnknownArgument => {
-            // A value with a hyphen is rarely meant, and a similar name is often of another thing.
+            // Users rarely mean a value with a hyphen, and a similar name is often something else.
             error.remove(ContextKind::Suggested);
             let command = typed.iter().find_map(|word| program.find_subcommand(word));
             option
@@ -143,7 +143,7 @@ pub(super) fn with_tip(mut error: Error, program: &Command, typed: &[String]) ->
     error
 }
 
-/// What to type in place of a word that is no command.
+/// What to type instead of a word that is not a command.
 fn of_command(typed: &str) -> Option<String> {
     let path = Path::new(typed);
     if LABORATORY.contains(&typed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file of rules, with the names of the inspection.
+//! The file of rules, with the names of applications that inspection reports.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,16 +10,17 @@ use turboflow_record::ApplicationNames;
 
 use crate::applications;
 
-/// A file of rules, and the names that its rules may have.
+/// A file of rules, and the application names that its rules may use.
 #[derive(Clone, Debug)]
 pub(crate) struct RulesFile {
     path: PathBuf,
-    /// Without them, rules ask for headers and server names alone.
+    /// `None`: rules can match only headers and server names.
     names: Option<Arc<ApplicationNames>>,
 }
 
 impl RulesFile {
-    /// The file of that name. Starts the inspector for its names, which takes some 0.1 s.
+    /// A file of rules that may use all names of the inspector. Starts the inspector to get them,
+    /// which takes about 0.1 s.
     pub(super) fn with_inspector(path: &Path) -> anyhow::Result<Self> {
         let names = match cfg!(feature = "dpi") {
             true => Some(applications::names().context("cannot look up names of applications")?),
@@ -28,18 +29,18 @@ impl RulesFile {
         Ok(Self::new(path, names))
     }
 
-    /// The file of that name, for rules with these names.
+    /// A file of rules that may use these names.
     pub(crate) fn new(path: &Path, names: Option<Arc<ApplicationNames>>) -> Self {
         let path = path.to_owned();
         Self { path, names }
     }
 
-    /// Its name.
+    /// The path, for messages.
     pub(crate) fn name(&self) -> std::path::Display<'_> {
         self.path.display()
     }
 
-    /// Reads it. `before` are the rules that these replace.
+    /// Reads and parses the file. `before`: the rules that the new ones replace.
     pub(crate) fn read(&self, before: Option<&Rules>) -> anyhow::Result<Rules> {
         let name = self.name();
         let text = std::fs::read_to_string(&self.path);

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the bridge of this process tells of itself, for the pages of metrics and health.
+//! The state of this process's bridge, for the metrics and health pages.
 
 use std::sync::OnceLock;
 
-/// What a rule did.
+/// The counters of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleCount {
-    /// Its name.
+    /// The name of the rule.
     pub(crate) rule: String,
-    /// `pass`, `drop` or, in a dry run, `would_drop`; `gone` if the rules have it no more.
+    /// `pass`, `drop` or, in a dry run, `would_drop`; `gone` if the rule no longer exists.
     pub(crate) action: &'static str,
-    /// Flows that it decided about.
+    /// Flows that the rule decided.
     pub(crate) flows: u64,
-    /// Packets and IP bytes of these, if the engine counts them by rule.
+    /// Packets and IP bytes of these flows, if the engine counts them per rule.
     pub(crate) packets: Option<(u64, u64)>,
 }
 
 /// The state of a bridge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// What each rule did.
+    /// The counters of each rule.
     pub(crate) rules: Vec<RuleCount>,
-    /// What is as it should be, a line each.
+    /// Normal conditions, one line each.
     pub(crate) notes: Vec<String>,
-    /// What is not.
+    /// Problems, one line each.
     pub(crate) problems: Vec<String>,
 }
 
@@ -31,14 +31,14 @@ type Tell = Box<dyn Fn() -> Told + Send + Sync>;
 
 static TELL: OnceLock<Tell> = OnceLock::new();
 
-/// From now on, there is a bridge in this process that tells this of itself.
+/// Registers the bridge of this process. `tell` returns its current state.
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 pub(crate) fn begin(tell: impl Fn() -> Told + Send + Sync + 'static) {
-    // A process has one bridge.
+    // A process has at most one bridge.
     let _ = TELL.set(Box::new(tell));
 }
 
-/// What the bridge tells, if there is one.
+/// The current state of the bridge, if there is one.
 pub(crate) fn told() -> Option<Told> {
     TELL.get().map(|tell| tell())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine of `turboflow bridge`: the one that offloads flows, between two ports. It has the
-//! options of the engines that it stands on, and its own are in the section `[bridge]`.
+//! The engine of `turboflow bridge`: flow offload between two ports. It has the options of the
+//! engines that it builds on; its own are in the section `[bridge]`.
 
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 mod closing;
@@ -42,10 +42,10 @@ pub(crate) const NAME: &str = "bridge";
 /// The engine of `turboflow bridge`.
 pub(super) struct Bridge;
 
-/// Flags of these engines that it refuses.
+/// Flags of the engines below that a bridge refuses.
 pub(crate) const UNUSED: [&str; 2] = ["xdp-mode", "xdp-drop"];
 
-/// The engines that it stands on, whose options it has.
+/// The engines that it builds on, whose options it has.
 pub(crate) const fn below() -> &'static [&'static str] {
     &[OffloadOptions::ENGINE, XdpOptions::ENGINE]
 }
@@ -84,11 +84,11 @@ impl EngineKind for Bridge {
     }
 }
 
-/// The settings of a run with a bridge: its ports are the interfaces, and payload is inspected
-/// where the program can.
+/// Completes the settings of a run with a bridge: its ports become the interfaces, and payload is
+/// inspected if the program was built with inspection. Leaves other runs as they are.
 ///
 /// # Errors
-/// Settings that contradict the bridge.
+/// The settings contradict the bridge.
 pub(crate) fn settle(run: &mut RunConfig) -> anyhow::Result<()> {
     if run.bridge == BridgeConfig::default() {
         return Ok(());
@@ -124,7 +124,7 @@ pub(crate) fn settle(run: &mut RunConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Interfaces beside the ports.
+/// The error for interfaces other than the ports.
 pub(crate) fn other_interfaces() -> anyhow::Error {
     anyhow!(
         "a bridge has its ports in {} and {}: leave out {}",
@@ -155,7 +155,7 @@ fn check_config(bridge: &BridgeConfig) -> anyhow::Result<()> {
     }
 }
 
-/// The options of a run.
+/// The parsed options of a run with a bridge.
 struct BridgeSetup {
     below: OffloadSetup,
     #[cfg(all(target_os = "linux", feature = "kernel"))]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--engine collector`: the program's side of the engine that takes flow records of others.
+//! `--engine collector`: the program's side of the engine that receives flow records from other
+//! exporters.
 
 mod listen;
 mod tls;
@@ -114,7 +115,7 @@ pub(super) struct CollectorOptions {
     tls_ca: Option<PathBuf>,
 }
 
-/// A list of texts, or one text.
+/// Deserialises a list of texts, or a single text.
 fn texts<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let paths: Vec<PathBuf> = list::deserialize(deserializer)?;
     let texts = paths
@@ -184,7 +185,8 @@ impl Options for CollectorOptions {
     const ENGINE: &'static str = "collector";
 }
 
-/// Makes a run take flow records: the engine is this one, and files that are read are its own.
+/// Turns the run into one that receives flow records: selects this engine, and gives it the run's
+/// input files.
 pub(crate) fn settle(run: &mut RunConfig) -> anyhow::Result<()> {
     CollectorOptions::ENGINE.clone_into(&mut run.engine.name);
     let mut options = options::read::<CollectorOptions>(&run.engine)?;
@@ -261,10 +263,10 @@ impl CollectorOptions {
     }
 }
 
-/// The options of a run.
+/// The parsed options of a run.
 struct CollectorSetup {
     options: CollectorOptions,
-    /// Who it is to exporters over TLS.
+    /// The certificate shown to exporters over TLS.
     identity: Identity,
 }
 
@@ -438,7 +440,7 @@ impl RemoteSetup for CollectorSetup {
         }
     }
 
-    /// A certificate expires while a collector runs.
+    /// The certificate may expire while the collector runs.
     fn reread(&self) -> Option<RereadByEngine> {
         let has_tls = Listeners::check(&self.options.listen).ok()?;
         let files = self.options.files(has_tls).ok()??;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a bridge says when it ends: where every packet went, and what each rule did.
+//! The closing report of a bridge: where every packet went, and what each rule did.
 
 use turboflow_engine::OwnCount;
 use turboflow_formats::table::{Align, Table, bytes};
@@ -8,7 +8,7 @@ use super::control::Control;
 use crate::engines::Closing;
 use crate::units::{counted, grouped};
 
-/// Where frames went: the engine's counter, and what it is called here.
+/// The possible ends of a frame: the engine's counter, and its name in the report.
 const WENT: [(&str, &str); 7] = [
     ("bridge_forwarded", "forwarded"),
     ("bridge_dropped_by_verdict", "dropped by rules"),
@@ -18,14 +18,14 @@ const WENT: [(&str, &str); 7] = [
     ("bridge_redirect_errors", "not redirected"),
     ("bridge_driver_dropped", "dropped by the driver"),
 ];
-/// Of these, the frames that were to be forwarded and are lost.
+/// The counters of frames that should have been forwarded, but were lost.
 const LOST: [&str; 3] = [
     "bridge_too_long",
     "bridge_redirect_errors",
     "bridge_driver_dropped",
 ];
 
-/// The closing words: every frame that was received is in one line.
+/// The closing report. Every received frame is counted in exactly one line.
 pub(super) fn closing(control: &Control, counts: &[OwnCount], received: u64) -> Closing {
     let count_of = |name: &str| {
         let found = counts.iter().find(|own| own.name == name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the threads of a bridge share: the rules in force, those that replace them, and what each
-//! rule did.
+//! State that the threads of a bridge share: the rules in force, the rules to replace them, and the
+//! counters of each rule.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use turboflow_record::RuleNames;
 use super::watch::{Seen, Watch};
 use crate::bridge::RuleCount;
 
-/// Shared by the thread that decides, the one that counts, and the one that reads rules again.
+/// Shared by three threads: one decides, one counts, and one rereads the rules.
 #[derive(Default)]
 pub(crate) struct Control {
     state: Mutex<State>,
@@ -21,30 +21,30 @@ pub(crate) struct Control {
 #[derive(Default)]
 struct State {
     rules: Option<Arc<Rules>>,
-    /// Rules that the thread that decides has not taken yet.
+    /// Rules that the deciding thread has not taken over yet.
     next: Option<Arc<Rules>>,
     is_dry_run: bool,
-    /// Whether the inspector's process is gone, and waits to be started again.
+    /// Whether the inspector's process has died and waits for its restart.
     is_inspector_gone: bool,
-    /// Flows by number of rule.
+    /// Decided flows, by rule number.
     flows: BTreeMap<u16, u64>,
-    /// Counts the packets of a rule.
+    /// Reads the packet counters of a rule.
     packets: Option<RuleCounter>,
-    /// What becomes of packets without a verdict.
+    /// Sets the actions for packets without a verdict.
     actions: Option<BridgeActions>,
     watch: Watch,
     ports: [String; 2],
-    /// What forwards when the bridge has ended, in words.
+    /// What forwards after the bridge has ended, in words.
     afterwards: String,
 }
 
 impl Control {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is whole at every moment at which a panic could occur.
+        // The state is consistent wherever a panic could occur.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rules are in force from the start.
+    /// Sets the rules that are in force from the start.
     pub(super) fn begin(&self, rules: Arc<Rules>, names: &RuleNames, is_dry_run: bool) {
         name_all(&rules, names);
         let mut state = self.lock();
@@ -52,46 +52,46 @@ impl Control {
         state.is_dry_run = is_dry_run;
     }
 
-    /// The rules in force, also those that are to be.
+    /// The newest rules, even if they are not in force yet.
     pub(super) fn rules(&self) -> Option<Arc<Rules>> {
         self.lock().rules.clone()
     }
 
-    /// Other rules are to be in force.
+    /// Schedules rules to replace those in force.
     pub(super) fn replace(&self, rules: Arc<Rules>, names: &RuleNames) {
-        // Records may have their numbers as soon as they are in force.
+        // Records may contain the new numbers as soon as the rules are in force.
         name_all(&rules, names);
         let mut state = self.lock();
         state.rules = Some(Arc::clone(&rules));
         state.next = Some(rules);
     }
 
-    /// The rules that are to be in force from now on, if there are others.
+    /// Takes the rules that are now to replace those in force, if there are any.
     pub(super) fn take_next(&self) -> Option<Arc<Rules>> {
         self.lock().next.take()
     }
 
-    /// Whether the inspector's process is gone.
+    /// Whether the inspector's process has died.
     pub(super) fn is_inspector_gone(&self) -> bool {
         self.lock().is_inspector_gone
     }
 
-    /// The inspector's process is gone, or there again.
+    /// Notes whether the inspector's process has died.
     pub(super) fn inspector_is_gone(&self, is_gone: bool) {
         self.lock().is_inspector_gone = is_gone;
     }
 
-    /// Packets are counted there.
+    /// Sets the source of packet counters.
     pub(super) fn count_packets_by(&self, counter: RuleCounter) {
         self.lock().packets = Some(counter);
     }
 
-    /// What becomes of packets without a verdict is written there.
+    /// Sets where the actions for packets without a verdict are written.
     pub(super) fn actions_are(&self, actions: BridgeActions) {
         self.lock().actions = Some(actions);
     }
 
-    /// Packets without a verdict are treated as these rules say, from now on.
+    /// Applies these rules' actions to packets without a verdict, from now on.
     pub(super) fn act_by(&self, rules: &Rules) {
         if let Some(actions) = &self.lock().actions {
             let [undecided, other] = actions_of(rules);
@@ -99,19 +99,19 @@ impl Control {
         }
     }
 
-    /// Looks at the ports' counters once a second. Gives what to warn of.
+    /// Checks the ports' counters once a second. Returns what to warn of.
     pub(super) fn look(&self, now_ns: u64) -> Option<Seen> {
         let packets = {
             let mut state = self.lock();
             let is_due = state.watch.is_due(now_ns);
             is_due.then(|| state.packets.clone()).flatten()?
         };
-        // Without the lock, as in `by_rule`.
+        // Read the counters without the lock, as in `by_rule`.
         let ports = packets.ports().ok()?;
         self.lock().watch.look(&ports)
     }
 
-    /// The names of the ports, and what forwards when the bridge has ended.
+    /// Sets the names of the ports, and the words for what forwards after the bridge has ended.
     pub(super) fn ports_are(&self, ports: [String; 2], afterwards: String) {
         let mut state = self.lock();
         (state.ports, state.afterwards) = (ports, afterwards);
@@ -122,24 +122,24 @@ impl Control {
         self.lock().ports.clone()
     }
 
-    /// What forwards when the bridge has ended, in words.
+    /// What forwards after the bridge has ended, in words.
     pub(super) fn afterwards(&self) -> String {
         self.lock().afterwards.clone()
     }
 
-    /// What is wrong with the traffic just now, in words.
+    /// Current problems of the traffic, in words.
     pub(super) fn troubles(&self) -> Vec<String> {
         self.lock().watch.troubles()
     }
 
-    /// Flows were decided by the rules of these numbers.
+    /// Counts flows by the numbers of the rules that decided them.
     pub(super) fn count_flows(&self, by: impl Iterator<Item = u16>) {
         let mut state = self.lock();
         by.for_each(|rule| *state.flows.entry(rule).or_default() += 1);
     }
 
-    /// What each rule did, in the order of the rules; those that are gone last. Rules that did
-    /// nothing are there, too.
+    /// The counters of each rule, in the order of the rules; removed rules come last. Rules that
+    /// did nothing are included.
     pub(crate) fn by_rule(&self) -> Vec<RuleCount> {
         let (rules, flows, packets, is_dry_run) = {
             let state = self.lock();
@@ -154,7 +154,7 @@ impl Control {
                 state.is_dry_run,
             )
         };
-        // The kernel is asked without the lock, which other threads need meanwhile.
+        // Query the kernel without holding the lock, which other threads need meanwhile.
         let counted = |name: &str, id: RuleId, action: Action| RuleCount {
             rule: name.to_owned(),
             action: match action {
@@ -173,7 +173,7 @@ impl Control {
             .collect();
         let is_gone = |id: RuleId| rules.rules().iter().all(|rule| rule.id() != id);
         let gone = rules.names().filter(|(id, _)| is_gone(*id));
-        // Of one that is gone, what it dropped is what is missing.
+        // Of a removed rule, report the packets that it dropped: they are the missing ones.
         lines.extend(gone.map(|(id, name)| RuleCount {
             action: "gone",
             ..counted(name, id, Action::Drop)
@@ -182,7 +182,7 @@ impl Control {
     }
 }
 
-/// Packets and IP bytes that a rule passed or dropped; `None` if the kernel does not tell.
+/// Packets and IP bytes that a rule passed or dropped; `None` if the counter cannot be read.
 fn packets_of(counter: &RuleCounter, rule: u16, action: Action) -> Option<(u64, u64)> {
     let count = counter.count(rule).ok()?;
     Some(match action {
@@ -191,7 +191,7 @@ fn packets_of(counter: &RuleCounter, rule: u16, action: Action) -> Option<(u64, 
     })
 }
 
-/// What the program does without a verdict: about TCP and UDP flows, and about all else.
+/// The actions for packets without a verdict: of TCP and UDP flows, and of all others.
 pub(super) fn actions_of(rules: &Rules) -> [BridgeAction; 2] {
     [rules.undecided(), rules.other()].map(|action| match action {
         Action::Pass => BridgeAction::Pass,

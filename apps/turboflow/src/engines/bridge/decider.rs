@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Decides about flows by rules: at the first packet where headers are enough, by inspection where
-//! they are not, and anew when an application changes or other rules are in force.
+//! Decides flows by rules: at the first packet if headers are enough, otherwise by inspection.
+//! Decides again when the application changes or when new rules come into force.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,21 +19,21 @@ use crate::engines::offload::inspects::{Inspecting, TAP_BYTES, frame_of, in_its_
 use crate::log::say;
 use crate::units::{counted, grouped};
 
-/// Flows are decided by rules.
+/// Decides flows by rules.
 pub(super) struct Polices {
     policy: Policy<FlowKey>,
     inspector: Option<Inspector>,
     parser: Parser,
     control: Arc<Control>,
-    /// Decisions that other rules changed, to be told.
+    /// Decisions changed by new rules, still to be sent to the table.
     changed: Vec<(FlowKey, Ruled)>,
-    /// The rules of flows that were decided, to be counted.
+    /// Rules of decided flows, still to be counted.
     decided: Vec<u16>,
-    /// Other rules, until all rows are written by them.
+    /// New rules, until all rows of the table follow them.
     reloaded: Option<Reloaded>,
 }
 
-/// Rules that were read again, and what they change.
+/// Reread rules, and how much they changed.
 struct Reloaded {
     rules: Arc<Rules>,
     start: Instant,
@@ -42,14 +42,14 @@ struct Reloaded {
     changed: usize,
 }
 
-/// The inspection, and the texts of names that it found.
+/// The inspection, and the texts of the names that it found.
 struct Inspector {
     inspecting: Inspecting,
     texts: Arc<Texts>,
 }
 
 impl Polices {
-    /// Starts the inspector's process, if there is to be one. At most `flows` are known at a time.
+    /// Starts the inspector's process, if `inspection` is given. Remembers at most `flows` flows.
     pub(super) fn start(
         rules: Arc<Rules>,
         inspection: Option<&InspectionConfig>,
@@ -67,8 +67,8 @@ impl Polices {
         })
     }
 
-    /// What the table is told. A flow that passes by no rule is looked at as long as there is
-    /// something to learn for its records, if that makes no difference to its packets.
+    /// The answer for the table. A flow that no rule decides stays under inspection while there is
+    /// more to learn for its records, provided that undecided packets pass anyway.
     fn answer(&self, ruled: Ruled, is_looked_at: bool) -> Decision {
         let is_passed_undecided = self.policy.rules().undecided() == Action::Pass;
         let waits = is_looked_at && is_passed_undecided && is_passing(ruled);
@@ -82,12 +82,12 @@ impl Polices {
         }
     }
 
-    /// Counts a flow about which this decision is in force from now on.
+    /// Counts a flow for which this decision is now in force.
     fn count(&mut self, ruled: Ruled) {
         self.decided.extend(ruled.rule.map(RuleId::number));
     }
 
-    /// Without an inspection, headers are all there is.
+    /// Without inspection, only headers can decide.
     fn decide_by_headers(&mut self, tapped: &Tapped<'_>) -> Decision {
         let words = tapped.key.directed(tapped.is_reversed);
         let Some(tuple) = FiveTuple::of_words(words) else {
@@ -101,14 +101,14 @@ impl Polices {
         self.answer(ruled, false)
     }
 
-    /// Decides by other rules, if there are any.
+    /// Takes over new rules, if there are any, and decides all known flows again.
     fn take_rules(&mut self) {
         let Some(rules) = self.control.take_next() else {
             return;
         };
         #[allow(clippy::disallowed_methods, reason = "how long it takes is told")]
         let start = Instant::now();
-        // Flows that pass by no rule may have no row. They need one if undecided flows are dropped.
+        // Flows that no rule decides may have no row. They need one if undecided flows are dropped.
         let is_strict = rules.undecided() == Action::Drop;
         let was_strict = self.policy.rules().undecided() == Action::Drop;
         let (changed, mut others) = (&mut self.changed, 0);
@@ -132,7 +132,7 @@ impl Polices {
         });
     }
 
-    /// The rows are written by other rules.
+    /// Ends a change of rules, when all rows follow the new ones.
     fn end_reload(&mut self) {
         let Some(reloaded) = self.reloaded.take() else {
             return;
@@ -148,7 +148,7 @@ impl Polices {
             grouped(reloaded.changed as u64));
     }
 
-    /// Warns of what goes wrong with the traffic when it begins.
+    /// Warns when a problem with the traffic begins.
     fn look_at_ports(&self, now_ns: u64) {
         let Some(seen) = self.control.look(now_ns) else {
             return;
@@ -166,7 +166,7 @@ impl Polices {
         }
     }
 
-    /// Tells what inspection found out since.
+    /// Passes on what inspection has found since the last call.
     fn tell_found(&mut self, tell: &mut dyn FnMut(FlowKey, Decision)) {
         let Some(mut inspector) = self.inspector.take() else {
             return;
@@ -183,7 +183,7 @@ impl Polices {
         for (flow, _) in inspector.inspecting.take_ended() {
             let changed = self.policy.inspection_ended(&flow);
             changed.into_iter().for_each(|ruled| self.count(ruled));
-            // One that waited for its names is told now.
+            // A flow that waited only for its names gets its decision now.
             let waited = |ruled: &Ruled| self.answer(*ruled, true) == Decision::Undecided;
             if let Some(ruled) = changed.or_else(|| self.policy.decision(&flow).filter(waited)) {
                 tell(flow, self.answer(ruled, false));
@@ -193,12 +193,12 @@ impl Polices {
     }
 }
 
-/// Whether a flow passes because no rule says otherwise.
+/// Whether a flow passes because no rule decides it.
 fn is_passing(ruled: Ruled) -> bool {
     ruled.action == Action::Pass && ruled.rule.is_none() && ruled.why != Why::Undecided
 }
 
-/// What the table does with a flow. In a dry run its program drops nothing.
+/// The verdict for the table. In a dry run, the kernel's program drops nothing.
 fn verdict(ruled: Ruled) -> Verdict {
     Verdict {
         action: match ruled.action {
@@ -250,19 +250,19 @@ impl Decider for Polices {
         };
         let packet = in_its_vlan(packet, tapped.key);
         let parser = &self.parser;
-        // A later fragment has nothing to look at.
+        // Later fragments have no transport header to inspect.
         let has_payload = parser.ip_datagram(&frame).is_some();
         let key = tapped.key;
         let is_inspected = has_payload;
         let before = self.policy.decision(&key);
         let is_decided = before.is_some_and(|ruled| ruled.why != Why::Undecided);
         if is_decided && packet.tcp_flags & (TCP_SYN | TCP_ACK) == TCP_SYN {
-            // Its row is gone, so this is another connection, whose predecessor's end was not seen.
+            // The row is gone: this is a new connection, and the old one's end was not seen.
             self.policy.connection_ended(&key);
         }
         let mut ruled = self.policy.begin(key, packet.tuple, is_inspected);
         let mut is_looked_at = false;
-        // Headers have decided where there is a rule; what is dropped is not looked at.
+        // If a rule has decided by headers, nothing is left to inspect.
         if ruled.why != Why::Rule
             && is_inspected
             && let Some(inspector) = &mut self.inspector
@@ -279,7 +279,7 @@ impl Decider for Polices {
                     is_looked_at = true;
                     pending.insert(inspected, key);
                 }
-                // It was looked at before.
+                // The inspection of this flow had ended before.
                 Some(true) => {
                     pending.remove(&inspected);
                     let found = inspection.verdict(&packet.tuple, packet.timestamp_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Starts a bridge: rules, ports, what forwards in a failure, and last the program.
+//! Starts a bridge: rules, ports, the fallback for failures, and the kernel's program last.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use crate::engines::xdp::open as xdp;
 use crate::log::say;
 use crate::units::counted;
 
-/// Rules with smaller numbers have their packets counted. A file has at most half as many, and
-/// rules that come by reading it again get higher numbers.
+/// Packets are counted for rules with numbers below this. A file has at most half as many rules;
+/// rereading a file gives new rules higher numbers.
 const COUNTED_RULES: u32 = 8_192;
-/// Flows that are known for each row of the table: undecided ones have none.
+/// Flows remembered per row of the table, because undecided flows have no row.
 const FLOWS_A_ROW: usize = 2;
 
 impl BridgeSetup {
-    /// The file of rules, for rules with the names of the run's inspection.
+    /// The file of rules, with the names of the run's inspection.
     pub(super) fn rules_file(&self, pipeline: &PipelineConfig) -> RulesFile {
         let path = self.bridge.rules.as_deref().unwrap_or("".as_ref());
         let inspection = pipeline.inspection.as_ref();
@@ -40,7 +40,7 @@ impl BridgeSetup {
     }
 }
 
-/// Starts the bridge, or nothing.
+/// Starts the bridge, or nothing at all.
 pub(super) fn open(
     setup: &BridgeSetup,
     run: &RunConfig,
@@ -67,7 +67,7 @@ pub(super) fn open(
         .control
         .begin(Arc::clone(&rules), texts.rules(), setup.bridge.dry_run);
     let config = config_of(setup, run, pipeline, layout, &rules)?;
-    // Before the program is attached: packets do not wait for the inspector to start.
+    // Before the program is attached, so that packets do not wait for the inspector to start.
     let rows = setup.below.rows();
     let decider = Polices::start(
         Arc::clone(&rules),
@@ -81,7 +81,7 @@ pub(super) fn open(
     let attached = xdp::attach(&setup.below.xdp, run, config, layout, NAME, pins.as_deref());
     let attached = match (attached, &fallback) {
         (Err(error), Some(bridge)) if ports[0].link.master.is_none() => {
-            // It was made just now, and a start that fails changes nothing.
+            // Undo: the Linux bridge is new, and a failed start must change nothing.
             bridge.take_down()?;
             return Err(error);
         }
@@ -109,7 +109,7 @@ pub(super) fn open(
     })
 }
 
-/// Where the program's links are pinned, if they are to stay.
+/// The folder in which the program's links are pinned, if they are to outlive the process.
 fn pins(rules: &Rules, [first, second]: &[Port; 2]) -> anyhow::Result<Option<PathBuf>> {
     Ok(match rules.fail() {
         FailMode::Frozen => {
@@ -120,7 +120,8 @@ fn pins(rules: &Rules, [first, second]: &[Port; 2]) -> anyhow::Result<Option<Pat
     })
 }
 
-/// A frozen bridge that died has left its program, which only another frozen one takes over.
+/// Refuses ports with the program of a frozen bridge that died: only another frozen bridge may take
+/// it over.
 fn check_left([first, second]: &[Port; 2], fail: FailMode) -> anyhow::Result<()> {
     let left = left_pins(BPF_FOLDER.as_ref(), &first.link, &second.link);
     match (left, fail) {
@@ -134,7 +135,7 @@ fn check_left([first, second]: &[Port; 2], fail: FailMode) -> anyhow::Result<()>
     }
 }
 
-/// What forwards when the bridge has ended by itself.
+/// What forwards after the bridge has ended normally.
 fn afterwards(
     rules: &Rules,
     fallback: Option<&LinuxBridge>,
@@ -157,7 +158,7 @@ fn afterwards(
     }
 }
 
-/// The engine's configuration, with both ports connected.
+/// The configuration of the kernel engine, with both ports connected.
 fn config_of(
     setup: &BridgeSetup,
     run: &RunConfig,
@@ -178,7 +179,7 @@ fn config_of(
     Ok(config)
 }
 
-/// What is said first.
+/// Logs the warnings at the start.
 fn say_start(bridge: &BridgeConfig, rules: &Rules, file: &RulesFile) {
     if bridge.dry_run {
         say!(Warning DryRun;
@@ -190,7 +191,8 @@ fn say_start(bridge: &BridgeConfig, rules: &Rules, file: &RulesFile) {
     }
 }
 
-/// What forwards when the process is gone. It is there before the program, and stays.
+/// The Linux bridge that forwards when the process is gone, if any. It exists before the program is
+/// attached, and stays.
 fn fallback(rules: &Rules, [first, second]: &[Port; 2]) -> anyhow::Result<Option<LinuxBridge>> {
     match rules.fail() {
         FailMode::Open => {
@@ -242,7 +244,7 @@ fn say_ports([first, second]: &[Port; 2], rules: &Rules, fallback: Option<&Linux
         "bridging {first} and {second} by {count}; fail = \"{}\": {fails}", rules.fail());
 }
 
-/// What the pages of metrics and health have of the bridge.
+/// Registers the state of the bridge for the metrics and health pages.
 fn tell_state(setup: &BridgeSetup, ports: [Port; 2], rules: &Rules, fallback: Option<LinuxBridge>) {
     let (control, is_dry) = (Arc::clone(&setup.control), setup.bridge.dry_run);
     let fail = rules.fail();

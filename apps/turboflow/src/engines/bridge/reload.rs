@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads the rules again, as a whole or not at all.
+//! Rereads the rules, completely or not at all.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use crate::exit::in_words;
 use crate::log::say;
 use crate::units::counted;
 
-/// Where rules come from once the bridge runs.
+/// The source of the rules, once the bridge runs.
 #[derive(Default)]
 pub(super) struct Reload(Mutex<Option<From>>);
 
@@ -25,14 +25,14 @@ struct From {
 }
 
 impl Reload {
-    /// The bridge runs with the rules of this file.
+    /// Sets the file that the running bridge got its rules from.
     pub(super) fn begin(&self, file: RulesFile, names: Arc<RuleNames>) {
         let mut from = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *from = Some(From { file, names });
     }
 }
 
-/// What reads the rules again.
+/// Returns the function that rereads the rules.
 pub(super) fn reread(setup: &BridgeSetup) -> Option<RereadByEngine> {
     let (reload, control) = (Arc::clone(&setup.reload), Arc::clone(&setup.control));
     Some(Box::new(move || {
@@ -62,7 +62,7 @@ fn read(from: &From, control: &Control) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What cannot change while the bridge runs.
+/// Refuses changes that are impossible while the bridge runs.
 fn check_change(before: &Rules, after: &Rules) -> anyhow::Result<()> {
     let (before, after) = (before.fail(), after.fail());
     if before != after {

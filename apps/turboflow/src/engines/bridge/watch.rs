@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Looks at the counters of both ports once a second, so that what goes wrong is said at once:
-//! frames that do not leave by the other port, and frames that come back by a path beside it.
+//! Checks the counters of both ports once a second, to report problems at once: frames that do not
+//! leave by the other port, and frames that return by a second path beside the bridge.
 
 use turboflow_engine_xdp::BridgePortCounters;
 
 use crate::units::{counted, grouped};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Broadcast frames that come back in a second: fewer may be those of a station that moved.
+/// Broadcast frames per second that must come back for a warning: fewer may come from a station
+/// that moved.
 const FEW_ECHOES: u64 = 10;
-/// Seconds without a trouble, after which it is warned of again.
+/// Seconds without a problem after which it is reported again.
 const QUIET_SECONDS: u32 = 60;
 
-/// Frames that came in at one port and were lost on the way to the other, in a second.
+/// Frames received at one port and lost on the way to the other, within a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lost {
-    /// The port where they came in: 0 or 1.
+    /// The receiving port: 0 or 1.
     pub(super) place: usize,
     pub(super) too_long: u64,
     pub(super) not_redirected: u64,
@@ -36,7 +37,7 @@ impl Lost {
         }
     }
 
-    /// What was lost, of ports with these names.
+    /// Describes the losses, with the names of the ports.
     pub(super) fn in_words(&self, ports: &[String; 2]) -> String {
         format!(
             "{} from {} lost on the way to {} within a second: too long for it {}, not redirected \
@@ -50,7 +51,7 @@ impl Lost {
         )
     }
 
-    /// What to do about most of them.
+    /// The remedy for the commonest kind of loss.
     pub(super) fn mend(&self, ports: &[String; 2]) -> String {
         let to = &ports[1 - self.place];
         if self.not_redirected * 2 >= self.frames() {
@@ -66,28 +67,28 @@ impl Lost {
     }
 }
 
-/// What is to be warned of.
+/// Problems that begin now and deserve a warning.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) lost: Vec<Lost>,
-    /// Broadcast frames that came in at both ports in a second.
+    /// Broadcast frames that came in at both ports within a second.
     pub(super) echoes: Option<u64>,
 }
 
-/// What was seen so far.
+/// The counters and problems seen so far.
 #[derive(Default)]
 pub(super) struct Watch {
     asked_ns: u64,
     before: [BridgePortCounters; 2],
-    /// The losses of the last second.
+    /// The losses within the last second.
     lost: [Lost; 2],
-    /// Seconds since the last loss at each port, and since the last frames that came back.
+    /// Seconds since the last loss at each port, and since the last returned frames.
     quiet_seconds: [Option<u32>; 3],
     echoes: u64,
 }
 
 impl Watch {
-    /// Whether a second is over.
+    /// Whether a second has passed since the last check.
     pub(super) fn is_due(&mut self, now_ns: u64) -> bool {
         let is_due = now_ns.abs_diff(self.asked_ns) >= SECOND_NS;
         if is_due {
@@ -96,7 +97,7 @@ impl Watch {
         is_due
     }
 
-    /// Compares the counters with those of a second ago.
+    /// Compares the counters with those of the previous check.
     pub(super) fn look(&mut self, ports: &[BridgePortCounters; 2]) -> Option<Seen> {
         let before = std::mem::replace(&mut self.before, *ports);
         self.lost = [0, 1].map(|place| Lost::since(place, &ports[place], &before[place]));
@@ -111,7 +112,7 @@ impl Watch {
         (!lost.is_empty() || echoes.is_some()).then_some(Seen { lost, echoes })
     }
 
-    /// Whether a trouble is there, and was not for some time.
+    /// Whether a problem begins: it is present now, and was absent for some time.
     fn begins(&mut self, which: usize, is_there: bool) -> bool {
         let quiet = &mut self.quiet_seconds[which];
         let was_quiet = quiet.is_none_or(|seconds| seconds >= QUIET_SECONDS);
@@ -122,7 +123,7 @@ impl Watch {
         is_there && was_quiet
     }
 
-    /// What is wrong just now.
+    /// The current problems.
     pub(super) fn troubles(&self) -> Vec<String> {
         let lost: u64 = self.lost.iter().map(Lost::frames).sum();
         let mut troubles = Vec::new();
