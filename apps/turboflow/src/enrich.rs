@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What files say of addresses and ports, as further columns of records.
+//! Enrichment: further columns of records, from files about addresses and ports.
 
 use turboflow_query::{EnrichmentFiles, Input};
 
 use crate::log::say;
 
-/// Gives an input the columns of these files.
+/// Adds the columns from these files to an input.
 pub(crate) fn enrich(files: &EnrichmentFiles, input: &mut Input) -> anyhow::Result<()> {
     if let Some(enrichment) = files.read()? {
         say_taken(&input.enrich(enrichment));
@@ -13,7 +13,7 @@ pub(crate) fn enrich(files: &EnrichmentFiles, input: &mut Input) -> anyhow::Resu
     Ok(())
 }
 
-/// Says which columns the records have themselves.
+/// Logs which enrichment columns the records already have.
 pub(crate) fn say_taken(taken: &[String]) {
     if !taken.is_empty() {
         say!(Info AnswerNote; "the records have {} themselves: that is shown, not what files say",

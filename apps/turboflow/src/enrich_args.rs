@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The options that name files which say more of addresses and ports. The program `turboflow-query`
-//! reads this file too, for `turboflow dashboard` and `turboflow report`.
+//! The options for enrichment files, which tell more about addresses and ports. The program
+//! `turboflow-query` includes this source file too, for `turboflow dashboard` and `turboflow
+//! report`.
 
 use std::path::PathBuf;
 
@@ -33,7 +34,7 @@ pub(crate) struct EnrichArgs {
 }
 
 impl EnrichArgs {
-    /// The files.
+    /// The enrichment files.
     pub(crate) fn files(&self) -> EnrichmentFiles {
         EnrichmentFiles {
             hosts: self.hosts.clone(),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use rustix::termios::tcgetwinsize;
 
-/// How a command ended, if it could run at all.
+/// How a command that could run has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Well,
@@ -37,8 +37,8 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Columns of the terminal on standard output; `None` where it is none, or does not know: some
-/// (serial lines, containers) report 0.
+/// Columns of the terminal on standard output; `None` if it is no terminal or the width is unknown
+/// (serial lines and containers may report 0).
 pub(crate) fn terminal_width() -> Option<usize> {
     let size = tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
@@ -50,7 +50,7 @@ fn write(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// An error with its causes, except causes that its own message repeats.
+/// An error with its causes, without those that its own message repeats.
 pub(crate) fn in_words(error: &anyhow::Error) -> String {
     let mut words = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Options of the files that stored flow records are written into.
+//! Options for files that stored flow records are written to.
 
 use std::path::{Path, PathBuf};
 
@@ -62,7 +62,7 @@ impl FileArgs {
         format_of(path, self.format.or(default))
     }
 
-    /// What these options say of a writer.
+    /// The writer's options from these arguments.
     pub(crate) fn write_options(&self) -> WriteOptions {
         WriteOptions {
             parquet_types: self.parquet_types,

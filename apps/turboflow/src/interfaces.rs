@@ -10,8 +10,8 @@ use turboflow_run::RunConfig;
 use crate::log::say;
 use crate::units::grouped;
 
-/// Opens a ring of every interface for each reader, or none at all. No privileges are needed after
-/// that.
+/// Opens one ring per reader on every interface, or none at all. No privileges are needed
+/// afterwards.
 pub(crate) fn open_all(run: &RunConfig) -> anyhow::Result<Vec<Vec<Interface>>> {
     check_names(run)?;
     let ring = RingSize::new(run.source.ring_size.0)?;
@@ -46,7 +46,7 @@ pub(crate) fn check_rings(run: &RunConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reports an interface that has an invalid name, or that would be metered twice.
+/// Refuses an interface with an invalid name, or one that would be metered twice.
 pub(crate) fn check_names(run: &RunConfig) -> anyhow::Result<()> {
     for names in [&run.source.interfaces, &run.source.cpu_ports] {
         for (index, name) in names.iter().enumerate() {
@@ -59,19 +59,19 @@ pub(crate) fn check_names(run: &RunConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Interfaces that do not exist.
+/// Interfaces of the run that do not exist.
 pub(crate) fn absent(run: &RunConfig) -> Vec<&str> {
     let names = run.source.interfaces.iter().chain(&run.source.cpu_ports);
     let names = names.map(String::as_str);
     names.filter(|name| kernel_name(name).is_none()).collect()
 }
 
-/// The run with the kernel's own name for each alternative name of an interface.
+/// The run with alternative interface names replaced by the kernel's own names.
 pub(crate) fn with_kernel_names(run: &RunConfig) -> RunConfig {
     let mut run = run.clone();
     let source = &mut run.source;
     for name in source.interfaces.iter_mut().chain(&mut source.cpu_ports) {
-        // Names of no interface are reported where it is opened.
+        // Unknown names are reported when the interface is opened.
         if let Some(own) = kernel_name(name) {
             *name = own;
         }

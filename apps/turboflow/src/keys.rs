@@ -224,7 +224,7 @@ pub(crate) fn header(section: &str) -> String {
     }
 }
 
-/// The form that the user writes: the flag, or the key and its section.
+/// The form that the user writes: the flag, or the key with its section.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -200,14 +200,14 @@ pub(crate) fn write(level: Level, event: Event, fields: &[(&str, Value)], messag
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// A time of a line of text, always with milliseconds, so that lines are aligned.
+/// The time at the start of a text line, always with milliseconds, so that lines are aligned.
 fn time_of_line(wall_ns: u64) -> String {
     let second = time_text(wall_ns / 1_000_000_000 * 1_000_000_000);
     let ms = wall_ns / 1_000_000 % 1_000;
     format!("{}.{ms:03}Z", second.trim_end_matches('Z'))
 }
 
-/// The message without the numbers that the standard library adds to errors of the system.
+/// The message without the error numbers that the standard library adds to system errors.
 fn without_os_numbers(message: &str) -> Cow<'_, str> {
     const BEGIN: &str = " (os error ";
     let Some(start) = message.find(BEGIN) else {
@@ -221,7 +221,7 @@ fn without_os_numbers(message: &str) -> Cow<'_, str> {
     }
 }
 
-/// Text without control characters, which a name or a capture may have and a terminal would obey.
+/// Escapes control characters, which a file name or capture may contain and a terminal would obey.
 /// Lines after the first are indented, so that none looks like a line of the log.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
@@ -237,8 +237,7 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Lines without control characters other than their ends, for tables: every line stays where it
-/// is.
+/// Escapes control characters except newlines, for tables: every line keeps its position.
 pub(crate) fn escaped_lines(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for (index, line) in text.split('\n').enumerate() {

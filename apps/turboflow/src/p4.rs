@@ -74,7 +74,8 @@ impl Target {
         }
     }
 
-    /// The command of its open compiler, for a record with what is known behind a queue or not.
+    /// The command of the target's open-source compiler. `is_behind_queue`: whether the record has
+    /// features known only behind a queue.
     const fn compiler(self, is_behind_queue: bool) -> &'static str {
         match (self, is_behind_queue) {
             (Self::Pna, _) => "p4c-dpdk --arch pna --excludeMidendPasses P4::LocalCopyPropagation",
@@ -85,7 +86,7 @@ impl Target {
         }
     }
 
-    /// The extension of what the compiler writes; a folder for Tofino.
+    /// The extension of the compiler's output; for Tofino it names a folder.
     const fn artefact(self) -> &'static str {
         match self {
             Self::Pna => "spec",
@@ -94,7 +95,7 @@ impl Target {
         }
     }
 
-    /// What the switch needs besides the program.
+    /// What the switch needs in addition to the program.
     const fn more_to_do(self, is_behind_queue: bool) -> &'static str {
         match (self, is_behind_queue) {
             (Self::V1model, true) => {
@@ -105,7 +106,10 @@ impl Target {
         }
     }
 
-    /// The words of a record, unless the program cannot have them.
+    /// The layout of a record, if the program supports it.
+    ///
+    /// # Errors
+    /// The first feature that the program does not support.
     fn record(self, definition: &Definition, layout: &Layout) -> anyhow::Result<P4Record> {
         let record = match self {
             Self::Pna => P4Record::new(definition, layout),
@@ -115,7 +119,7 @@ impl Target {
             record.map_err(|lacking| anyhow!("this pipeline does not support {lacking}"))?;
         let mut features = record.features().iter();
         if self == Self::Tna && features.any(|feature| feature.of == Input::EgressInterface) {
-            // The table comes by the CPU's port again, where the port is another.
+            // The table's second pass runs at the CPU port, which is not the packet's egress port.
             bail!(
                 "this pipeline does not support the input `{}`",
                 Input::EgressInterface.name()
@@ -156,7 +160,7 @@ fn generate(args: &GenerateP4Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-/// The definition and its name, which is that of its file.
+/// The definition and its name, which is the file's name without its extension.
 fn definition(path: Option<&Path>) -> anyhow::Result<(String, Definition)> {
     let Some(path) = path else {
         return Ok(("default".to_owned(), Definition::default()));

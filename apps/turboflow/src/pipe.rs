@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Named pipes as outputs. Opening one blocks until it has a reader, and a signal would not end
-//! that.
+//! Named pipes as outputs. An ordinary open would block until there is a reader, and a signal would
+//! not end that.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -17,7 +17,7 @@ use crate::signals::STOP;
 /// How often to check for a reader.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// After this time of waiting it is said.
+/// Time after which the wait is logged.
 const TOLD_AFTER: Duration = Duration::from_secs(1);
 
 /// How long a live run waits for a reader while packets arrive.

@@ -22,7 +22,7 @@ pub(crate) fn drop_to(user: &str) -> anyhow::Result<()> {
             Key::User.with(user)
         );
     }
-    // Only the calling thread would change its user.
+    // The other threads would keep running as root.
     let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads != 1 {
         bail!("cannot become user {user}: {threads} threads are running already");
@@ -33,7 +33,7 @@ pub(crate) fn drop_to(user: &str) -> anyhow::Result<()> {
     set_thread_groups(&[gid])
         .and_then(|()| set_thread_res_gid(gid, gid, gid))
         .and_then(|()| set_thread_res_uid(uid, uid, uid))
-        // No program that this one starts gets rights by its file.
+        // Programs started from here gain no rights from setuid bits or file capabilities.
         .and_then(|()| set_no_new_privs(true))
         .with_context(|| format!("cannot become user {user}"))
 }

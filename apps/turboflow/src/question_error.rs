@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Errors of questions, in the options of `turboflow show` and `turboflow replay`.
+//! Errors of questions, in terms of the options of `turboflow show` and `turboflow replay`.
 
 use anyhow::anyhow;
 use turboflow_query::{Part, QueryError};
 
-/// The error with the options by which the question was asked, and which of them help.
+/// The error in terms of the options that asked the question, with those that help.
 pub(crate) fn in_options(error: QueryError) -> anyhow::Error {
     match error {
         QueryError::Question(misread) => anyhow!("{}", misread.named(option(misread.part()))),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `--engine offload`: the program's side of the engine that offloads flows once they are decided.
-//! It stands on the engine in the Linux kernel, and has its options too.
+//! It builds on the engine in the Linux kernel, and has its options too.
 
 #[cfg(all(target_os = "linux", feature = "kernel"))]
 pub(super) mod inspects;
@@ -125,7 +125,7 @@ impl EngineKind for Offload {
     }
 }
 
-/// The options of a run: its own, and those of the engine that it stands on.
+/// The options of a run: its own, and those of the engine below.
 pub(super) struct OffloadSetup {
     own: OffloadOptions,
     pub(super) xdp: XdpOptions,

@@ -46,12 +46,12 @@ pub(super) trait Options: Default + PartialEq + Serialize + DeserializeOwned {
     const ENGINE: &'static str;
 }
 
-/// `[engine.NAME]`, whatever the type of the engine's options is.
+/// The section `[engine.NAME]`, without the Rust type of the engine's options.
 pub(crate) trait WrittenOptions {
     /// Every option that has a default.
     fn defaults(&self) -> toml::Table;
 
-    /// Checks the types while their positions in the file are known.
+    /// Checks the types of the values, while their positions in the file are still known.
     ///
     /// # Errors
     /// The first value of the wrong type, with its position.
@@ -65,7 +65,7 @@ pub(crate) trait WrittenOptions {
     fn normalise(&self, config: &mut EngineConfig) -> anyhow::Result<()>;
 }
 
-/// [`WrittenOptions`] of an engine whose options have this type.
+/// [`WrittenOptions`] of an engine with options of type `O`.
 pub(super) struct WrittenAs<O>(PhantomData<fn() -> O>);
 
 impl<O> WrittenAs<O> {
@@ -92,15 +92,15 @@ pub(super) fn read<O: Options>(config: &EngineConfig) -> anyhow::Result<O> {
     Ok(table.map_or_else(|| Ok(O::default()), toml::Table::try_into)?)
 }
 
-/// [`EngineKind::remote_engine`] of an engine with these options.
+/// [`EngineKind::remote_engine`] of an engine with options of type `O`.
 pub(super) fn setup<O: Options + RemoteSetup + 'static>(
     run: &RunConfig,
 ) -> anyhow::Result<Option<Box<dyn RemoteSetup>>> {
     Ok(Some(Box::new(read::<O>(&run.engine)?)))
 }
 
-/// Puts options into a run: all of them, or none if they equal the defaults. Equivalent runs are
-/// then equal.
+/// Stores options in a run: all of them, or none if they equal the defaults, so that equivalent
+/// runs compare equal.
 pub(super) fn put<O: Options>(options: &O, config: &mut EngineConfig) -> anyhow::Result<()> {
     config.options.remove(O::ENGINE);
     if *options != O::default() {

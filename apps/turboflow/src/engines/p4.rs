@@ -107,13 +107,13 @@ impl RemoteSetup for P4Options {
         options::given([
             (run.source.snap_length.is_some(), Key::SnapLength),
             (run.source.readers.0 > 1, Key::Readers),
-            // A pipeline with a clock of its own knows no minutes of ours.
+            // A live pipeline has a clock of its own, and cannot align records to ours.
             (run.is_live() && run.timeouts.align.is_some(), Key::Align),
         ])
     }
 
     fn max_age_ns(&self, run: &RunConfig) -> Option<u64> {
-        // A pipeline with a clock of its own cuts time as it can.
+        // A live pipeline cuts time into cells by its own clock.
         run.is_live().then_some(turboflow_engine_p4::LIVE_CELL_NS)
     }
 

@@ -60,7 +60,7 @@ const FROM: &EngineOption = &EngineOption::of(
 const FRAMES: &EngineOption =
     &EngineOption::of("engine.records", "frames-from", "frames", "\"whole.pcap\"");
 
-/// Frames at a time.
+/// Frames read at a time.
 const BATCH_FRAMES: usize = 1_024;
 
 /// The frames of a capture.
@@ -122,7 +122,7 @@ impl RemoteSetup for RecordsOptions {
             (run.source.snap_length.is_some(), Key::SnapLength),
             (run.source.readers.0 > 1, Key::Readers),
             (run.engine.microflow_slots.is_some(), Key::MicroflowSlots),
-            // Its records were cut elsewhere.
+            // The records were cut by the engine that wrote them.
             (run.timeouts.align.is_some(), Key::Align),
         ])
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Refuses sources and demands that the engine of a run does not support. Names the options, and
-//! the engines that can.
+//! Refuses sources and features that the engine of a run does not support. The errors name the
+//! options to change, and engines that do support them.
 
 use std::path::Path;
 
@@ -70,7 +70,7 @@ pub(crate) fn refuse_source(run: &RunConfig, kind: &dyn EngineKind) -> anyhow::R
     }
 }
 
-/// A capture that was given where a filter is: a suggestion.
+/// The suggestion to use `-r`, if the filter is the name of a file.
 fn meant_file(run: &RunConfig) -> String {
     match &run.source.filter {
         Some(words) if Path::new(words).is_file() => {
@@ -80,7 +80,7 @@ fn meant_file(run: &RunConfig) -> String {
     }
 }
 
-/// Refuses a run that needs abilities which its engine lacks.
+/// Refuses a run that needs abilities that its engine lacks.
 pub(crate) fn refuse_demands(
     run: &RunConfig,
     engine: &Engine,
@@ -110,7 +110,7 @@ pub(crate) fn refuse_demands(
     );
 }
 
-/// Refuses marks of in-band telemetry that nothing looks for.
+/// Refuses options that identify in-band telemetry if nothing reads it.
 fn refuse_marks(run: &RunConfig, engine: &Engine, demands: &Demands) -> anyhow::Result<()> {
     let (given, usual) = (run.flow.telemetry(), TelemetryConfig::default());
     let marks = [

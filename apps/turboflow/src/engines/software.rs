@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine in this process, which needs no opening.
+//! The software engine, which runs in this process and needs no opening.
 
 use turboflow_engine::{Abilities, KeyAbility};
 use turboflow_merge::MOST_STATE_WORDS;

@@ -256,8 +256,8 @@ impl RemoteSetup for XdpOptions {
     }
 }
 
-/// The error of a program that was built without this engine, or the one of that name that stands
-/// on it, and how to fix it.
+/// The error of a program built without the engine `engine` (this one, or one that builds on it),
+/// with the remedy.
 #[cfg(not(all(target_os = "linux", feature = "kernel")))]
 pub(super) fn without_it(engine: &str) -> String {
     format!(

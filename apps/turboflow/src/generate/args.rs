@@ -9,7 +9,7 @@ use turboflow_workload::traffic::FrameSizes;
 
 use crate::units::{count, duration, seed};
 
-/// Behind `-h`, which is one screen.
+/// Follows the options in `-h`, which is one screen.
 const SHORT: &str = "--help has all options, examples, what each workload is, and exit codes.";
 
 const EXAMPLES: &str = "\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A router of many links from the capture of one.
+//! A router with many links, simulated from the capture of one link.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use turboflow_workload::traffic::FrameBuffer;
 
 use super::{Generator, report};
 
-/// Reads the capture for one link.
+/// Reads the capture on behalf of one link.
 struct LinkReader(CaptureFile);
 
 impl FrameSource for LinkReader {
@@ -27,7 +27,7 @@ impl FrameSource for LinkReader {
     }
 }
 
-/// Copies of a capture.
+/// Copies of a capture, one per link.
 pub(super) struct Copies {
     links: Links<LinkReader>,
     packets_left: u64,

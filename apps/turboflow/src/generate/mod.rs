@@ -31,10 +31,10 @@ use crate::log::say;
 use crate::signals::{self, STOP};
 use crate::unfinished_file::UnfinishedFile;
 
-/// Frames made at a time. Their bytes stay in L2.
+/// Frames generated at a time. Their bytes fit into the L2 cache.
 const FRAMES_AT_ONCE: usize = 1_024;
 
-/// Makes frames in order of time.
+/// Generates frames in time order.
 trait Generator {
     /// Replaces the content of `buffer`. Returns the number of frames, 0 at the end.
     fn fill(&mut self, buffer: &mut FrameBuffer, frames: usize) -> anyhow::Result<usize>;
@@ -93,14 +93,15 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-/// Makes all frames, and discards them.
+/// Generates all frames and discards them.
 fn make(generator: &mut dyn Generator) -> anyhow::Result<()> {
     let mut buffer = FrameBuffer::with_capacity(FRAMES_AT_ONCE, 64);
     while generator.fill(&mut buffer, FRAMES_AT_ONCE)? > 0 && !STOP.asked() {}
     Ok(())
 }
 
-/// As root, no link is written through; a capture can be made again, so that it need not be synced.
+/// Root writes through no symbolic link. Captures are not synced, because they can be generated
+/// again.
 fn file_options() -> FileOptions {
     FileOptions {
         refuses_links: rustix::process::geteuid().is_root(),
@@ -116,7 +117,7 @@ fn write_capture(generator: &mut dyn Generator, path: &Path) -> anyhow::Result<(
         let stdout = io::stdout().as_fd().try_clone_to_owned();
         let file = File::from(stdout.context("cannot write standard output")?);
         let written = write(generator, file, "standard output");
-        // A reader that has closed its end is not an error.
+        // A reader that has closed the pipe is not an error.
         return match written.map(drop) {
             Err(error) if is_broken_pipe(&error) => Ok(()),
             written => written,

@@ -75,7 +75,7 @@ pub(super) fn of_traffic(config: &TrafficConfig, statistics: &Statistics) -> Str
     lines.join("\n")
 }
 
-/// The report for a workload.
+/// The report for a workload. `hit`: the generated rates.
 pub(super) fn of_workload(asked: &Asked, hit: &workloads::Statistics, seed: u64) -> String {
     let mut lines = vec![
         format!(
@@ -114,7 +114,7 @@ pub(super) fn of_workload(asked: &Asked, hit: &workloads::Statistics, seed: u64)
             hit.mean_packet_bytes(),
         ),
     ] {
-        // Without births and ends of flows, there is no such rate.
+        // Without births and deaths of flows, this rate does not exist.
         if asked == 0.0 || asked.is_infinite() {
             continue;
         }
@@ -133,12 +133,12 @@ pub(super) fn of_workload(asked: &Asked, hit: &workloads::Statistics, seed: u64)
     lines.join("\n")
 }
 
-/// Above it, a queue of the network with telemetry is deep.
+/// A queue depth above this counts as deep, in a network with telemetry.
 const DEEP: u32 = 100;
-/// Hops of the network's width: a packet with more came round again.
+/// Hops of the longest path without a loop: a packet with more hops went through a loop.
 const WIDTH: u64 = 4;
 
-/// The report for a network with telemetry: how it travels, and what its nodes wrote.
+/// The report for a network with telemetry: its packets, and what its nodes wrote into them.
 pub(super) fn of_network(network: &Network, seed: u64) -> String {
     let (packets, flows) = (network.packets(), network.flows());
     let (wire_bytes, captured_bytes) = network.bytes();

@@ -274,8 +274,8 @@ impl GenerateArgs {
         })
     }
 
-    /// The stress of the offload paper (section V): every active flow sends in turn, and a tenth of
-    /// the flows is replaced each second.
+    /// The stress of the offload paper (section V): every active flow sends in turn, and each
+    /// second a tenth of the flows is replaced.
     fn probe_stress(&self) -> anyhow::Result<TrafficConfig> {
         let flows = self.flows.unwrap_or(10_000);
         let config = TrafficConfig {

@@ -13,7 +13,7 @@ use crate::exit::Outcome;
 use crate::log::say;
 use crate::signals::{self, STOP};
 
-/// Longer waits sleep, shorter ones spin, because a sleep is late by about this much.
+/// Waits above this sleep; shorter ones spin, because a sleep can be late by about this much.
 const SLEEP_FROM_NS: u64 = 200_000;
 /// The longest sleep, so that Ctrl-C is noticed.
 const SLEEP_AT_MOST_NS: u64 = 50_000_000;

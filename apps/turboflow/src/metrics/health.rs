@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `/healthz`: whether the run works, and what is wrong if not.
+//! `/healthz`: whether the run is healthy, and if not, why.
 
 use hyper::StatusCode;
 use turboflow_engine::PortState;

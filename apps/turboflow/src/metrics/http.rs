@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn answers_what_scrapers_ask() {
         let address = start();
-        // Clients that end their side have no reply only now and then, if that is not provided for.
+        // Without `half_close`, such clients miss a reply only now and then, so try often.
         for _ in 0..100 {
             let reply = exchange(address, b"GET / HTTP/1.1\r\n\r\n");
             assert!(reply.ends_with("\r\n\r\n/"), "{reply}");
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// Clients that say nothing, send half a request, or do not read their reply.
+    /// Clients may send nothing, send half a request, or not read their reply.
     #[test]
     fn idle_clients_delay_no_others() {
         let address = start();
@@ -199,7 +199,7 @@ mod tests {
             .collect();
         let reply = exchange(address, b"GET /healthz HTTP/1.1\r\n\r\n");
         assert!(reply.ends_with("/healthz"), "{reply}");
-        // It came before the server had given up any of those that wait for the rest of a request.
+        // The reply arrived before the server gave up on clients whose request is incomplete.
         for waiting in idle.iter().enumerate().filter(|(number, _)| number % 3 < 2) {
             let mut waiting = waiting.1;
             waiting.set_nonblocking(true).unwrap();

@@ -180,7 +180,7 @@ fn on_the_bus(need: &Need, plan: &Plan) -> String {
     format!("{load} on the bus")
 }
 
-/// Stated rates give only an upper bound on the flow records.
+/// Prefixes "at most" if the flow records are only an upper bound, as with stated rates.
 fn at_most(plan: &Plan, amount: String) -> String {
     if plan.export.is_upper_bound {
         format!("at most {amount}")
@@ -189,7 +189,7 @@ fn at_most(plan: &Plan, amount: String) -> String {
     }
 }
 
-/// With fewer packets, a measurement is not representative of a link.
+/// With fewer packets or less time, a measurement is not representative of a link.
 const FEW_PACKETS: u64 = 1_000;
 const FEW_SECONDS: f64 = 1.0;
 
@@ -386,7 +386,7 @@ pub(super) fn amount(value: f64) -> String {
     }
 }
 
-/// Larger amounts are written as powers of ten, because they have no unit prefix.
+/// Larger amounts are written as powers of ten, because no unit prefix reaches that far.
 const COUNTED: f64 = 1e18;
 
 fn whole(value: f64) -> String {

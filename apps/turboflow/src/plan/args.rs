@@ -13,7 +13,7 @@ use turboflow_run::{FlowConfig, RunConfig, Size, SourceConfig};
 use crate::record::{joined_filter, separate_filter};
 use crate::units::{count, duration, seed, size_bytes};
 
-/// Behind `-h`, which is one screen.
+/// Follows the options in `-h`, which is one screen.
 const SHORT: &str =
     "--help has all options, examples and exit codes; docs/planning.md explains the model.";
 
@@ -353,7 +353,7 @@ impl PlanArgs {
         Ok(())
     }
 
-    /// Assumptions of flow offload are of no use without it.
+    /// Refuses assumptions about flow offload without an offload card.
     fn refuse_offload_alone(&self) -> anyhow::Result<()> {
         if self.offload.is_some() || self.assumptions {
             return Ok(());

@@ -41,7 +41,7 @@ enum WrittenPlace {
     Host,
 }
 
-/// An error in a card, at a byte of its text if it has a place.
+/// An error in a card, with its byte position in the text if it has one.
 #[derive(Debug)]
 struct Wrong {
     at: Option<usize>,
@@ -57,7 +57,7 @@ impl Wrong {
     }
 }
 
-/// The card of that name, or of the file of that name.
+/// The built-in card `name`, or the card in the file of that name.
 pub(super) fn read(name: &str) -> anyhow::Result<Card> {
     let built_in = BUILT_IN.iter().find(|(known, _)| *known == name);
     let text = match built_in {
@@ -86,7 +86,7 @@ fn parse(name: &str, text: &str) -> Result<Card, Wrong> {
     let written: Written = toml::from_str(text).map_err(|error| {
         let is_missing = error.message().starts_with("missing field");
         Wrong {
-            // What is missing has no place.
+            // A missing key has no position.
             at: error.span().filter(|_| !is_missing).map(|span| span.start),
             what: plain(error.message()),
         }
@@ -147,7 +147,7 @@ fn memory(written: &Written) -> Result<Option<CuckooMemory>, Wrong> {
     }
 }
 
-/// The refusal of a number, with its place.
+/// The error for an impossible number, with its position.
 fn impossible(written: &Written, error: &Impossible) -> Wrong {
     let span = match error.argument {
         "capacity" => Some(written.capacity.span()),
@@ -166,7 +166,7 @@ fn impossible(written: &Written, error: &Impossible) -> Wrong {
     }
 }
 
-/// Messages of the reader in plain words.
+/// Rewrites messages of the TOML reader in plain words.
 fn plain(message: &str) -> String {
     let first = message.lines().next().unwrap_or_default();
     if let Some(key) = first.strip_prefix("missing field ") {
@@ -202,7 +202,7 @@ mod tests {
         let napatech = read("napatech").unwrap();
         assert_eq!((napatech.place, napatech.capacity), (Place::Card, 140e6));
         assert_eq!(napatech.delay_seconds, 1e-5);
-        // The rates that the paper states: 3 M/s, and 3.5 M/s up to nine tenths full.
+        // The insertion rates that the paper states: 3 M/s, and 3.5 M/s up to 90 % full.
         assert_eq!(napatech.comfortable_rate(), 3e6);
         let memory = napatech.memory.unwrap();
         let unlimited = Card {

@@ -5,7 +5,7 @@ use turboflow_plan::offload::{Bottleneck, Host, OffloadPlan, Place, Use};
 
 use super::answer::{a_second, amount, bits, columns, cores, memory, percent};
 
-/// What a table changes, in a sentence.
+/// One sentence about what the table changes.
 pub(super) fn sentence(plan: &OffloadPlan) -> String {
     let stays = match plan.offloaded_share {
         share if share < 1.0 => format!("{} of the flows get a row, and ", percent(share)),
@@ -27,7 +27,7 @@ pub(super) fn sentence(plan: &OffloadPlan) -> String {
     )
 }
 
-/// `births: 1.2 M/s of 1.0 M/s`.
+/// A resource in use, such as `births: 1.2 M/s of 1.0 M/s`.
 fn used(one: &Use) -> String {
     let show = shown(one.of);
     let (needed, available) = (show(one.needed), show(one.available));
@@ -51,7 +51,7 @@ fn shown(of: Bottleneck) -> fn(f64) -> String {
     }
 }
 
-/// How full the table is, and what the host does with and without it.
+/// How full the table is, and the load of the host with and without it.
 pub(super) fn tables(plan: &OffloadPlan) -> String {
     let mut text = format!("\nWith a flow table for all links: {}\n", plan.card.name);
     let mut table = columns(["", "needed", "there is", "used"]);

@@ -15,7 +15,7 @@ use crate::log::say;
 use crate::record::{Frames, NotGiven};
 use crate::units::counted;
 
-/// The simulation, and what was watched for it.
+/// The simulation, and counters of what it did not see.
 pub(super) struct Watched {
     pub(super) source: Source,
     pub(super) measured: Measured,

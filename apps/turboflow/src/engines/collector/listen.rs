@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sockets that exporters send to. Nothing here blocks, and what one exporter can hold is bounded.
+//! The sockets that receive from exporters. No call blocks, and the resources that one exporter can
+//! occupy are bounded.
 
 mod connection;
 mod place;
@@ -20,27 +21,28 @@ use crate::log::say;
 use connection::{Connection, Octets, Over};
 use place::{Carrier, Place};
 
-/// Datagrams of a socket, or reads of a connection, before the others have their turn.
+/// Maximum datagrams of a socket, or reads of a connection, before it is the turn of the others.
 const MOST_AT_ONCE: usize = 64;
-/// Octets that the kernel may hold of each UDP socket: exporters send in bursts.
+/// Octets to request for the kernel's receive buffer of each UDP socket, because exporters send in
+/// bursts.
 const SOCKET_BYTES: usize = 16 << 20;
-/// Connections at a time. Each has a buffer of 256 KiB.
+/// Maximum open connections. Each has a buffer of 256 KiB.
 const MOST_CONNECTIONS: usize = 256;
-/// Of these, those of one address: no exporter alone can keep all others out.
+/// Maximum connections from one address, so that no exporter can keep all others out.
 const MOST_OF_ADDRESS: usize = 64;
-/// Connections in a TLS handshake at a time. For another one the oldest has to go: an honest
-/// handshake takes a few round trips.
+/// Maximum connections in a TLS handshake. Beyond it the oldest has to go: a genuine handshake
+/// takes only a few round trips.
 const MOST_HANDSHAKES: usize = 64;
-/// Of these, those of one address.
+/// Maximum connections of one address in a TLS handshake.
 const MOST_HANDSHAKES_OF_ADDRESS: usize = 16;
-/// Connections of a listener that are accepted before sockets are read again: each may cost a
-/// handshake.
+/// Maximum connections accepted from a listener before the sockets are read again, because each may
+/// cost a handshake.
 const ACCEPTED_AT_ONCE: usize = 4;
-/// Lines a minute about exporters that are not taken; all of them are counted.
+/// Maximum log lines per minute about refused connections and messages. All of them are counted.
 const LINES_A_MINUTE: u32 = 20;
 const MINUTE_NS: u64 = 60_000_000_000;
 
-/// A socket that connections come to.
+/// A listening socket.
 struct Listener {
     socket: TcpListener,
     is_tls: bool,
@@ -52,15 +54,15 @@ pub(super) struct Listeners {
     datagrams: Vec<UdpSocket>,
     listeners: Vec<Listener>,
     connections: Vec<Connection>,
-    /// For connections over TLS.
+    /// The certificate for connections over TLS.
     identity: Identity,
-    /// Connections so far, which numbers them.
+    /// Number of connections so far, which numbers their sessions.
     sessions: u64,
     buffer: Box<[u8]>,
     complaints: Complaints,
 }
 
-/// What is said about exporters that are not taken, and how many they are.
+/// Counters of refused connections and messages, and the limit on log lines about them.
 #[derive(Default)]
 struct Complaints {
     minute: u64,
@@ -72,7 +74,7 @@ struct Complaints {
 }
 
 impl Complaints {
-    /// Says that something of an exporter was not taken, unless that was said often in this minute.
+    /// Logs that something from an exporter was refused, unless this minute has enough such lines.
     fn say(&mut self, now_ns: u64, address: Option<SocketAddr>, what: impl Display) {
         let minute = now_ns / MINUTE_NS;
         if minute != self.minute {
@@ -90,7 +92,7 @@ impl Complaints {
 }
 
 impl Listeners {
-    /// Checks addresses without opening a socket. Tells whether one is for TLS.
+    /// Checks addresses without opening a socket. Returns whether any of them is for TLS.
     pub(super) fn check(texts: &[String]) -> anyhow::Result<bool> {
         let mut has_tls = false;
         for text in texts {
@@ -99,7 +101,7 @@ impl Listeners {
         Ok(has_tls)
     }
 
-    /// Opens all sockets, or none, and says where exporters can send to.
+    /// Opens all sockets, or none. Logs the addresses to which exporters can send.
     pub(super) fn open(
         texts: &[String],
         identity: Identity,
@@ -147,8 +149,8 @@ impl Listeners {
         Ok(bound)
     }
 
-    /// Accepts exporters that connect, as many as have room, and a few at a time. True if there may
-    /// be more.
+    /// Accepts waiting connections, a few at a time and within the limits. Returns whether there
+    /// may be more.
     fn accept(&mut self, now_ns: u64, ended: &mut Vec<Sender>) -> bool {
         let mut has_more = false;
         for place in 0..self.listeners.len() {
@@ -167,10 +169,10 @@ impl Listeners {
         has_more
     }
 
-    /// Counts a connection that the system could not hand over.
+    /// Counts a connection that could not be accepted because of a system error.
     fn count_refusal(&mut self, now_ns: u64, error: &io::Error) {
         use ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
-        // An exporter that has gone already is no error of this socket.
+        // No failure of this socket: nothing is waiting, or the exporter has already gone.
         let is_none = [WouldBlock, Interrupted, ConnectionAborted, ConnectionReset];
         if !is_none.contains(&error.kind()) {
             self.complaints.accepts_failed += 1;
@@ -223,7 +225,8 @@ impl Listeners {
         self.connections.push(Connection::new(sender, octets));
     }
 
-    /// Gives up the oldest handshake of a host if it has many, or of all if there are many.
+    /// Drops the oldest TLS handshake: of this host if it has too many, or of all hosts if there
+    /// are too many.
     fn make_room(&mut self, host: IpAddr, now_ns: u64, ended: &mut Vec<Sender>) {
         let half_open = || self.connections.iter().filter(|its| its.is_half_open());
         let of_host = half_open().filter(|its| its.is_of(host)).count();
@@ -231,7 +234,7 @@ impl Listeners {
         if !is_host_full && half_open().count() < MOST_HANDSHAKES {
             return;
         }
-        // They are in the order in which they came.
+        // Connections are in order of arrival.
         let goes = |its: &Connection| its.is_half_open() && (!is_host_full || its.is_of(host));
         if let Some(oldest) = self.connections.iter().position(goes) {
             let sender = self.connections.remove(oldest).sender;
@@ -242,12 +245,12 @@ impl Listeners {
         }
     }
 
-    /// Reads the datagrams that are there. True if there were any.
+    /// Reads the waiting datagrams. Returns whether there were any.
     fn read_datagrams(&mut self, now_ns: u64, take: &mut TakeMessage<'_>) -> bool {
         let mut had_any = false;
         for socket in &self.datagrams {
             for _ in 0..MOST_AT_ONCE {
-                // What an earlier answer of ours met is no error of this datagram.
+                // Other errors than "would block" concern earlier datagrams.
                 let Ok((length, address)) = socket.recv_from(&mut self.buffer) else {
                     break;
                 };
@@ -270,7 +273,7 @@ impl Listeners {
         had_any
     }
 
-    /// Says why a connection is over, where that is not in good order.
+    /// Logs why a connection is over, unless it ended properly.
     fn complain(complaints: &mut Complaints, now_ns: u64, sender: Sender, over: Over) {
         let what = match over {
             Over::Ended => return,
@@ -288,7 +291,7 @@ impl Listeners {
     }
 }
 
-/// Whom connections of an address are held against. A host may have any address of an IPv6 network.
+/// The address to which limits per host apply. An IPv6 host may use any address of its /64 network.
 fn host_of(address: SocketAddr) -> IpAddr {
     match address.ip().to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
@@ -296,8 +299,8 @@ fn host_of(address: SocketAddr) -> IpAddr {
     }
 }
 
-/// Makes the kernel's buffer of a socket as large as it may be: root may exceed
-/// `net.core.rmem_max`. A smaller one is no error.
+/// Enlarges the kernel's receive buffer of a socket as far as permitted: with CAP_NET_ADMIN beyond
+/// `net.core.rmem_max`. A smaller buffer is no error.
 fn widen(socket: &UdpSocket) {
     #[cfg(target_os = "linux")]
     if rustix::net::sockopt::set_socket_recv_buffer_size_force(socket, SOCKET_BYTES).is_ok() {
@@ -306,7 +309,7 @@ fn widen(socket: &UdpSocket) {
     let _ = rustix::net::sockopt::set_socket_recv_buffer_size(socket, SOCKET_BYTES);
 }
 
-/// Binds an address, or all of IPv4 on a machine without IPv6.
+/// Binds an address. On a machine without IPv6, the unspecified address becomes that of IPv4.
 fn bind_or_v4<S>(address: SocketAddr, bind: impl Fn(SocketAddr) -> io::Result<S>) -> io::Result<S> {
     match bind(address) {
         Err(error) if error.kind() == ErrorKind::Unsupported && address.ip().is_unspecified() => {

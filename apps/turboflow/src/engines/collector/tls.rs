@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The certificate of a collector, which is read again at SIGHUP: it expires while the collector
-//! runs.
+//! The certificate of a collector. It is reread at SIGHUP, because it may expire while the
+//! collector runs.
 
 use std::io;
 use std::net::TcpStream;
@@ -17,19 +17,19 @@ use crate::keys::Key;
 use crate::log::say;
 use crate::record::CLOCK;
 
-/// Who a collector is to exporters over TLS. Copies share it.
+/// The certificate and key that a collector shows to exporters over TLS. Clones share it.
 #[derive(Clone, Default)]
 pub(super) struct Identity(Arc<RwLock<Option<TlsServer>>>);
 
 impl Identity {
-    /// Reads the files, and has them from now on.
+    /// Reads the files, and uses them for new connections.
     pub(super) fn read(&self, files: &ServerFiles) -> anyhow::Result<()> {
         let read = read(files)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(read);
         Ok(())
     }
 
-    /// Begins TLS on a connection that was accepted.
+    /// Starts TLS on an accepted connection.
     pub(super) fn accept(&self, stream: TcpStream) -> io::Result<TlsReceiver> {
         let now = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match &*now {
@@ -38,7 +38,7 @@ impl Identity {
         }
     }
 
-    /// Reads the files again at SIGHUP. Connections go on as they are.
+    /// Returns the function that rereads the files at SIGHUP. Open connections are not affected.
     pub(super) fn reread(&self, files: ServerFiles) -> RereadByEngine {
         let identity = self.clone();
         Box::new(move || {
@@ -64,13 +64,16 @@ fn read(files: &ServerFiles) -> anyhow::Result<TlsServer> {
     })
 }
 
-/// Checks that the files are there that addresses need, and can be read.
+/// Checks that the files can be read and are valid.
 pub(super) fn check(files: Option<&ServerFiles>) -> anyhow::Result<()> {
     files.map_or(Ok(()), |files| read(files).map(drop))
 }
 
 impl CollectorOptions {
     /// The files of a collector; `None` if it has no address for TLS.
+    ///
+    /// # Errors
+    /// A file is missing, or files are given without an address for TLS.
     pub(super) fn files(&self, has_tls: bool) -> anyhow::Result<Option<ServerFiles>> {
         let given = [
             (&self.tls_cert, TLS_CERT),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Decides about flows by inspection of their first packets: a flow passes as soon as its
-//! application and names are known, or no more is to be learned. A bridge has the same inspection
-//! behind its rules.
+//! Decides flows by inspecting their first packets: a flow passes as soon as its application and
+//! names are known, or nothing more can be learned. A bridge uses the same inspection in addition
+//! to its rules.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,25 +13,26 @@ use turboflow_packet::{Frame, LinkType, Parser, ParserConfig};
 use turboflow_record::{FiveTuple, Packet, TCP_RST};
 use turboflow_run::{InspectedElsewhere, InspectionConfig};
 
-/// Bytes of a frame that are looked at.
+/// Bytes of a frame that are copied for inspection.
 pub(in crate::engines) const TAP_BYTES: u32 = MAX_TAP_BYTES;
-/// How often guesses about undecided flows are asked for: records of short flows leave with them.
+/// Interval at which the inspector is asked for guesses about undecided flows, in nanoseconds, so
+/// that records of short flows have an application.
 const SETTLE_NS: u64 = 50_000_000;
 
 type Intern = Box<dyn Fn(&[u8]) -> u64 + Send>;
 
-/// The inspection, and the flows that are under it.
+/// The inspection, and the flows under inspection.
 pub(in crate::engines) struct Inspecting {
     pub(in crate::engines) inspection: Inspection<Intern>,
-    /// Their keys in the table.
+    /// The key in the kernel's table of each flow under inspection.
     pub(in crate::engines) pending: HashMap<InspectedKey, FlowKey>,
     shared: Arc<InspectedElsewhere>,
     settled_ns: u64,
 }
 
 impl Inspecting {
-    /// Starts the inspector's process. The ends of inspections are told, and what is found out
-    /// before them if `tells_verdicts`.
+    /// Starts the inspector's process. It reports when an inspection ends, and with
+    /// `tells_verdicts` also what it finds before the end.
     pub(in crate::engines) fn start(
         config: &InspectionConfig,
         tells_verdicts: bool,
@@ -53,7 +54,7 @@ impl Inspecting {
         })
     }
 
-    /// Takes what the inspector has said.
+    /// Processes the inspector's messages.
     pub(in crate::engines) fn poll(&mut self, now_ns: u64) {
         if now_ns.abs_diff(self.settled_ns) >= SETTLE_NS {
             self.settled_ns = now_ns;
@@ -63,16 +64,16 @@ impl Inspecting {
         }
     }
 
-    /// Shows the counters to the run.
+    /// Publishes the counters to the run.
     pub(in crate::engines) fn count(&self) {
         self.shared.count(self.inspection.counters());
     }
 
-    /// The flows whose inspection ended, and whether they were named.
+    /// Takes the flows whose inspection has ended, each with whether it was named.
     pub(in crate::engines) fn take_ended(&mut self) -> Vec<(FlowKey, bool)> {
         let mut ended = Vec::new();
         for (key, is_named) in self.inspection.take_ended() {
-            // Another flow may have this key by now.
+            // Another flow may use this key by now.
             if self.inspection.is_over(&key) == Some(false) {
                 continue;
             }
@@ -81,7 +82,7 @@ impl Inspecting {
         ended
     }
 
-    /// The connection of a flow ended: a SYN begins another flow.
+    /// Ends the inspection of a flow whose connection ended. A SYN then begins another flow.
     pub(in crate::engines) fn connection_ended(&mut self, key: FlowKey, time_ns: u64) {
         let Some(tuple) = FiveTuple::of_words(key.words()) else {
             return;
@@ -96,18 +97,18 @@ impl Inspecting {
             tos: 0,
             is_echo_reply: false,
         };
-        // Nothing to look at.
+        // The packet has no payload.
         self.inspection.offer(&packet, || None);
     }
 
-    /// No packet follows.
+    /// Ends all inspections, because no more packets follow.
     pub(in crate::engines) fn finish(&mut self, now_ns: u64) {
         self.inspection.finish(now_ns);
         self.count();
     }
 }
 
-/// A packet that was parsed again from its copy, in the VLAN that its key has.
+/// The packet, parsed from its copy, with the VLAN that its key has.
 pub(in crate::engines) fn in_its_vlan(packet: Packet, key: FlowKey) -> Packet {
     let vlan = FiveTuple::of_words(key.words()).map_or(0, |tuple| tuple.vlan());
     Packet {
@@ -127,7 +128,7 @@ pub(in crate::engines) fn frame_of<'a>(tapped: &Tapped<'a>) -> Frame<'a> {
     }
 }
 
-/// Flows are decided by an inspection.
+/// Decides flows by inspection alone.
 pub(super) struct Inspects {
     inspecting: Inspecting,
     parser: Parser,
@@ -156,7 +157,7 @@ impl Decider for Inspects {
         let packet = in_its_vlan(packet, tapped.key);
         let parser = &self.parser;
         if parser.ip_datagram(&frame).is_none() {
-            // A later fragment has nothing to look at.
+            // Later fragments have no transport header to inspect.
             return Ok(Decision::Undecided);
         }
         let Inspecting {
@@ -174,7 +175,7 @@ impl Decider for Inspects {
             Some(false) => {
                 pending.insert(key, tapped.key);
             }
-            // Of a flow that is not under inspection, no end is told.
+            // The end of a flow that is not under inspection is not reported.
             None => {}
         }
         Ok(Decision::Undecided)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads the engine into the kernel with a table of verdicts, attaches it, and starts to learn.
+//! Loads the engine with a table of verdicts into the kernel, attaches it, and starts to decide
+//! flows.
 
 use anyhow::Context;
 use turboflow_engine_offload::{Decider, FirstPacket, LearnerConfig, OffloadEngine};
@@ -11,12 +12,12 @@ use super::inspects::{Inspects, TAP_BYTES};
 use super::{OffloadOptions, OffloadSetup, OpenEngines, Options};
 use crate::engines::xdp::open as xdp;
 
-/// The longest time that a row stays after the end of its connection: the packets of both sides
-/// that are still on their way are of this flow.
+/// The longest time that a row stays after the end of its connection, in nanoseconds: packets of
+/// either side that are still on their way belong to this flow.
 const LINGER_NS: u64 = 5_000_000_000;
-/// Packets of a flow that is not TCP, at most (`PacketLimits` in `crates/inspect`).
+/// Maximum packets to inspect of a flow other than TCP (`PacketLimits` in `crates/inspect`).
 const OTHER_PACKETS: u64 = 24;
-/// Budgets for each row: flows without a row have one too.
+/// Packet budgets per row of the table, because flows without a row need a budget too.
 const BUDGETS_A_ROW: u64 = 2;
 const LEAST_BUDGETS: u64 = 1 << 16;
 
@@ -30,7 +31,7 @@ pub(super) fn open(
     let config = config_of(setup, run, pipeline, layout)?;
     let rows = setup.rows();
     xdp::check_rights(OffloadOptions::ENGINE)?;
-    // Before the program is attached: packets do not wait for the inspector to start.
+    // Before the program is attached, so that packets do not wait for the inspector to start.
     let decider: Box<dyn Decider> = match &pipeline.inspection {
         Some(inspection) => {
             Box::new(Inspects::start(inspection).context("cannot inspect payload")?)
@@ -48,7 +49,7 @@ pub(super) fn open(
     })
 }
 
-/// How long rows stay.
+/// How long rows stay in the table.
 pub(in crate::engines) fn times_of(
     setup: &OffloadSetup,
     pipeline: &PipelineConfig,
@@ -97,7 +98,7 @@ pub(in crate::engines) fn config_of(
         },
         idle_ns: setup.idle_ns(),
         keys_vlan: layout.has_vlan_key(),
-        // Other numbers than those of the microflow table.
+        // Keys that differ from those of the microflow table.
         hash_keys: [1, 2].map(|which| std::array::from_fn(|at| hasher.hash(&[at as u64, which]).0)),
         bridge: None,
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The packets of captures, for a pipeline.
+//! Feeds the packets of captures to a pipeline.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,11 +11,11 @@ use turboflow_packet::Frame;
 /// Frames read at a time.
 const BATCH_FRAMES: u64 = 256;
 
-/// Captures, one after the other.
+/// Captures, read one after another.
 pub(super) struct Captures {
     files: VecDeque<CaptureFile>,
     packets_left: u64,
-    /// The first that could not be read to its end. The others are read all the same.
+    /// The first read error. The other files are still read.
     damaged: Option<ReadError>,
 }
 

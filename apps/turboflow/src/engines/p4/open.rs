@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Starts the pipeline, and sends it the packets.
+//! Starts the pipeline and sends packets to it.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -20,24 +20,24 @@ use crate::log::say;
 use crate::record::open_captures;
 use crate::units::grouped;
 
-/// The program that runs DPDK's pipeline.
+/// The program that runs the software pipeline of DPDK.
 const RUNNER: &str = "turboflow-swx";
-/// Slots of each of both tables, unless others are asked for.
+/// Default slots of each of the two tables.
 const SLOTS: u64 = 16_384;
-/// Frames that may be under way to a pipeline outside this machine, which may drop what it cannot
-/// take: the buffers of bmv2's ports have room for some 32.
+/// Maximum frames in flight to a pipeline outside this machine, which may drop the excess: the
+/// buffers of bmv2's ports hold about 32.
 const WINDOW: usize = 24;
 
-/// What runs.
+/// A checked configuration of the pipeline.
 pub(super) struct Plan {
     record: P4Record,
     slots: u32,
     seeds: [u64; 2],
-    /// The program of a pipeline on this machine.
+    /// The program of a pipeline on this machine; `None` for a switch.
     spec: Option<Cow<'static, str>>,
 }
 
-/// Checks that there is one pipeline for what is to be metered.
+/// Checks that exactly one pipeline gets the packets to be metered.
 fn check_source(options: &P4Options, run: &RunConfig) -> anyhow::Result<()> {
     let here = Key::Of(PIPELINE).with("swx");
     let elsewhere = Key::CpuPorts.with("IFACE");
@@ -64,7 +64,7 @@ fn check_source(options: &P4Options, run: &RunConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks everything that can be checked before anything is opened.
+/// Checks everything that can be checked without opening anything.
 pub(super) fn plan(
     options: &P4Options,
     run: &RunConfig,
@@ -72,7 +72,7 @@ pub(super) fn plan(
     layout: &Layout,
 ) -> anyhow::Result<Plan> {
     check_source(options, run)?;
-    // On this machine there is no queue to be met.
+    // A pipeline on this machine has no queue, hence no queue features.
     let record = match options.pipeline {
         Some(_) => P4Record::new(&config.definition, layout),
         None => P4Record::behind_queue(&config.definition, layout),
@@ -99,7 +99,7 @@ pub(super) fn plan(
     Ok(Plan {
         record,
         slots,
-        // Any two numbers that a sender of packets does not know.
+        // Unpredictable to those who send packets.
         seeds: [
             config.seed,
             config.seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15,
@@ -108,7 +108,7 @@ pub(super) fn plan(
     })
 }
 
-/// The compiled program that comes with the engine.
+/// The compiled program that ships with the engine.
 fn compiled(record: &P4Record) -> anyhow::Result<&'static str> {
     let mut programs = PROGRAMS.iter();
     let program = programs.find(|program| program.is_for(record));
@@ -122,7 +122,7 @@ fn compiled(record: &P4Record) -> anyhow::Result<&'static str> {
     Ok(program.spec)
 }
 
-/// Starts the pipeline, or opens the ports of those that run.
+/// Starts the pipeline of this machine, or opens the CPU ports of running switches.
 pub(super) fn open(
     options: &P4Options,
     run: &RunConfig,
@@ -205,7 +205,7 @@ fn cpu_port(name: &str, _: &RunConfig) -> anyhow::Result<Box<dyn Port>> {
     bail!("{name}: CPU ports are supported on Linux only")
 }
 
-/// Where the program that runs the pipeline is: beside this one, or in `PATH`.
+/// The program that runs the pipeline: beside this one, or in `PATH`.
 fn runner() -> anyhow::Result<PathBuf> {
     let beside = std::env::current_exe().ok();
     let beside = beside.as_deref().and_then(Path::parent).map(Path::to_owned);

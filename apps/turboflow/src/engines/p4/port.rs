@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An interface as the port to a pipeline: reports come from the kernel's ring, commands go out by
-//! a packet socket.
+//! An interface as the CPU port of a pipeline: reports arrive through the kernel's ring, and
+//! commands leave through a packet socket.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -9,34 +9,34 @@ use turboflow_capture::live::{Interface, InterfaceConfig, RingSize, Sender, Stat
 use turboflow_engine_p4::Port;
 use turboflow_packet::{Frame, LinkType};
 
-/// How long an answer is waited for before it is asked for again.
+/// How long to wait for an answer before the request is repeated.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// How long an interface may take no frame.
+/// How long an interface may refuse frames before that is an error.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// The shortest frame of Ethernet, without its checksum.
+/// The shortest Ethernet frame, without its checksum.
 const SHORTEST_FRAME_BYTES: usize = 60;
 
-/// An interface to the CPU port of a pipeline.
+/// An interface that leads to the CPU port of a pipeline.
 pub(super) struct PacketPort {
     name: String,
     longest_frame_bytes: usize,
-    /// The ring, as the list that waiting wants.
+    /// The ring, in an array because `wait` takes a slice.
     interface: [Interface; 1],
     sender: Sender,
-    /// Frames that are not sent yet, one behind the other.
+    /// Frames still to be sent, concatenated.
     queued: Vec<u8>,
-    /// The ends of these frames.
+    /// The end of each frame in `queued`.
     ends: Vec<usize>,
 }
 
 impl PacketPort {
-    /// Opens an interface, with a ring of so many bytes for what it receives.
+    /// Opens an interface, with a receive ring of `ring_bytes`.
     pub(super) fn open(name: &str, ring_bytes: u64) -> anyhow::Result<Self> {
         let config = InterfaceConfig {
             ring: RingSize::new(ring_bytes)?,
-            // Not what is sent to the pipeline.
+            // Excludes the frames that we send to the pipeline.
             only_incoming: true,
-            // Commands are answered one after the other.
+            // Each command waits for the answer to the one before.
             latency_ms: Some(1),
             ..InterfaceConfig::default()
         };
@@ -78,7 +78,7 @@ impl PacketPort {
         Ok(())
     }
 
-    /// Hands over what the ring has. Returns whether it had anything.
+    /// Hands over the frames in the ring. Returns whether there were any.
     fn take(&mut self, take: &mut dyn FnMut(&[u8])) -> bool {
         let [interface] = &mut self.interface;
         let mut came = false;

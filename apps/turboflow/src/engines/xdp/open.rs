@@ -21,11 +21,11 @@ use crate::keys::Key;
 use crate::log::say;
 use crate::units::grouped;
 
-/// Default slots of a table: 1 MiB of IPv4 rows.
+/// Default slots of a microflow table: 1 MiB of IPv4 rows.
 const SLOTS: u64 = 16_384;
 
-/// Size of the ring for frames that are not packets. It is emptied 20 times a second, which limits
-/// them to 20 MiB a second.
+/// Size of the ring for frames that are not packets, in bytes. It is emptied 20 times a second,
+/// which limits these frames to 20 MiB/s.
 const UNPARSED_RING_BYTES: u32 = 1 << 20;
 
 /// Loads the engine and attaches it to all interfaces, or to none.
@@ -44,16 +44,16 @@ pub(super) fn open(
     })
 }
 
-/// The engine on all its interfaces.
+/// The engine, attached to all its interfaces.
 pub(in crate::engines) struct Attached {
     pub(in crate::engines) engine: KernelEngine,
-    /// Keeps the interfaces configured.
+    /// Keeps the interfaces in promiscuous mode.
     pub(in crate::engines) held: Box<dyn Any + Send>,
 }
 
-/// Attaches the engine with this configuration to all interfaces, or to none. `name` is what the
-/// user calls it: engines that stand on this one have names of their own. `pins`: the folder where
-/// its links outlive the process.
+/// Attaches the engine with this configuration to all interfaces, or to none. `name`: the engine
+/// that the user named, which may be one that builds on this one. `pins`: the folder for pinned
+/// links, which outlive the process.
 pub(in crate::engines) fn attach(
     options: &XdpOptions,
     run: &RunConfig,
@@ -98,8 +98,8 @@ pub(in crate::engines) fn attach(
     })
 }
 
-/// Checks that this process has all capabilities that an engine of this name needs. The kernel's
-/// own errors name none.
+/// Checks that this process has all capabilities that the engine `name` needs, because the kernel's
+/// errors do not say which are missing.
 pub(in crate::engines) fn check_rights(name: &str) -> anyhow::Result<()> {
     let without = Key::Engine.with(EngineConfig::SOFTWARE);
     check_rights_of(
@@ -108,7 +108,8 @@ pub(in crate::engines) fn check_rights(name: &str) -> anyhow::Result<()> {
     )
 }
 
-/// As `check_rights`, of what `who` names. `or`: what needs fewer, behind a semicolon.
+/// Checks the capabilities of `check_rights` for `who`. `or`: an alternative that needs fewer, with
+/// a leading semicolon.
 pub(in crate::engines) fn check_rights_of(who: &str, or: &str) -> anyhow::Result<()> {
     const OF_BPF: CapabilitySet = CapabilitySet::BPF.union(CapabilitySet::PERFMON);
     let wanted = [
@@ -135,8 +136,8 @@ pub(in crate::engines) fn check_rights_of(who: &str, or: &str) -> anyhow::Result
     Ok(())
 }
 
-/// Loads the engine and attaches it. If the definition needs metadata of the driver, the program is
-/// bound to the only interface.
+/// Loads the engine and attaches it. If the definition needs metadata of the driver and there is
+/// one interface, the program is bound to that interface.
 fn start(
     run: &RunConfig,
     xdp: &XdpOptions,
@@ -160,7 +161,7 @@ fn start(
             }
         );
     }
-    // A program with a table of verdicts is not bound: its tags come from the frames alone.
+    // A program with a table of verdicts is never bound: it sees VLAN tags only in frames.
     let may_bind = config.offload.is_none();
     config.is_bound = may_bind && (asked.timestamps || asked.tags && told.tags);
     let attached = |config: &KernelConfig| {
@@ -172,7 +173,7 @@ fn start(
                 engine.attach_pinned(folder, xdp.replace)?;
                 vec![XdpMode::Native; config.interfaces.len()]
             }
-            // Only drivers take redirected frames, and tell what became of them.
+            // Only native mode can redirect frames and report what became of them.
             None if is_bridge => engine.attach(XdpMode::Native, xdp.replace)?,
             None => engine.attach(mode_of(xdp), xdp.replace)?,
         };
@@ -188,7 +189,7 @@ fn start(
                 | KernelError::Replaced { .. })
         )
     {
-        // The driver refuses native mode. Tags then come from the frames alone.
+        // The driver refuses native mode. VLAN tags are then seen only in the frames.
         config.is_bound = false;
         started = attached(&config);
     }
@@ -199,7 +200,7 @@ fn start(
     Ok((engine, modes))
 }
 
-/// Warns of interfaces whose driver removes the tags that the definition needs.
+/// Warns of interfaces whose driver strips the VLAN tags that the definition needs.
 fn warn_of_tags(run: &RunConfig) {
     for name in &run.source.interfaces {
         // If the interface has vanished, its reader reports that.
@@ -269,7 +270,7 @@ pub(in crate::engines) fn config_of(
     Ok(config)
 }
 
-/// A key from the seed of the run, so that it is as unpredictable.
+/// A hash key, derived from the run's seed and therefore equally unpredictable.
 fn hash_key(hasher: &KeyHasher, at: usize) -> u64 {
     const { assert!(KEY_HALVES < 256) };
     hasher.hash(&[at as u64, 0]).0
@@ -312,7 +313,7 @@ fn announce(
     }
 }
 
-/// In generic mode, a frame may hold several frames of the wire.
+/// Warns that in generic mode, the stack may have merged several frames of the wire into one.
 fn warn_of_merging(name: &str) {
     // If the interface has vanished, its reader reports that.
     let active = Interface::merges_received(name).unwrap_or_default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a page has.
+//! Tests of the rendered page.
 
 use turboflow_formats::WriteProgress;
 use turboflow_run::OutputSnapshot;
@@ -54,8 +54,8 @@ fn every_counter_of_the_ledger_is_exposed_once() {
     let sample = "turboflow_rule_packets_total{rule=\"no \\\"x\\\"\",action=\"drop\"} 5\n";
     assert!(page.contains(sample), "{page}");
     let ledger = serde_json::to_value(&snapshot.ledger).unwrap();
-    // The commonest EtherTypes change during a run, and a series must not come and go. Their
-    // sum is a reason among the packets not IP.
+    // The commonest EtherTypes change during a run, and a time series must not come and go. Their
+    // sum is covered by a reason for packets that are not IP.
     let names = ledger.as_object().unwrap().keys();
     for name in names.filter(|name| *name != "unread_ether_types") {
         let heads = page.lines().filter(|line| {
@@ -65,7 +65,7 @@ fn every_counter_of_the_ledger_is_exposed_once() {
         });
         assert!(heads.count() >= 1, "{name}: {page}");
     }
-    // Prometheus is asked for no name that does not exist.
+    // The dashboard must not query a metric that does not exist.
     let dashboard = include_str!("../../../../../contrib/grafana/dashboards/health.json");
     let mut asked = 0;
     for part in dashboard.split("turboflow_").skip(1) {

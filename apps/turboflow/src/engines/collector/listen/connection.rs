@@ -9,7 +9,7 @@ use turboflow_transport::TlsReceiver;
 
 use super::{MOST_AT_ONCE, host_of};
 
-/// The octets of a connection.
+/// The byte stream of a connection.
 pub(super) enum Octets {
     Tcp(TcpStream),
     Tls(Box<TlsReceiver>),
@@ -18,17 +18,17 @@ pub(super) enum Octets {
 /// Why a connection is over.
 #[derive(Debug)]
 pub(super) enum Over {
-    /// The exporter ended it, or it broke, between two messages.
+    /// The exporter closed it, or it broke, between two messages.
     Ended,
-    /// It ended in the middle of a message.
+    /// It ended within a message.
     Cut,
     /// The TLS handshake failed.
     NoHandshake(String),
-    /// What came is not to be taken.
+    /// The content is invalid or was refused.
     Refused(String),
 }
 
-/// A connection, and how far its messages were read.
+/// A connection, and the parsing state of its messages.
 pub(super) struct Connection {
     pub(super) sender: Sender,
     octets: Octets,
@@ -53,12 +53,12 @@ impl Connection {
         }
     }
 
-    /// Whether it comes from a host.
+    /// Whether the connection comes from this host.
     pub(super) fn is_of(&self, host: IpAddr) -> bool {
         self.sender.address.is_some_and(|its| host_of(its) == host)
     }
 
-    /// Whether it is not known yet who sends.
+    /// Whether the TLS handshake is unfinished, so that the sender is not known yet.
     pub(super) fn is_half_open(&self) -> bool {
         match &self.octets {
             Octets::Tcp(_) => false,
@@ -66,7 +66,7 @@ impl Connection {
         }
     }
 
-    /// Reads what is there. Tells why the connection is over, if it is.
+    /// Reads what has arrived. Returns the reason if the connection is over.
     pub(super) fn read(
         &mut self,
         now_ns: u64,
@@ -98,7 +98,7 @@ impl Connection {
                     Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                         return Some(Over::NoHandshake(error.to_string()));
                     }
-                    // TLS that cannot be read any more.
+                    // The TLS stream is broken.
                     Err(error) if error.kind() == ErrorKind::Other => {
                         return Some(Over::Refused(error.to_string()));
                     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where exporters send to: `udp://[HOST]:PORT`, `tcp://[HOST]:PORT`, `tls://[HOST]:PORT`.
+//! Addresses to listen at: `udp://[HOST]:PORT`, `tcp://[HOST]:PORT`, `tls://[HOST]:PORT`.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use anyhow::{Context, bail};
 
-/// How messages come.
+/// The transport of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carrier {
     Udp,
@@ -13,7 +13,7 @@ pub(super) enum Carrier {
     Tls,
 }
 
-/// A carrier and an address.
+/// A transport and an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) carrier: Carrier,
@@ -32,7 +32,7 @@ impl Place {
                  tls://[HOST]:PORT"
             ),
         };
-        // Dual-stack sockets take IPv4, too.
+        // A dual-stack socket receives IPv4 as well.
         let address = match address.strip_prefix(':') {
             Some(port) => format!("[::]:{port}"),
             None => address.to_owned(),

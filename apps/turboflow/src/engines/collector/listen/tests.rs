@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What one host can hold.
+//! Tests of the limits per host.
 
 use super::*;
 
-/// The process has no more file descriptors.
+/// The error number for a process without free file descriptors.
 const EMFILE: i32 = 24;
 
-/// Listeners over TCP and TLS, and connections to them that say nothing.
+/// Listeners over TCP and TLS, with connections that send nothing.
 struct Listening {
     listeners: Listeners,
     held: Vec<TcpStream>,
@@ -49,7 +49,7 @@ fn one_host_cannot_hold_all_connections() {
         listening.connect(&format!("[2001:db8::{port:x}]:1"), false);
     }
     assert_eq!(listening.of("192.0.2.1:9"), MOST_OF_ADDRESS);
-    // As one of IPv4 over a socket of IPv6, and as any host of one network.
+    // An IPv4-mapped address counts as IPv4, and all hosts of an IPv6 network count as one.
     assert_eq!(listening.of("[::ffff:192.0.2.1]:9"), MOST_OF_ADDRESS);
     assert_eq!(listening.of("[2001:db8::ffff]:9"), MOST_OF_ADDRESS);
     listening.connect("192.0.2.2:1", false);
@@ -65,7 +65,7 @@ fn one_host_cannot_hold_all_connections() {
 #[test]
 fn connections_that_cannot_begin_tls_are_counted() {
     let mut listening = Listening::new();
-    // No certificate was read.
+    // This fails, because no certificate has been read.
     listening.connect("192.0.2.1:1", true);
     assert_eq!(listening.listeners.complaints.handshakes_failed, 1);
     assert_eq!(listening.of("192.0.2.1:1"), 0);
