@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow replay`: stored flow records to collectors and into files.
+//! `turboflow replay`: sends stored flow records to collectors, or writes them to files.
 
 use std::path::{Path, PathBuf};
 
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<Outcome> {
         let kept = meaning.fitting(kept, &mut left_out);
         outputs.retain_mut(|(to, writer)| match writer.write(&kept) {
             Ok(()) => true,
-            // Its reader has seen enough.
+            // The reader closed the pipe, which is not an error.
             Err(ExportError::BrokenPipe) => false,
             Err(error) => {
                 is_lossy = true;
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<Outcome> {
     }
     is_lossy |= left_out.say();
     if let Err(error) = read {
-        // What was read before is sent, and that is no success.
+        // Records read so far are sent, but the run did not succeed.
         is_lossy = true;
         say!(Error CouldNotRun; "{}; the input was not read to its end", exit::in_words(&error));
     }
@@ -146,7 +146,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Hands over batches until there is no more, or `take` returns that no more is wanted.
+/// Hands over batches until there are no more, or until `take` returns false.
 fn each_batch(input: &mut Input, mut take: impl FnMut(FlowBatch) -> bool) -> anyhow::Result<()> {
     while !STOP.asked() {
         let batch = input.next().transpose()?;
@@ -157,7 +157,7 @@ fn each_batch(input: &mut Input, mut take: impl FnMut(FlowBatch) -> bool) -> any
     Ok(())
 }
 
-/// Records that the meter cannot have made.
+/// Counts of records that the meter cannot have produced.
 #[derive(Debug, Default)]
 struct LeftOut {
     too_large: u64,
@@ -165,7 +165,7 @@ struct LeftOut {
 }
 
 impl LeftOut {
-    /// Says how many, and why. Returns whether there are any.
+    /// Logs how many, and why. Returns whether there are any.
     fn say(&self) -> bool {
         let Self {
             too_large,
@@ -201,7 +201,7 @@ impl ReplayArgs {
                 rate: self.rate.map(|CountAboveZero(rate)| rate),
                 ..sending()
             };
-            // As `record` does: two exporters at one address are told apart.
+            // As in `record`: distinguishes exporters that share an address.
             send_to(&to.parse()?, schema, &wire(own_domain()), &options)?
         } else if self.rate.is_some() {
             bail!("--rate is for collectors: {to} takes records as fast as they come");
@@ -227,18 +227,18 @@ impl ReplayArgs {
     }
 }
 
-/// What the columns are: a definition, and whether its biflows.
+/// The meaning of the columns: a definition, and whether its records are biflows.
 struct Meaning {
     definition: Definition,
     is_biflow: bool,
-    /// The columns as the meter has them. In texts every value may be absent, and a collector would
-    /// get templates for records that cannot be.
+    /// The columns as the meter defines them. In text files every value may be absent, but
+    /// templates for a collector must not describe records that cannot exist.
     schema: Schema,
 }
 
 impl Meaning {
-    /// The records that the meter could have made: texts may hold any number, and formats would
-    /// cut it to what they have room for.
+    /// The records that the meter could have produced. Text files may hold numbers of any size,
+    /// which other formats would truncate.
     fn fitting(&self, batch: FlowBatch, left_out: &mut LeftOut) -> FlowBatch {
         let columns = || self.schema.iter().enumerate();
         let is_too_large = |row: usize| {
@@ -300,7 +300,7 @@ impl Meaning {
     }
 }
 
-/// The largest number that a column of this kind can have.
+/// The largest number that a column of this kind can hold.
 const fn largest(kind: ColumnKind) -> u64 {
     match kind {
         ColumnKind::Unsigned { bits } => u64::MAX >> (64 - bits as u32),

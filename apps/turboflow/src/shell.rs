@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow completions` and `turboflow man`: what a shell and `man` need, made from the command
-//! line itself.
+//! `turboflow completions` and `turboflow man`: completion scripts and manual pages, generated from
+//! the command line's definition.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ Examples:
 
 Exit codes: 0 all well; 2 it could not run.";
 
-/// The page of the program itself, which leads to those of its commands.
+/// The manual page of the program, which refers to those of its commands.
 const PAGE: &str = include_str!("../../../packaging/turboflow.1");
 
 #[derive(Clone, Debug, Args)]
@@ -51,7 +51,7 @@ pub(crate) struct ManArgs {
     folder: PathBuf,
 }
 
-/// Writes a page for every command.
+/// Writes a manual page for every command.
 pub(crate) fn man(args: &ManArgs, mut program: Command) -> anyhow::Result<Outcome> {
     let folder = &args.folder;
     if !folder.is_dir() {

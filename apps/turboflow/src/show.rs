@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow show`: questions about files of flow records.
+//! `turboflow show`: answers questions about files of flow records.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ use crate::question_error;
 use crate::record::time_form;
 use crate::units::{count, grouped};
 
-/// Behind `-h`, which is one screen.
+/// Follows the options in `-h`, which is one screen.
 const SHORT: &str = "--help has examples, the language of --where and of groups, and exit codes.";
 
 const EXAMPLES: &str = "\
@@ -184,7 +184,7 @@ pub(crate) enum AnswerFormat {
     Json,
 }
 
-/// From when times are counted.
+/// The time that `-1h` and `now` in a question count from.
 #[derive(Clone, Copy, Debug)]
 enum Now {
     /// A time, in nanoseconds since 1970.
@@ -196,7 +196,7 @@ enum Now {
 /// Default number of table rows.
 const TABLE_ROWS: usize = 20;
 
-/// The files that were given; says what is passed over.
+/// The files to read. Logs those that are skipped.
 pub(crate) fn found(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let found = flow_files(given)?;
     for told in found.passed_over {
@@ -260,7 +260,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     Ok(say_damages(&input))
 }
 
-/// Says which columns of other programs are not read.
+/// Logs which columns of other programs are not read.
 pub(crate) fn say_left_out(input: &Input) {
     if !input.left_out().is_empty() {
         let columns = input.left_out().join(", ");
@@ -269,7 +269,7 @@ pub(crate) fn say_left_out(input: &Input) {
     }
 }
 
-/// Says which files were cut: their whole records were read.
+/// Logs which files are truncated. Their complete records were read.
 pub(crate) fn say_damages(input: &Input) -> Outcome {
     for damage in input.damages() {
         say!(Error RecordsCut; "{damage}; the flow records before were read");
@@ -280,7 +280,8 @@ pub(crate) fn say_damages(input: &Input) -> Outcome {
     }
 }
 
-/// The time of the last packet of all records, which is read before they are.
+/// The time of the last packet of all records, in nanoseconds. This reads the files once before the
+/// question does.
 fn last_packet_ns(files: &[PathBuf]) -> anyhow::Result<Option<u64>> {
     if let Some(place) = pipe_of(files) {
         bail!("--now last reads the records twice, and {place} can be read once: write a time");
@@ -288,7 +289,7 @@ fn last_packet_ns(files: &[PathBuf]) -> anyhow::Result<Option<u64>> {
     Ok(turboflow_query::last_packet_ns(&mut Input::open(files)?)?)
 }
 
-/// The first of the files that can be read only once.
+/// The first input that can be read only once, for messages.
 pub(crate) fn pipe_of(files: &[PathBuf]) -> Option<String> {
     let is_pipe = |file: &&PathBuf| file.as_os_str() == "-" || file.exists() && !file.is_file();
     let pipe = files.iter().find(is_pipe)?;
@@ -312,7 +313,7 @@ fn as_rows(rows: u64) -> usize {
     usize::try_from(rows).unwrap_or(usize::MAX)
 }
 
-/// Parses a time of a question, in nanoseconds since 1970.
+/// Parses a time in a question, into nanoseconds since 1970.
 pub(crate) fn moment(text: &str) -> Result<u64, String> {
     let time_ns = turboflow_query::time_ns(text);
     time_ns.ok_or_else(|| "write a time such as 2024-03-01T12:30:00Z".to_owned())
@@ -381,14 +382,14 @@ impl ShowArgs {
             select: self.select.clone().filter(|_| !all),
             ascending: self.ascending,
             top,
-            // As with --top, 0 is all.
+            // As with --top, 0 means all.
             top_each: self.top_each.filter(|rows| *rows > 0).map(as_rows),
             now_ns: Some(now_ns),
             all_columns: all || !is_table,
         }
     }
 
-    /// Of which times the records are, where none of them is of a time that was counted from now.
+    /// The time span of the records, if no record matched a question that counts from now.
     fn note_of_times(&self, answer: &Answer) -> Option<String> {
         let (first_ns, last_ns) = answer.times_read_ns?;
         let from = match self.now {
@@ -459,12 +460,12 @@ impl ShowArgs {
     }
 }
 
-/// Writes to standard output. A reader that has closed its end is not an error.
+/// Writes to standard output. A reader that has closed the pipe is not an error.
 fn stream(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     let mut stdout = BufWriter::new(io::stdout().lock());
     match write(&mut stdout).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-            // The buffered rest has no reader either.
+            // Discard the buffered rest, which has no reader either.
             let _ = stdout.into_parts();
             Ok(())
         }

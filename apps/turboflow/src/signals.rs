@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Signals. Ctrl-C and SIGTERM: the first asks the run to finish, the second aborts. SIGHUP: new
-//! files, or the same as SIGTERM.
+//! Signals. Ctrl-C and SIGTERM: the first asks the run to finish, the second aborts it. SIGHUP:
+//! starts new files, or acts like SIGTERM.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use crate::log::{self, say};
 /// Whether the run should end.
 pub(crate) static STOP: Stop = Stop::new();
 
-/// Receives a message on every SIGHUP.
+/// The sender of a message for every SIGHUP.
 pub(crate) type Hangups = std::sync::mpsc::Sender<()>;
 
 /// How many times SIGHUP has requested new files.
@@ -29,15 +29,16 @@ pub(crate) fn turns_asked() -> u64 {
     TURNS.load(Ordering::Relaxed)
 }
 
-/// A signal aborts only this long after the first one. Service managers, shells and terminals send
-/// one signal twice, as to a process and to its group.
+/// A signal aborts the run only this long after the first one. Service managers, shells and
+/// terminals may send one signal twice, to the process and to its group.
 const SECOND_AFTER: Duration = Duration::from_millis(500);
 
-/// The signals that ask a run to end: the first asks, a later one aborts.
+/// Receives the signals that ask a run to end: the first asks, a later one aborts. Holds the time
+/// of the first.
 struct Asked(Option<Instant>);
 
 impl Asked {
-    /// Whether this signal is to abort the run. `None`: it repeats the first.
+    /// Whether this signal aborts the run. `None` if it merely repeats the first.
     fn again(&mut self, now: Instant) -> Option<bool> {
         let Some(first) = self.0 else {
             self.0 = Some(now);
@@ -55,9 +56,9 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Whether this process was started to outlive its terminal (`nohup`).
+/// Whether this process was started such that it outlives its terminal (`nohup`).
 fn ignores_hangups() -> bool {
-    // The mask of ignored signals (`man 5 proc_pid_status`), whose lowest bit is signal 1.
+    // The mask of ignored signals (`man 5 proc_pid_status`); its lowest bit is signal 1.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status
         .lines()
@@ -66,9 +67,9 @@ fn ignores_hangups() -> bool {
     mask.is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
 }
 
-/// Lets the first signal set [`STOP`], and the second end the process. SIGHUP starts new files if
-/// the outputs of the run rotate, and notifies `hangups`; otherwise it is one of these signals, as
-/// a terminal that is closed sends it.
+/// Starts to listen. The first signal sets [`STOP`], the second ends the process. SIGHUP starts new
+/// files if the outputs of the run rotate, and notifies `hangups`. Otherwise SIGHUP acts like these
+/// signals, because closing a terminal sends it.
 pub(crate) fn listen(
     first: &'static str,
     turns_files: bool,
@@ -96,7 +97,7 @@ pub(crate) fn listen(
                 }
             }
             if log::is_watched() {
-                // Ends the line on which the terminal shows `^C`.
+                // End the line on which the terminal shows `^C`.
                 let _ = std::io::stderr().write_all(b"\n");
             }
             say!(Info Finishing; "{first}; once more aborts at once");
@@ -109,8 +110,8 @@ pub(crate) fn listen(
     Ok(())
 }
 
-/// Lets the first signal set [`STOP`] without a message, and the second end the process at once.
-/// `restore` resets the terminal before that.
+/// Starts to listen without messages. The first signal sets [`STOP`]; the second calls `restore`,
+/// which resets the terminal, and ends the process at once.
 pub(crate) fn listen_at_screen(restore: fn()) -> anyhow::Result<()> {
     let hangup = (!ignores_hangups()).then_some(SIGHUP);
     let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
@@ -147,7 +148,7 @@ mod tests {
         for after in [Duration::ZERO, SECOND_AFTER - Duration::from_nanos(1)] {
             assert_eq!(asked.again(first + after), None);
         }
-        // The repeated ones before it do not count.
+        // Repeated signals in between are ignored.
         assert_eq!(asked.again(first + SECOND_AFTER), Some(true));
         assert_eq!(asked.again(first + SECOND_AFTER * 9), Some(true));
     }

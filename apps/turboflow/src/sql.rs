@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow sql`, `turboflow dashboard` and `turboflow report`: handed on to the program
-//! `turboflow-query`, because a query engine and a server have no place in a program that runs with
-//! rights.
+//! `turboflow sql`, `turboflow dashboard` and `turboflow report`: delegates to the program
+//! `turboflow-query`, because a query engine and a server do not belong in a program that runs with
+//! privileges.
 
 use std::convert::Infallible;
 use std::env;
@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use rustix::fs::{Access, access};
 
-/// The arguments, for help, completions and manual pages; the other program reads them again.
+/// The arguments, for help, completions and manual pages. The other program parses them again.
 #[path = "../../sql/src/args.rs"]
 #[allow(dead_code, reason = "the other program reads the values")]
 mod args;
@@ -26,7 +26,7 @@ pub(crate) use dashboard_args::{DashboardArgs, ReportArgs};
 
 const PROGRAM: &str = "turboflow-query";
 
-/// Becomes the other program, with the arguments of this one.
+/// Replaces this process by the other program, with the same arguments.
 pub(crate) fn run(command: &str) -> anyhow::Result<Infallible> {
     let Some(program) = found() else {
         bail!(
@@ -43,7 +43,7 @@ fn found() -> Option<PathBuf> {
     let own = env::current_exe().ok();
     let beside = own.and_then(|own| Some(own.parent()?.to_owned()));
     let path = env::var_os("PATH").unwrap_or_default();
-    // An empty part of `PATH` is the current folder.
+    // An empty part of `PATH` means the current folder.
     let in_path = env::split_paths(&path).filter(|folder| folder.is_absolute());
     let mut programs = beside
         .into_iter()

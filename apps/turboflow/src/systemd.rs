@@ -40,7 +40,7 @@ impl Manager {
     }
 }
 
-/// Watchdog notifications, sent by the metering thread, so that they stop if it hangs.
+/// Sends watchdog notifications from the metering thread, so that they stop if it hangs.
 pub(crate) struct Heartbeat {
     manager: Option<Manager>,
     beaten: Instant,

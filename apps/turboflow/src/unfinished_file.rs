@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files other than flow records (ledgers, generated captures). Like flow records, they are written
-//! under a temporary name beside their target, and renamed when they are complete. And what is left
-//! of earlier ones.
+//! under a temporary name beside the target, and renamed when complete. Also reports temporary
+//! files that earlier runs left.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,8 +14,8 @@ use turboflow_formats::{FileOptions, UnfinishedFile as UnfinishedRegular, left_o
 use crate::log::say;
 use crate::pipe;
 
-/// A file under a temporary name, removed if it is dropped before [`UnfinishedFile::complete`]; or
-/// a device or a pipe.
+/// A file under a temporary name, or a device or pipe. A file is removed if it is dropped before
+/// [`UnfinishedFile::complete`].
 #[derive(Debug)]
 pub(crate) enum UnfinishedFile {
     Regular(UnfinishedRegular),
@@ -43,7 +43,7 @@ impl UnfinishedFile {
         Ok(Self::Regular(UnfinishedRegular::create(path, options)?))
     }
 
-    /// Renames the file to its target.
+    /// Completes the output: renames a file to its target, or flushes a device or pipe.
     pub(crate) fn complete(self) -> io::Result<()> {
         match self {
             Self::Regular(file) => file.complete(),
@@ -68,13 +68,13 @@ impl Write for UnfinishedFile {
     }
 }
 
-/// Names the unfinished files of a target that an earlier run left when it was killed.
+/// Logs the unfinished files of a target that an earlier run left when it was killed.
 pub(crate) fn say_left_over(target: &Path) {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     say_each_left_over(&left_over(&directory_of(target), |its| its == name));
 }
 
-/// Names unfinished files that an earlier run left.
+/// Logs unfinished files that an earlier run left.
 pub(crate) fn say_each_left_over(paths: &[PathBuf]) {
     for path in paths {
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());

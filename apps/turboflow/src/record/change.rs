@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of outputs while packets are metered.
+//! Changes the outputs while packets are metered.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::{Reread, kafka, rotation, shared};
 use crate::log::say;
 use crate::unfinished_file::file_identity;
 
-/// The outputs of a run, which follow its configuration.
+/// Keeps the outputs of a run in line with its configuration.
 pub(super) struct OutputChanger {
     now: RunConfig,
     settings: Arc<Settings>,
@@ -38,8 +38,8 @@ impl OutputChanger {
         }
     }
 
-    /// Starts the thread that rereads the configuration on every message of `heard`. Returns the
-    /// channel of changes to the outputs.
+    /// Starts the thread that rereads the configuration whenever `heard` delivers a message.
+    /// Returns the channel of changes to the outputs.
     pub(super) fn start(
         mut self,
         mut reread: Reread,
@@ -84,7 +84,8 @@ impl OutputChanger {
         Ok(())
     }
 
-    /// Files without a time in their name that are complete once only the `kept` outputs continue.
+    /// Files without a time in their name that will be complete if only the `kept` outputs
+    /// continue.
     fn complete_without(&self, kept: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         let mut complete = self.complete.clone();
         let paths = self.now.outputs.iter().map(|output| &output.to);
@@ -106,8 +107,8 @@ fn output_name(path: &Path) -> anyhow::Result<String> {
     Ok(target.map_or_else(|| name_of(path), |target| target.to_string()))
 }
 
-/// `complete`: files that are complete now. `then`: these, and those that this change would
-/// complete.
+/// Refuses outputs that would overwrite a file. `complete`: files that are already complete.
+/// `then`: these, and those that this change would complete.
 fn refuse_overwriting(
     begin: &[&OutputConfig],
     complete: &[PathBuf],
@@ -138,8 +139,8 @@ fn is_one_file(run: &RunConfig, path: &Path) -> anyhow::Result<bool> {
     Ok(!is_sent && rotation::pattern_of(run, path)?.is_none())
 }
 
-/// Outputs in both configurations. If its own options differ, an output starts again, except a file
-/// without a time in its name, which would be overwritten.
+/// Outputs that are in both configurations and continue. An output restarts if its own options
+/// differ, except a file without a time in its name, which would be overwritten.
 fn kept<'a>(now: &RunConfig, next: &'a RunConfig) -> anyhow::Result<Vec<&'a PathBuf>> {
     let mut kept = Vec::new();
     for output in &next.outputs {

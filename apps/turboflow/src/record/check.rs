@@ -11,19 +11,19 @@ use super::settings::{self, Settings};
 use super::{filter, outputs};
 use crate::interfaces;
 
-/// Everything on which reading and checking the definition depends: file, engine, biflow.
+/// Everything that reading and checking the definition depends on: file, engine, biflow.
 type DefinitionNames = (Option<PathBuf>, String, bool);
 
-/// Contents of the files that are read when a service starts. After it has dropped root, it may not
-/// be able to read them again.
+/// Contents of the files read when a service starts. Once it has dropped root, it may be unable to
+/// read them again.
 pub(crate) struct FilesRead {
     names: DefinitionNames,
     definition: Definition,
     tls: TlsRead,
 }
 
-/// Checks a configuration as far as possible without opening anything. Files that are in `before`
-/// are not read again.
+/// Checks a configuration as far as possible without opening anything. Reuses the files in `before`
+/// instead of reading them again.
 pub(crate) fn check(run: &RunConfig, before: Option<&FilesRead>) -> anyhow::Result<FilesRead> {
     let flow = &run.flow;
     let names = (

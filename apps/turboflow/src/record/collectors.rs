@@ -25,19 +25,22 @@ use crate::log::say;
 /// The clocks of this process, for senders and collectors.
 pub(crate) const CLOCK: Clock = Clock { wall_ms, monotonic };
 
-/// How long shutdown of a live run waits for a stalled collector. A service ends within 5 s of the
-/// request.
+/// How long the shutdown of a live run waits for a stalled collector: a service must end within 5 s
+/// of the request.
 const LIVE_LINGER: Duration = Duration::from_secs(4);
 
-/// How long shutdown may take for a collector that takes records slowly, or at the given rate. It
-/// is shorter than the patience of the service manager (`TimeoutStopSec`), so that losses are
+/// How long shutdown may take for a collector that accepts records slowly, or at a configured rate.
+/// It is shorter than the service manager's timeout (`TimeoutStopSec`), so that losses are still
 /// counted.
 const LIVE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The observation domain in files, where no two exporters meet.
+/// The observation domain in files, where exporters are never mixed.
 pub(crate) const FILE_DOMAIN: u32 = 1;
 
 /// The collector that an output names; `None` for a file or a topic.
+///
+/// # Errors
+/// The address of the collector is invalid.
 pub(super) fn target_of(path: &Path) -> anyhow::Result<Option<Target>> {
     match path.to_str() {
         Some(text) if KafkaTarget::is_meant(text) => Ok(None),
@@ -46,7 +49,7 @@ pub(super) fn target_of(path: &Path) -> anyhow::Result<Option<Target>> {
     }
 }
 
-/// How records are encoded. The observation domain is that of a file.
+/// How records are encoded, with the observation domain for files.
 pub(super) fn wire_options(output: &OutputConfig, settings: &Settings) -> WireOptions {
     let elements = ElementOptions {
         enterprise: output.enterprise_number,
@@ -64,7 +67,7 @@ pub(super) fn wire_options(output: &OutputConfig, settings: &Settings) -> WireOp
     }
 }
 
-/// The index of the interface, if the run meters a single one.
+/// The index of the interface, if the run meters exactly one.
 fn only_interface(run: &RunConfig) -> Option<u32> {
     match &run.source.interfaces[..] {
         [name] => interfaces::index(name),
@@ -87,8 +90,8 @@ pub(crate) struct TlsRead {
 }
 
 impl TlsRead {
-    /// Reads the files that the outputs need. Files that are in `before` are not read again,
-    /// because they may be unreadable after root was dropped.
+    /// Reads the files that the outputs need. Reuses files in `before`, which may have become
+    /// unreadable when root was dropped.
     pub(super) fn new(run: &RunConfig, before: &[&Self]) -> anyhow::Result<Self> {
         let mut read = Self::default();
         for output in &run.outputs {
@@ -120,7 +123,7 @@ impl TlsRead {
         found.next().map(|(_, tls)| tls)
     }
 
-    /// The certificates of an output to a topic.
+    /// The certificates and keys of an output to a topic.
     pub(super) fn texts_of(&self, output: &OutputConfig) -> TlsTexts {
         self.texts(&names_of(output)).cloned().unwrap_or_default()
     }
@@ -166,12 +169,12 @@ fn read_tls(output: &OutputConfig) -> anyhow::Result<Tls> {
     })
 }
 
-/// An observation domain for one output of this run.
+/// A new observation domain for an output of this run.
 ///
-/// Collectors tell exporters apart by address and domain, and containers of one host often share an
-/// address. Their processes often have the same number, too, and so do those of a restarted
-/// service, so the domain is drawn: only that differs wherever two exporters meet. NetFlow v5 has
-/// room for its low 16 bits.
+/// Collectors tell exporters apart by address and observation domain. Containers on a host often
+/// share an address, and their processes often have equal process ids, as do the processes of a
+/// restarted service. Therefore the domain starts at a random number. NetFlow v5 has room for its
+/// low 16 bits only.
 pub(crate) fn own_domain() -> u32 {
     static FIRST: OnceLock<u32> = OnceLock::new();
     static COLLECTORS: AtomicU32 = AtomicU32::new(0);
@@ -194,7 +197,7 @@ pub(super) fn send_options(run: &RunConfig, output: &OutputConfig) -> SendOption
         ..SendOptions::new(CLOCK)
     };
     if run.goes_on() {
-        // In a live run, waiting would lose packets. Losing records instead is counted.
+        // In a live run, waiting would lose packets. Lost records are at least counted.
         options.patience = Duration::ZERO;
         options.linger = LIVE_LINGER;
         options.deadline = Some(LIVE_DEADLINE);
@@ -236,12 +239,12 @@ pub(super) fn output(
     Ok(Output {
         name: target.to_string(),
         writer,
-        // The sender has its own linger and deadline.
+        // The sender enforces its own linger and deadline.
         may_stall: false,
     })
 }
 
-/// How stored records are sent: as slowly as the collector takes them.
+/// How stored records are sent: the sender waits for a slow collector.
 pub(crate) fn sending() -> SendOptions {
     SendOptions {
         observe: say_all,
@@ -282,7 +285,7 @@ fn monotonic() -> Duration {
     Instant::now() - *START.get_or_init(Instant::now)
 }
 
-/// The columns that are lists.
+/// The names of the columns that are lists.
 fn lists(schema: &[Column]) -> Vec<&str> {
     let lists = schema
         .iter()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The filter expression among the arguments, and its compilation.
+//! Finds the filter expression among the arguments, and compiles it.
 
 use std::path::PathBuf;
 
@@ -77,10 +77,10 @@ const BEGINNINGS: [&str; 61] = [
     "vrrp",
 ];
 
-/// Moves the filter expression out of the values of `-r`, if it follows a file.
+/// Moves a filter expression that follows the files out of the values of `-r`.
 ///
 /// # Errors
-/// The expression looks like the list of --decapsulate.
+/// The filter is a list of tunnels, probably meant for --decapsulate.
 pub(crate) fn separate(
     files: &mut Vec<PathBuf>,
     filter: &mut Vec<String>,
@@ -107,7 +107,7 @@ pub(crate) fn separate(
 fn begins_expression(text: &str) -> bool {
     let text = text.trim_start();
     let end = text.find(|c: char| !c.is_ascii_alphanumeric());
-    // A sign is a word by itself. Letters beyond ASCII begin no expression.
+    // A punctuation mark is a word of its own. No expression begins with a letter beyond ASCII.
     let word = text.get(..end.unwrap_or(text.len()).max(1));
     let goes_on = |c: char| !c.is_ascii() || matches!(c, '.' | '/' | '-' | '_');
     word.is_some_and(|word| BEGINNINGS.contains(&word) && !text[word.len()..].starts_with(goes_on))
@@ -117,8 +117,8 @@ pub(crate) fn joined(words: &[String]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// Checks an expression for Ethernet, the link type of nearly all interfaces. For the kernel it is
-/// compiled again for the interface itself, which may not exist yet.
+/// Checks the expression for Ethernet, the link type of nearly all interfaces. The kernel's filter
+/// is compiled later for the interface itself, which may not exist yet.
 pub(super) fn check(run: &RunConfig) -> anyhow::Result<()> {
     if let Some(expression) = &run.source.filter {
         Compiler::load()?.for_files(expression, DATA_LINK_ETHERNET)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sources and options of `record`, for commands that inspect packets without metering them.
+//! The sources and options of `record`, for commands that inspect packets without metering.
 
 use std::time::Duration;
 
@@ -22,11 +22,11 @@ pub(crate) struct Frames {
     source: OpenSource,
 }
 
-/// The frames that were not handed over, and why.
+/// Report of the frames that were not handed over, and why.
 pub(crate) struct NotGiven(Report);
 
 impl Frames {
-    /// Opens the source, and listens for signals.
+    /// Opens the source, and starts to listen for signals.
     pub(crate) fn open(run: &RunConfig) -> anyhow::Result<Self> {
         let settings = Settings::new(run)?;
         if settings.engine.remote.is_some() {
@@ -56,8 +56,8 @@ impl Frames {
         })
     }
 
-    /// Hands all frames of files, or the frames of interfaces within a time limit, to `take`, until
-    /// it is asked to stop.
+    /// Hands frames to `take`: all frames of files, or those of interfaces within the time `lasts`.
+    /// Stops early if a signal asks for it.
     pub(crate) fn give(
         self,
         lasts: Duration,

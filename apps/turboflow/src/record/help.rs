@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the help of `turboflow record` says behind its options.
+//! The texts after the options in the help of `turboflow record`.
 
 use crate::engines;
 

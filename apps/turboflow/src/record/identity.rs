@@ -11,13 +11,13 @@ use turboflow_run::{OutputConfig, RunConfig};
 use super::settings::random_number;
 use crate::keys::Key;
 
-/// The identity of records of this process. The number of the run stays when outputs change.
+/// The identity of this process's records. The run's number stays when outputs change.
 pub(super) fn of_run(run: &RunConfig) -> anyhow::Result<Identity> {
     static RUN: OnceLock<u64> = OnceLock::new();
     named(run, *RUN.get_or_init(random_number))
 }
 
-/// The identity of a further run of this process.
+/// The identity for another run within this process.
 pub(super) fn of_another_run(run: &RunConfig) -> anyhow::Result<Identity> {
     named(run, random_number())
 }
@@ -30,12 +30,12 @@ fn named(run: &RunConfig, number: u64) -> anyhow::Result<Identity> {
 
 /// The identity of the records of an output, if it has columns for it.
 pub(super) fn of(run: &RunConfig, output: &OutputConfig) -> anyhow::Result<Option<Identity>> {
-    // Tables are filled by pipelines that deliver at least once.
+    // Lake tables need identities to remove duplicates: their pipelines deliver at least once.
     let has = output.identity || output.parquet_types.is_lake();
     has.then(|| of_run(run)).transpose()
 }
 
-/// The columns of an output with that identity.
+/// The columns of an output, with those of the identity if there is one.
 pub(super) fn schema(schema: &[Column], identity: Option<&Identity>) -> anyhow::Result<Schema> {
     match identity {
         None => Ok(schema.to_vec()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Opens captures so that Ctrl-C works even while a pipe is silent.
+//! Opens captures such that Ctrl-C works even while a pipe is silent.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -18,12 +18,12 @@ use crate::log::say;
 use crate::pipe::is_pipe;
 use crate::signals::STOP;
 
-/// How many files stay open until they are read.
+/// How many files may stay open before they are read.
 const KEPT_OPEN: usize = 16;
 
 /// The captures of a run, in the order of their first packets. Folders and patterns are replaced by
-/// the captures that they stand for, each once. Names often say nothing about the order: part-10
-/// comes before part-2, and rings begin anew.
+/// the captures that they match, each once. File names often do not reveal the order: part-10 sorts
+/// before part-2, and ring buffers restart.
 pub(super) fn captures(given: Vec<PathBuf>, quiet: bool) -> anyhow::Result<Vec<PathBuf>> {
     let found = expanded(&given)?;
     if found.len() <= 1 && found == given {
@@ -58,7 +58,7 @@ pub(super) fn captures(given: Vec<PathBuf>, quiet: bool) -> anyhow::Result<Vec<P
     Ok(captures)
 }
 
-/// The files that folders and patterns stand for, and those that are named.
+/// The files that folders and patterns match, and those named directly.
 fn expanded(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let stands_for_others = |path: &PathBuf| {
         let text = path.to_string_lossy();
@@ -81,16 +81,16 @@ fn no_capture(place: &str) -> anyhow::Error {
     anyhow!("{place} stands for no capture (pcap or pcapng, also with .gz or .zst behind it)")
 }
 
-/// What a look at the start of an input shows.
+/// What the start of an input reveals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
-    /// A pipe, which can be read only once.
+    /// A pipe, which can be read only once. It is not opened here.
     Stream,
-    /// A capture with the time of its first packet, if it has one.
+    /// A capture, with the time of its first packet in nanoseconds, if it has one.
     Capture(Option<u64>),
     /// A file that holds no capture.
     Other,
-    /// A file that cannot be read, which is reported when it is opened.
+    /// A file that cannot be read; the error is reported when it is opened.
     Unreadable,
 }
 
@@ -118,8 +118,8 @@ impl Seen {
     }
 }
 
-/// Whether a file in a folder is called a capture. Its content can say so, too: tcpdump writes
-/// `trace.pcap1` behind `trace.pcap`.
+/// Whether the name is that of a capture. Files with other names are judged by their content,
+/// because tcpdump writes `trace.pcap1` after `trace.pcap`.
 fn is_named_as_capture(path: &Path) -> bool {
     const PACKED: [&str; 5] = [".gz", ".zst", ".xz", ".bz2", ".lz4"];
     let name = path.to_string_lossy().to_lowercase();
@@ -130,9 +130,9 @@ fn is_named_as_capture(path: &Path) -> bool {
         .any(|end| name.ends_with(end))
 }
 
-/// Names the files in folders that are no captures.
+/// Logs the files in folders that are no captures.
 fn say_others(others: &[PathBuf]) {
-    /// How many are named.
+    /// How many of them are named.
     const NAMED: usize = 5;
     let named = others
         .iter()
@@ -147,14 +147,14 @@ fn say_others(others: &[PathBuf]) {
     }
 }
 
-/// Captures that can be read, and the files among them that hold nothing to read.
+/// Captures that can be read, and the errors of those that were skipped.
 pub(super) struct Opened {
     pub(super) files: Vec<CaptureFile>,
     pub(super) passed_over: Vec<OpenError>,
 }
 
-/// Opens all captures, or none. A file without packets, or of another kind, is passed over if it is
-/// one among others: a folder of captures often has one.
+/// Opens all captures, or none. A file that has no packets or is no capture is skipped if there are
+/// others: folders of captures often contain one.
 pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Opened> {
     if paths.iter().filter(|path| is_stdin(path)).count() > 1 {
         bail!("standard input (-r -) can be read only once");
@@ -173,8 +173,7 @@ pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Opened> {
                 Err(error) => return Err(error),
             },
         };
-        // A directory of captures may exceed the limit of open files, and each open file has a
-        // buffer.
+        // A folder may hold more captures than files may be open, and each open file has a buffer.
         if files.len() >= KEPT_OPEN {
             file.close_until_read();
         }
@@ -186,8 +185,8 @@ pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Opened> {
     Ok(Opened { files, passed_over })
 }
 
-/// Opens all captures, or none, for an engine that reads them itself. Returns their name in words,
-/// too.
+/// Opens all captures, or none, for an engine that reads them itself. Also returns their name for
+/// messages.
 pub(crate) fn open_captures(paths: &[PathBuf]) -> anyhow::Result<(Vec<CaptureFile>, String)> {
     let Opened { files, passed_over } = open_all(paths)?;
     for error in passed_over {
@@ -197,7 +196,7 @@ pub(crate) fn open_captures(paths: &[PathBuf]) -> anyhow::Result<(Vec<CaptureFil
     Ok((files, name))
 }
 
-/// What is read, in words.
+/// What is read, for messages.
 pub(super) fn name_of(files: &[CaptureFile]) -> String {
     match files {
         [file] => file.name().to_owned(),
@@ -205,8 +204,8 @@ pub(super) fn name_of(files: &[CaptureFile]) -> String {
     }
 }
 
-/// Whether a file was read and is no capture that can be metered. Other errors are of the command
-/// line or of the system.
+/// Whether a file could be read, but is no capture that can be metered. Other errors concern the
+/// command line or the system.
 const fn is_of_content(error: &OpenError) -> bool {
     matches!(
         error,
@@ -232,7 +231,7 @@ fn open(path: &Path) -> anyhow::Result<CaptureFile> {
         return Ok(CaptureFile::open(path)?);
     }
     let name = path.display().to_string();
-    // Without it, opening waits for a writer, and a signal does not end that.
+    // A blocking open would wait for a writer, and a signal would not end that.
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let pipe = OpenOptions::new()
         .read(true)
@@ -247,7 +246,8 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Whether the input is a pipe, by name or as standard input: it may be written while it is read.
+/// Whether the input is a pipe, by name or as standard input. It may still be written while it is
+/// read.
 pub(super) fn is_stream(path: &Path) -> bool {
     if !is_stdin(path) {
         return is_pipe(path);
@@ -256,8 +256,8 @@ pub(super) fn is_stream(path: &Path) -> bool {
     status.is_ok_and(|status| !FileType::from_raw_mode(status.st_mode).is_file())
 }
 
-/// Opens a file or pipe to be read as it is. Reading a pipe never waits: where it has nothing, the
-/// error is [`io::ErrorKind::WouldBlock`].
+/// Opens a file or pipe for reading. Reading a pipe never blocks: if it is empty, the error is
+/// [`io::ErrorKind::WouldBlock`].
 pub(crate) fn open_stream(path: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
     let cannot = || format!("cannot read {}", path.display());
     if is_stdin(path) {
@@ -275,7 +275,7 @@ pub(crate) fn open_stream(path: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
     Ok(Box::new(ReadyPipe(pipe.with_context(cannot)?)))
 }
 
-/// A pipe, or a file as standard input, of which only what is there is read.
+/// A named pipe or standard input that is read without blocking.
 struct ReadyPipe(File);
 
 impl Read for ReadyPipe {
@@ -289,10 +289,11 @@ impl Read for ReadyPipe {
     }
 }
 
-/// A pipe that ends when a signal asks the run to end. If it is silent, reading gives up for now.
+/// A pipe whose reads fail once a signal asks the run to end. If it is silent, a read gives up for
+/// now.
 struct Pipe(File);
 
-/// How long a silent pipe is waited for: the maximum delay in noticing a signal.
+/// How long a read waits for a silent pipe, which is the maximum delay in noticing a signal.
 const POLL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,

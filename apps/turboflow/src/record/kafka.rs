@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outputs that are topics of Kafka: `-w kafka://broker:9092/flows`.
+//! Outputs to topics of Kafka: `-w kafka://broker:9092/flows`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use super::settings::Settings;
 use crate::keys::Key;
 use crate::log::say;
 
-/// The environment variable with the password of a login: arguments can be seen by everyone.
+/// The environment variable with the password of a login, because everyone can see arguments.
 const PASSWORD: &str = "TURBOFLOW_KAFKA_PASSWORD";
 
 /// The topic that an output names; `None` for a file or another collector.
@@ -30,7 +30,7 @@ pub(super) fn target_of(path: &Path) -> anyhow::Result<Option<KafkaTarget>> {
     }
 }
 
-/// The texts of the TLS files that an output names.
+/// The contents of the TLS files that an output names.
 pub(super) fn tls_texts(output: &OutputConfig) -> anyhow::Result<TlsTexts> {
     let read = |path: &PathBuf, key: Key| {
         let text = fs::read_to_string(path);
@@ -91,7 +91,7 @@ impl<'a> Own<'a> {
     }
 }
 
-/// Whether the topic can take the records, without contacting a broker.
+/// Checks whether the topic can take the records, without contacting a broker.
 pub(super) fn check(
     target: &KafkaTarget,
     run: &RunConfig,
@@ -116,9 +116,10 @@ fn password(target: &KafkaTarget) -> anyhow::Result<Option<String>> {
     target.login.as_ref().map(of).transpose()
 }
 
-/// The identity of records to a topic. An output that begins anew during a run, because its
-/// settings changed, counts as another run: the sums of its ticks begin anew, too. So does a second
-/// output to a topic of that name: different lists of brokers may be of one cluster.
+/// The identity of records to a topic. If an output restarts during a run because its options
+/// changed, it counts as another run, because the sums in its ticks restart too. A second output to
+/// a topic of this name is also another run, because different lists of brokers may belong to one
+/// cluster.
 fn identity_for(target: &KafkaTarget, run: &RunConfig) -> anyhow::Result<Identity> {
     static BEGUN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut begun = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,7 +135,7 @@ fn say_ticks_lost(place: &str, error: &io::Error) {
          send none with ticks=none");
 }
 
-/// The output that sends to `target`. `metadata` goes into the schemas of Arrow messages.
+/// The output that sends to `target`. `metadata` is added to the schemas of Arrow messages.
 pub(super) fn output(
     target: &KafkaTarget,
     (run, output, settings): (&RunConfig, &OutputConfig, &Settings),
@@ -160,7 +161,7 @@ pub(super) fn output(
     Ok(Output {
         name: target.to_string(),
         writer,
-        // The client has its own linger and deadline.
+        // The client enforces its own linger and deadline.
         may_stall: false,
     })
 }

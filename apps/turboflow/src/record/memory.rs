@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Limits on memory, compared with what the tables may take.
+//! Compares limits on memory with what the tables may need.
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +12,14 @@ use crate::keys::Key;
 use crate::log::say;
 use crate::units::{counted, grouped};
 
-/// Address space that the process may need besides its tables, with buffers of Parquet, and more
-/// for each thread. Measured with two million flows.
+/// Address space in bytes that the process may need in addition to its tables, including the
+/// buffers of Parquet. Each thread needs more. Measured with two million flows.
 const LEAST_BYTES: u64 = 288 << 20;
 const LEAST_BYTES_A_THREAD: u64 = 16 << 20;
 
-/// Memory that a run takes at once besides its microflow tables, and for each thread: stacks,
-/// buffers, and the first part of the flow caches. Bounds, with room to spare: a run that is given
-/// less might end with a panic or an abort.
+/// Memory in bytes that a run needs at its start in addition to its microflow tables: stacks,
+/// buffers, and the first part of the flow caches. Each thread needs more. These are upper bounds
+/// with some reserve, because a run with too little memory might panic or abort.
 const START_BYTES: u64 = 32 << 20;
 const START_BYTES_A_THREAD: u64 = 8 << 20;
 
@@ -27,21 +27,21 @@ const START_BYTES_A_THREAD: u64 = 8 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Limit {
     bytes: u64,
-    /// Who sets it.
+    /// The name of the limit.
     by: &'static str,
-    /// What the system does at the limit.
+    /// What happens at the limit.
     then: &'static str,
 }
 
-/// Makes do with the address space that there is. There must be no other thread yet.
+/// Prepares for a limited address space. Must be called before there are other threads.
 pub(super) fn prepare() {
     if address_space(Path::new("/")).is_some() {
         share_heap();
     }
 }
 
-/// Refuses to begin where the system does not give what a run takes at once. Later it does with
-/// less (end reason 5).
+/// Refuses to start if the system does not grant the memory that a run needs at its start. Later,
+/// the run copes with less (end reason 5).
 pub(super) fn check_start(config: &PipelineConfig, sizes: &RunSizes) -> anyhow::Result<()> {
     let threads = (config.readers * config.threads) as u64;
     let more = START_BYTES + START_BYTES_A_THREAD * threads;
@@ -73,8 +73,8 @@ pub(super) fn check_start(config: &PipelineConfig, sizes: &RunSizes) -> anyhow::
     )
 }
 
-/// Warns if a limit is below what the tables may take with `--max-flows`: it is reached only in a
-/// flood, which is the worst time to find out.
+/// Warns if a limit is below what the tables may need with `--max-flows`. The limit would be
+/// reached only in a flood of flows, which is the worst time to find out.
 pub(super) fn warn_of_limits(config: &PipelineConfig, sizes: &RunSizes) {
     warn_of_too_little(config);
     let tables = (sizes.microflow_table_bytes + sizes.flow_cache_max_bytes) as u64;
@@ -82,7 +82,7 @@ pub(super) fn warn_of_limits(config: &PipelineConfig, sizes: &RunSizes) {
         return;
     };
     let mib = |bytes: u64| grouped(bytes.div_ceil(1 << 20));
-    // A fifth remains for all else.
+    // Reserve a fifth for everything else.
     let flows = config.max_flows as f64 * 0.8 * limit.bytes as f64 / tables as f64;
     say!(Warning MemoryLimited, max_bytes = tables, limit_bytes = limit.bytes;
         "the tables may take {} MiB, and {} allows {} MiB: {}. Lower {} to {}, or raise the limit",
@@ -109,7 +109,7 @@ fn warn_of_too_little(config: &PipelineConfig) {
     );
 }
 
-/// The lowest limit, in a file system with this root.
+/// The lowest limit, according to the file system at `root`.
 fn lowest(root: &Path) -> Option<Limit> {
     let limits = [address_space(root), own_memory(root), cgroup(root)];
     limits.into_iter().flatten().min_by_key(|limit| limit.bytes)
@@ -121,7 +121,7 @@ fn address_space(root: &Path) -> Option<Limit> {
     of_process(root, "Max address space", by)
 }
 
-/// The limit of the process on its own memory, which mappings count to as well.
+/// The limit on the data of the process, which includes private mappings.
 fn own_memory(root: &Path) -> Option<Limit> {
     of_process(root, "Max data size", "the limit on data (ulimit -d)")
 }
@@ -137,7 +137,7 @@ fn of_process(root: &Path, name: &str, by: &'static str) -> Option<Limit> {
     })
 }
 
-/// The lowest limit of the control groups that this process is in: of version 2, or of version 1.
+/// The lowest memory limit of this process's control groups, of version 1 or 2.
 fn cgroup(root: &Path) -> Option<Limit> {
     let own = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let of_line = |line: &str| {
@@ -152,8 +152,8 @@ fn cgroup(root: &Path) -> Option<Limit> {
         };
         let folder = root.join(folder);
         let group = folder.join(path.trim_start_matches('/'));
-        // A group is also bound by those that it is in. In a container the path may be that of the
-        // host, of which only the root is there.
+        // The limits of enclosing groups apply too. In a container, the path may be that of the
+        // host, and then only the root group is visible.
         let groups = group
             .ancestors()
             .take_while(|group| group.starts_with(&folder));
@@ -171,7 +171,7 @@ fn cgroup(root: &Path) -> Option<Limit> {
 mod tests {
     use super::*;
 
-    /// A file system with these files.
+    /// A file system that contains these files.
     fn with(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (path, content) in files {

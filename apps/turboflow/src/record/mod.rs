@@ -75,9 +75,9 @@ use unparsed::UnparsedFile;
 pub(crate) use value_names::{format, parquet_types, time_form};
 pub(crate) use watch::{FinishedRun, Watched};
 
-/// How long shutdown of a service waits for a stalled stream, as for a collector. Together with the
-/// deadline of collectors, this is shorter than the patience of the service manager
-/// (`TimeoutStopSec`), so that all other outputs are completed and losses are counted.
+/// How long the shutdown of a service waits for a stalled stream, as for a collector. Together with
+/// the deadline of collectors it is shorter than the service manager's timeout (`TimeoutStopSec`),
+/// so that all other outputs are completed and losses are counted.
 const END_PATIENCE: Duration = Duration::from_secs(4);
 
 /// Missing prerequisites: interfaces and output folders.
@@ -90,10 +90,10 @@ pub(crate) fn absent(run: &RunConfig) -> Vec<String> {
 /// Applies another configuration to the current run.
 pub(crate) type Apply<'a> = dyn FnMut(RunConfig) -> anyhow::Result<()> + 'a;
 
-/// The SIGHUP handler of a service: rereads the configuration, and applies it.
+/// The SIGHUP handler of a service: rereads the configuration and applies it.
 pub(crate) type Reread = Box<dyn FnMut(&mut Apply<'_>) + Send>;
 
-/// Runs to the end with the given flags.
+/// Runs `turboflow record` to the end.
 pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
     log::set_format(args.log_format);
     let is_printed = args.print_config;
@@ -120,19 +120,19 @@ pub(crate) fn print_config(run: &RunConfig) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-/// Takes the flow records of others to the end.
+/// Runs `turboflow collect` to the end.
 pub(crate) fn collect(run: &RunConfig, log_format: LogFormat) -> anyhow::Result<Outcome> {
     log::set_format(log_format);
     record(run, None)
 }
 
-/// Runs a bridge to the end.
+/// Runs `turboflow bridge` to the end.
 pub(crate) fn bridge(run: &RunConfig, log_format: LogFormat) -> anyhow::Result<Outcome> {
     log::set_format(log_format);
     record(run, None)
 }
 
-/// Runs a service with a configuration, which `reread` may change later.
+/// Runs a service with a configuration, which `reread` may later change.
 pub(crate) fn serve(run: &RunConfig, reread: Reread) -> anyhow::Result<Outcome> {
     log::set_format(run.service.log_format);
     record(run, Some(reread))
@@ -207,7 +207,7 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     Ok(say_closing(engine, &report, run.service.quiet))
 }
 
-/// Says what the engine has to say at the end.
+/// Logs the engine's closing report. Returns the outcome of the run.
 fn say_closing(engine: &Engine, report: &Report, is_quiet: bool) -> Outcome {
     let closing = engine.closing(&report.own_counts, report.ledger.packets_received);
     if !is_quiet && !closing.summary.is_empty() {
@@ -225,7 +225,7 @@ fn say_closing(engine: &Engine, report: &Report, is_quiet: bool) -> Outcome {
     }
 }
 
-/// What is done at SIGHUP: the configuration is reread, and what the engine reads again.
+/// The complete SIGHUP handler: rereads the engine's files and the configuration.
 fn with_engine(reread: Option<Reread>, engine: Option<RereadByEngine>) -> Option<Reread> {
     match (reread, engine) {
         (reread, None) => reread,
@@ -287,7 +287,7 @@ fn serve_metrics(run: &RunConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds the summary for people, if there is no other output.
+/// Adds the summary for people as an output.
 fn summarise(settings: &Settings, outputs: &mut Outputs) -> Arc<Mutex<Summary>> {
     let summary = Summary::new(&settings.config.definition, &settings.layout);
     let summary = Arc::new(Mutex::new(summary));

@@ -13,7 +13,7 @@ use crate::systemd::Heartbeat;
 /// Handles the events of a run.
 pub(super) struct Observer<'a> {
     bar: &'a mut ProgressBar,
-    /// Only for live runs, which may be services.
+    /// `None` in runs over files, which are no services.
     #[cfg(target_os = "linux")]
     heartbeat: Option<Heartbeat>,
     unparsed: Option<UnparsedFile>,
@@ -60,7 +60,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// The file for frames that are not packets.
+    /// Returns the file for frames that are not packets.
     pub(super) fn finish(self) -> Option<UnparsedFile> {
         self.unparsed
     }

@@ -28,7 +28,7 @@ use crate::unfinished_file::{
 };
 use crate::{pipe, signals};
 
-/// All files and collectors of a run.
+/// All outputs of a run.
 pub(super) struct Outputs {
     pub(super) records: Vec<Output>,
     pub(super) ledger: Option<UnfinishedFile>,
@@ -36,7 +36,7 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// Creates the outputs. A failure leaves nothing behind.
+    /// Creates the outputs. If one fails, nothing is left behind.
     pub(super) fn create(
         run: &RunConfig,
         settings: &Settings,
@@ -126,7 +126,7 @@ impl<'a> OutputCreator<'a> {
     }
 
     pub(super) fn output(&self, output: &OutputConfig) -> anyhow::Result<Output> {
-        // The key is read first, so that a wrong one touches no output.
+        // Read the key first, so that a wrong key touches no output.
         let key = output
             .anonymize
             .as_deref()
@@ -194,7 +194,8 @@ impl<'a> OutputCreator<'a> {
     }
 }
 
-/// Standard output for a format. `ends_run`: whether the run ends when its reader goes away.
+/// Standard output as an output of this format. `ends_run`: whether the run ends when the reader
+/// closes the pipe.
 pub(crate) fn stdout(format: Format, ends_run: bool) -> anyhow::Result<Stdout> {
     let stdout = io::stdout().as_fd().try_clone_to_owned();
     let file = File::from(stdout.context("cannot write standard output")?);
@@ -204,8 +205,8 @@ pub(crate) fn stdout(format: Format, ends_run: bool) -> anyhow::Result<Stdout> {
     Ok(Stdout { file, ends_run })
 }
 
-/// A writer of one file, or to a device or a named pipe. `pipe_patience`: how long to wait for the
-/// reader of a pipe.
+/// A writer to a file, a device or a named pipe. `pipe_patience`: how long to wait for the reader
+/// of a pipe.
 pub(crate) fn file(
     path: &Path,
     format: Format,
@@ -235,8 +236,8 @@ fn file_options(run: &RunConfig) -> FileOptions {
     as_files(run.service.sync.unwrap_or(false), run.service.follow_links)
 }
 
-/// How files are created. Root writes through no link by itself: users who may write in a folder
-/// could lead it to any file.
+/// How files are created. By default, root does not write through symbolic links: users who may
+/// write in the folder could redirect them to any file.
 pub(crate) fn as_files(sync: bool, follow_links: bool) -> FileOptions {
     FileOptions {
         sync,
@@ -261,7 +262,8 @@ pub(super) fn absent_folders(run: &RunConfig) -> impl Iterator<Item = String> {
     absent.map(|folder| format!("folder {}", folder.display()))
 }
 
-/// Refuses outputs of another kind than those at the start.
+/// Refuses outputs of the other kind: a run cannot switch between microflow records and flow
+/// records.
 fn check_kind(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> {
     let is_probe = sends::counters_of(run, &settings.layout)?.is_some();
     if is_probe != settings.config.probe.is_some() {
@@ -304,8 +306,8 @@ pub(crate) fn check_paths(written: &[&Path], read: &[PathBuf]) -> anyhow::Result
     Ok(())
 }
 
-/// Refuses to keep files for some time where nothing ends them, and where the files of another
-/// output would be taken for those of this one and be removed.
+/// Refuses a retention time or size if files are never completed, or if files of another output
+/// match the name pattern and would be removed.
 fn check_retention(output: &OutputConfig, run: &RunConfig) -> anyhow::Result<()> {
     let (key, is_kept) = match (output.keep, output.keep_size) {
         (Some(_), _) => (Key::Keep, true),
@@ -346,7 +348,7 @@ pub(super) fn is_device(path: &Path) -> bool {
         .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// The format of an output with this name, if `given` is what its option says.
+/// The format of the output `path`. `given`: the format that its option states.
 pub(crate) fn format_of(path: &Path, given: Option<Format>) -> anyhow::Result<Format> {
     if is_stdout(path) {
         return given.with_context(|| {
@@ -378,7 +380,7 @@ fn metadata(settings: &Settings) -> Vec<(String, String)> {
     origin(&settings.config.definition, settings.config.biflow)
 }
 
-/// The origin of the records, for a Parquet file.
+/// The definition of the records, as metadata for files.
 pub(crate) fn origin(definition: &Definition, is_biflow: bool) -> Vec<(String, String)> {
     [
         ("turboflow.version", env!("CARGO_PKG_VERSION").to_owned()),

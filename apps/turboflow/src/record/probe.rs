@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs that send their microflow records to a collector which merges those of many probes:
-//! `-w microflows+tcp://collector:4739`, or to a file: `-w probe.records`.
+//! Runs that send their microflow records to a collector, which merges those of many probes: `-w
+//! microflows+tcp://collector:4739`. Or they write them to a file: `-w probe.records`.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,12 +19,13 @@ use super::collectors::{own_domain, send_options};
 use super::settings::Settings;
 use crate::unfinished_file::UnfinishedFile;
 
-/// Bytes of a message in files.
+/// Maximum bytes of a message in files.
 const FILE_MESSAGE_BYTES: usize = 16 << 10;
-/// How often a live run counts for those who merge its records.
+/// How often a live run updates the counters that it sends to its collector.
 const COUNTED_EVERY: Duration = Duration::from_secs(1);
 
-/// Counts in a live run what its messages tell, also while no one asks for metrics.
+/// Starts a thread that updates the counters in the messages of a live run, even if no one requests
+/// metrics.
 pub(super) fn count(
     run: &RunConfig,
     settings: &Settings,
@@ -59,7 +60,7 @@ fn records(output: &OutputConfig, settings: &Settings) -> Microflows {
     let Mtu(message_bytes) = output.mtu;
     Microflows {
         layout: settings.layout.clone(),
-        // Each start is another engine: its counters begin anew.
+        // Each start counts as another engine, because its counters restart at zero.
         engine_id: own_domain(),
         message_bytes: message_bytes.into(),
         counters: settings.config.probe.clone().unwrap_or_default(),
@@ -81,7 +82,7 @@ pub(super) fn output(
     Ok(Output {
         name: target.to_string(),
         writer: send_microflows(target, &records(output, settings), &options)?,
-        // The sender has its own linger and deadline.
+        // The sender enforces its own linger and deadline.
         may_stall: false,
     })
 }
@@ -111,22 +112,22 @@ pub(super) fn file(
     }
 }
 
-/// Writes messages one behind the other.
+/// Writes messages to a file, one after another.
 struct RecordsFile {
     name: String,
-    /// `None` once it failed.
+    /// `None` after a failed write.
     file: Option<UnfinishedFile>,
     columns: WordColumns,
     encoder: Encoder,
     counters: Arc<SenderCounters>,
-    /// Records that were discarded before they came here.
+    /// Records that were discarded before they reached this writer.
     overrun: u64,
     complete_ns: u64,
     written: WriteSummary,
 }
 
 impl RecordsFile {
-    /// Writes the messages of `encode`.
+    /// Writes the messages that `encode` emits.
     fn put(
         &mut self,
         encode: impl FnOnce(&mut Encoder, &mut dyn FnMut(&[u8])),
@@ -155,7 +156,7 @@ impl RecordsFile {
         self.put(|encoder, emit| encoder.counters(&told, complete_ns, is_end, emit))
     }
 
-    /// The file is removed: without its end it is none that can be merged.
+    /// Gives up the file, which is then removed: a file without its end cannot be merged.
     fn failed(&mut self, source: io::Error) -> ExportError {
         self.file = None;
         self.written = WriteSummary::default();

@@ -15,7 +15,7 @@ const REDRAW: Duration = Duration::from_millis(100);
 const BAR: usize = 24;
 const CLEAR_LINE: &str = "\r\x1b[K";
 
-/// Time span over which the rate of live packets is computed.
+/// Time span over which the displayed rate of a live run is computed.
 const RATE_OVER: Duration = Duration::from_secs(1);
 
 /// A line that is redrawn in place.
@@ -23,13 +23,14 @@ pub(super) struct ProgressBar {
     started: Instant,
     drawn: Option<Instant>,
     shown: bool,
-    /// Start of the span of the displayed rate, and that rate: packets and bits per second.
+    /// Start of the span for the displayed rate with the progress at that time, and the rate:
+    /// packets and bits per second.
     rate_from: (Instant, LiveProgress),
     rate: (u64, u64),
 }
 
 impl ProgressBar {
-    /// A bar, hidden if standard error is not watched.
+    /// A progress bar; hidden if no one watches standard error.
     pub(super) fn new(quiet: bool) -> Self {
         let shown = !quiet && log::is_watched();
         Self {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The report of a run: the messages and the exit code.
+//! The report of a run: its messages and its exit code.
 
 use std::io;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) struct Live {
     /// Counters of the kernel, by interface.
     pub(super) interfaces: Vec<InterfaceReport>,
     failure: Option<io::Error>,
-    /// Flows for which the engine lost microflow records. `None`: the engine could not tell.
+    /// Flows for which the engine lost microflow records. `None` if the engine cannot tell.
     pub(super) short: Option<ShortFlows>,
 }
 
@@ -86,10 +86,10 @@ pub(super) struct Report {
     pub(super) ledger: Ledger,
     pub(super) imbalances: Vec<Imbalance>,
     pub(super) damaged: Vec<ReadError>,
-    /// Files among others that were not metered.
+    /// Files that were skipped because they could not be metered.
     pub(super) passed_over: Vec<OpenError>,
     pub(super) outputs: Vec<OutputReport>,
-    /// Whether a signal ended it before the end of the input.
+    /// Whether a signal ended the run before the end of the input.
     pub(super) stopped: bool,
     /// Packets with a VLAN tag that the filter left out.
     pub(super) tagged_filtered: u64,
@@ -98,12 +98,12 @@ pub(super) struct Report {
     pub(super) own_counts: Vec<OwnCount>,
     /// The file for frames that are not packets, if there is one.
     pub(super) unparsed: Option<UnparsedReport>,
-    /// Whether its microflow records were sent, and not merged.
+    /// Whether the run sent its microflow records instead of merging them.
     pub(super) is_probe: bool,
     ledger_failure: Option<io::Error>,
 }
 
-/// EtherTypes that the closing line names.
+/// Maximum number of EtherTypes that the closing line names.
 const MOST_ETHER_TYPES: usize = 3;
 
 impl Report {
@@ -120,8 +120,8 @@ impl Report {
             outputs,
             ..
         } = ran;
-        // A pipe that a signal ended is not damaged. Nothing was lost if the reader of standard
-        // output closed its pipe.
+        // If a signal ended the reading of a pipe, the pipe is not damaged. If the reader of
+        // standard output closed it, nothing was lost.
         let interrupted = damaged.iter().any(is_stop);
         damaged.retain(|error| !is_stop(error));
         let satisfied = outputs.iter().any(went_away);
@@ -170,7 +170,7 @@ impl Report {
         if lossy { Outcome::Lossy } else { Outcome::Well }
     }
 
-    /// The summary of the run in one paragraph.
+    /// The summary of the run, in one paragraph.
     pub(super) fn paragraph(&self, elapsed: Duration) -> String {
         let ledger = &self.ledger;
         let mut words = format!(
@@ -255,11 +255,12 @@ impl Report {
             "{}", self.paragraph(elapsed));
     }
 
-    /// Reports on standard error what was damaged or lost, and the remedy.
+    /// Logs what was damaged or lost, and the remedy.
     ///
     /// `why_records_are_lost`: the reason for losses between engine and process, and the remedy.
     ///
-    /// `why_frames_are_lost`: the same at a port, unless the kernel dropped them.
+    /// `why_frames_are_lost`: the reason for losses at a port that the kernel did not cause, and
+    /// the remedy.
     pub(super) fn say_losses(
         &self,
         config: &PipelineConfig,
@@ -318,7 +319,8 @@ impl Report {
         self.report_bug();
     }
 
-    /// Says what filters do with VLAN tags, where that may not have been meant.
+    /// Explains how filters treat VLAN tags, if the filter left out tagged packets and does not
+    /// mention them.
     pub(super) fn say_tagged(&self, filter: &str) {
         if self.tagged_filtered > 0 && !filter.contains("vlan") {
             say!(Info TagsFiltered, packets = self.tagged_filtered;
@@ -329,8 +331,8 @@ impl Report {
         }
     }
 
-    /// Packets in microflow records that an engine could not hand over. All its ports share one
-    /// path to this process.
+    /// Packets in microflow records that an engine could not deliver. All its ports share one path
+    /// to this process.
     fn packets_dropped_on_shared_path(&self) -> u64 {
         let Some(live) = &self.live else { return 0 };
         let of_one = live.interfaces.iter().map(|seen| seen.packets_dropped);
@@ -356,7 +358,7 @@ impl Report {
         }
     }
 
-    /// How many flows lost records, as the end of a sentence. Empty if unknown.
+    /// How many flows lack records, as the end of a sentence. Empty if unknown.
     fn short_flows(&self) -> String {
         let Some(short) = self.live.as_ref().and_then(|live| live.short.as_ref()) else {
             return String::new();
@@ -477,7 +479,7 @@ impl Live {
     }
 }
 
-/// Says why flows may lack an application. Nothing else of their records does.
+/// Explains why flows may lack an application. All else in their records is correct.
 fn warn_of_missing_names(inspection: &InspectionCounts) {
     let (restarts, lost) = (inspection.inspector_restarts, inspection.packets_lost);
     if restarts > 0 {
@@ -504,7 +506,7 @@ fn failed(output: &OutputReport) -> bool {
     output.outcome.is_err() && !went_away(output)
 }
 
-/// Whether the reader of a stream closed it.
+/// Whether the reader of a stream has closed it.
 fn went_away(output: &OutputReport) -> bool {
     matches!(output.outcome, Err(ExportError::BrokenPipe))
 }

@@ -18,8 +18,8 @@ use crate::log::say;
 use crate::signals;
 use crate::units::counted;
 
-/// The pattern in the name of an output. Runs over capture files do not rotate: their outputs keep
-/// a `%` as it is.
+/// The time pattern in the name of an output. Runs over captures do not rotate files: `%` in their
+/// names is kept as it is.
 pub(super) fn pattern_of(run: &RunConfig, path: &Path) -> anyhow::Result<Option<NamePattern>> {
     match path.to_str() {
         Some(text) if run.goes_on() && NamePattern::is_meant(path) => Ok(Some(text.parse()?)),
@@ -27,11 +27,11 @@ pub(super) fn pattern_of(run: &RunConfig, path: &Path) -> anyhow::Result<Option<
     }
 }
 
-/// Periods that a record may reach back, if files go by the time of their records. So many files
-/// are open; with more, each batch would complete some and begin others.
+/// Maximum number of periods that a record may reach back if files are named by the time of their
+/// records. This many files are open; with more, each batch would complete some and start others.
 const MOST_PERIODS: u32 = 3;
 
-/// Whether the records of a moment have their first packets in few periods.
+/// Refuses to name files by the time of records if these may span too many periods.
 pub(super) fn check_periods(run: &RunConfig, output: &OutputConfig) -> anyhow::Result<()> {
     let Some(Rotation(every)) = output.rotate else {
         return Ok(());
@@ -55,7 +55,8 @@ pub(super) fn check_periods(run: &RunConfig, output: &OutputConfig) -> anyhow::R
     Ok(())
 }
 
-/// Whether SIGHUP starts new files. Otherwise it ends the run, because a closing terminal sends it.
+/// Whether SIGHUP starts new files. Otherwise it ends the run, because closing a terminal sends
+/// SIGHUP.
 pub(super) fn turns_files(run: &RunConfig) -> bool {
     let is_pattern = |output: &OutputConfig| matches!(pattern_of(run, &output.to), Ok(Some(_)));
     run.outputs.iter().any(is_pattern)

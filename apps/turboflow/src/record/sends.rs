@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which runs send their microflow records, instead of merging them.
+//! Determines which runs send their microflow records instead of merging them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use turboflow_transport::{Content, Target};
 
 use crate::keys::Key;
 
-/// The name of a file of microflow records ends so.
+/// The extension of a file of microflow records.
 const EXTENSION: &str = "records";
 /// Whether an output is a file of microflow records.
 pub(super) fn is_file(to: &Path) -> bool {
@@ -33,7 +33,10 @@ pub(super) fn is_meant(to: &Path) -> anyhow::Result<bool> {
     }
 }
 
-/// The counters of a run that sends its microflow records; `None` for any other.
+/// The counters of a run that sends its microflow records; `None` for other runs.
+///
+/// # Errors
+/// The run also has outputs or options that need flow records.
 pub(super) fn counters_of(
     run: &RunConfig,
     layout: &Layout,

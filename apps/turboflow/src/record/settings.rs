@@ -27,7 +27,7 @@ impl Settings {
         Self::with(run, definition(run)?)
     }
 
-    /// Settings of a run whose definition was read before.
+    /// The settings of a run whose definition has already been read.
     pub(super) fn with(run: &RunConfig, definition: Definition) -> anyhow::Result<Self> {
         let engine = Engine::of(run)?;
         refuse_source(run, engines::kind_of(run)?)?;
@@ -60,10 +60,10 @@ impl Settings {
         })
     }
 
-    /// Maximum memory of the tables.
+    /// Maximum sizes of the tables, in bytes.
     pub(super) fn sizes(&self) -> RunSizes {
         let layout = self.layout.clone();
-        // As the meter of packets does.
+        // Meters of packets use the two-way form of the layout.
         self.config.sizes(&match self.engine.remote {
             Some(_) => layout,
             None => layout.in_two_way_form(),
@@ -94,7 +94,7 @@ fn read_or_default(run: &RunConfig) -> anyhow::Result<Definition> {
     let seen = AvailableInputs {
         inputs: engine.abilities.inputs,
         by: format!("engine `{}`", engine.abilities.name),
-        // Files are read by the engine in this process alone.
+        // Captures are read only by the engine in this process.
         others: engines::all()
             .filter(|other| run.is_live() && other.meters_interfaces())
             .map(|other| other.abilities().name)
@@ -105,17 +105,17 @@ fn read_or_default(run: &RunConfig) -> anyhow::Result<Definition> {
     })
 }
 
-/// The inputs that are available, and their origin.
+/// The available inputs, and what provides them.
 pub(crate) struct AvailableInputs {
     pub(crate) inputs: InputSet,
-    /// The origin, for error messages.
+    /// What provides the inputs, for error messages.
     pub(crate) by: String,
-    /// Other engines that the run could have.
+    /// Other engines that the run could use.
     pub(crate) others: Vec<&'static str>,
 }
 
-/// Reads a definition. Checks that it has a layout (as biflow if `biflow`), that all its inputs are
-/// available, and that the engine supports it. Errors name the line.
+/// Reads a definition. Checks that it compiles to a layout (for biflows if `biflow`), that all its
+/// inputs are available, and that the engine supports it. Errors name the line.
 pub(crate) fn read_definition(
     path: &Path,
     biflow: bool,
@@ -145,7 +145,7 @@ pub(crate) fn read_definition(
     let layout =
         Layout::compile(&definition, biflow).map_err(|invalid| placed(places.locate(invalid)))?;
     if let Err(reason) = has_room(&layout) {
-        // The error names the first feature that does not fit.
+        // Find the first feature that does not fit, for the error.
         let is_over = |index: &usize| {
             let mut first = definition.clone();
             first.features.truncate(index + 1);
@@ -162,7 +162,7 @@ pub(crate) fn read_definition(
     Ok(definition)
 }
 
-/// An unpredictable number: the operating system keys the hasher of `std`.
+/// A random number: the operating system seeds the hasher of `std`.
 pub(super) fn random_number() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

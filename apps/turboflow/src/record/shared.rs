@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Options that are given once for all outputs, by flags or by keys outside `[[output]]`. Each
-//! output gets the options that apply to it.
+//! Options given once for all outputs, by flags or by keys outside `[[output]]`. Each output gets
+//! those that apply to it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use super::outputs::{is_stdout, name_of};
 use super::sends;
 use crate::keys::{Key, OUTPUT};
 
-/// Options that are refused if they apply to no output. Others are ignored then.
+/// Options that are refused if they apply to no output. All others are then ignored.
 const REFUSED_IF_UNUSED: [Key; 14] = [
     Key::Format,
     Key::TextTime,
@@ -32,7 +32,7 @@ const REFUSED_IF_UNUSED: [Key; 14] = [
     Key::TlsKeyFile,
 ];
 
-/// The kind of an output, as far as its address and the given format tell.
+/// The kind of an output, as far as its address and the given format reveal it.
 enum Kind {
     Topic {
         by_tls: bool,
@@ -41,7 +41,7 @@ enum Kind {
     Collector {
         by_tls: bool,
     },
-    /// Of the microflow records of a probe; a file is sent by nothing.
+    /// Microflow records of a probe. The carrier is `None` for a file.
     Microflows {
         carrier: Option<Carrier>,
     },
@@ -54,7 +54,7 @@ enum Kind {
 impl Kind {
     fn of(to: &Path, format: Option<Format>, is_live: bool) -> Self {
         match to.to_str() {
-            // An invalid address is reported where it is used.
+            // An invalid address is reported where the output is created.
             Some(text) if KafkaTarget::is_meant(text) => match text.parse::<KafkaTarget>() {
                 Ok(target) => Self::Topic {
                     by_tls: target.is_tls,
@@ -184,7 +184,8 @@ pub(super) fn check(output: &OutputConfig, is_live: bool) -> anyhow::Result<()> 
     })
 }
 
-/// Outputs that share one set of options. Each gets the options that apply to it.
+/// Creates the configurations of outputs that share one set of options. Each gets those that apply
+/// to it.
 pub(super) fn spread(
     shared: &OutputConfig,
     write: &[PathBuf],

@@ -18,14 +18,14 @@ pub(super) struct OpenSource {
     pub(super) source: Source,
     /// What is captured or read, in words.
     pub(super) name: String,
-    /// Files among others that are not metered.
+    /// Files that were skipped because they cannot be metered.
     pub(super) passed_over: Vec<OpenError>,
     /// Guards that keep the ports of engines configured.
     _held: Vec<Box<dyn Any + Send>>,
 }
 
 impl OpenSource {
-    /// Opens the source, and listens for signals.
+    /// Opens the source, and starts to listen for signals.
     pub(super) fn open_and_listen(
         run: &RunConfig,
         settings: &Settings,
@@ -35,17 +35,17 @@ impl OpenSource {
         let turns_files = hangups.is_some() || rotation::turns_files(run);
         let listen = || signals::listen(first, turns_files, hangups);
         if !run.is_live() && run.service.user.is_none() {
-            // Before files are opened, because opening a pipe may block.
+            // Listen before files are opened, because opening a pipe may block.
             listen()?;
             return Self::open(run, settings);
         }
-        // After the source is opened, because root must be dropped before there are other threads.
+        // Listen only after the source is open: root must be dropped before other threads exist.
         let source = Self::open(run, settings)?;
         listen()?;
         Ok(source)
     }
 
-    /// Opens the source and drops root. There must be no other thread yet.
+    /// Opens the source and drops root. Must be called before there are other threads.
     pub(super) fn open(run: &RunConfig, settings: &Settings) -> anyhow::Result<Self> {
         if let Some(remote) = &settings.engine.remote {
             let user = run.service.user.as_deref();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The summary of the records without an output: a few sums and the largest records, in bounded
+//! The summary that a run without an output prints: a few sums and the largest records, in bounded
 //! memory.
 
 use std::cmp::Reverse;
@@ -13,9 +13,10 @@ use turboflow_record::{Column, ColumnKind, Definition, FlowBatch, Input, KeyFiel
 
 /// How many of the largest records are kept.
 const TOP: usize = 10;
-/// Applications that are told apart: more than a library knows with each of its protocols.
+/// Maximum number of applications that are counted separately: more than an inspection library
+/// knows, even in combination with protocols.
 const MOST_APPLICATIONS: usize = 4_096;
-/// What records of flows without an application are under, and those beyond [`MOST_APPLICATIONS`].
+/// The key for flows without an application, and for applications beyond [`MOST_APPLICATIONS`].
 const NO_APPLICATION: &str = "";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,10 +39,10 @@ impl AddAssign for Sums {
 struct Columns {
     protocol: Option<usize>,
     application: Option<usize>,
-    /// Packets and bytes of a record. A biflow has one column per direction.
+    /// Columns of packets. A biflow has one per direction, as for all columns below.
     packets: Vec<usize>,
     bytes: Vec<usize>,
-    /// Times of a record's first and of its last packet, per direction.
+    /// Columns with the time of the first and of the last packet.
     first: Vec<usize>,
     last: Vec<usize>,
     shown: Vec<usize>,
@@ -51,14 +52,14 @@ struct Columns {
 #[derive(Debug)]
 pub(super) struct Summary {
     columns: Columns,
-    /// Names and kinds of the columns of `top`.
+    /// The names and kinds of the columns in `top`.
     pub(super) shown: Vec<Column>,
-    /// By protocol number. Without a protocol in the key, everything is under 0.
+    /// Sums by protocol number. If the key lacks the protocol, everything is under 0.
     by_protocol: Vec<Sums>,
     by_application: HashMap<String, Sums>,
     top: BinaryHeap<Reverse<(u64, u64, Vec<String>)>>,
     records: u64,
-    /// Time of the first and of the last packet in records.
+    /// Times of the first and of the last packet in the records.
     times_ns: Option<(u64, u64)>,
 }
 
@@ -81,7 +82,7 @@ impl Summary {
         }
     }
 
-    /// The times of the first and of the last packet, if records have them.
+    /// Times of the first and of the last packet, if the records have them.
     pub(super) fn times_ns(&self) -> Option<(u64, u64)> {
         self.times_ns
     }
@@ -97,7 +98,7 @@ impl Summary {
             })
     }
 
-    /// What records are ranked by: bytes, otherwise packets. `None` without both.
+    /// What records are ranked by: bytes if they have them, otherwise packets. `None` without both.
     pub(super) fn ranked_by(&self) -> Option<&'static str> {
         match (&self.columns.bytes[..], &self.columns.packets[..]) {
             ([_, ..], _) => Some("bytes"),
@@ -106,7 +107,7 @@ impl Summary {
         }
     }
 
-    /// Whether the key has the protocol.
+    /// Whether the key includes the protocol.
     pub(super) fn knows_protocols(&self) -> bool {
         self.columns.protocol.is_some()
     }
@@ -119,7 +120,7 @@ impl Summary {
         seen
     }
 
-    /// Applications, in descending order of bytes. Nothing without their column.
+    /// Applications, in descending order of bytes. Empty if the records have no such column.
     pub(super) fn applications(&self) -> Vec<(&str, Sums)> {
         let seen = self.by_application.iter();
         let mut seen: Vec<_> = seen.map(|(name, sums)| (name.as_str(), *sums)).collect();

@@ -12,10 +12,10 @@ use super::summary::{Summary, Sums};
 use crate::exit::terminal_width;
 use crate::units::grouped;
 
-/// Applications that are named in a summary.
+/// Maximum number of applications in the summary.
 const APPLICATIONS: usize = 20;
 
-/// Totals, protocols, applications, end reasons, ledger and largest flow records.
+/// The tables: totals, protocols, applications, end reasons, ledger, and the largest flow records.
 pub(super) fn render(report: &Report, summary: &Summary, elapsed: Duration) -> String {
     let width = terminal_width();
     let parts = [
@@ -26,14 +26,14 @@ pub(super) fn render(report: &Report, summary: &Summary, elapsed: Duration) -> S
         ledger(&report.ledger),
         balance(report),
         traffic(summary),
-        // Last, so that a terminal still shows them.
+        // Last, so that it is still on the screen.
         top(summary, width),
     ];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("\n")
 }
 
-/// When the packets were, and how many there were in a second.
+/// The time span of the packets, and their rate.
 fn traffic(summary: &Summary) -> String {
     let Some((from_ns, to_ns)) = summary.times_ns() else {
         return String::new();
@@ -48,7 +48,7 @@ fn traffic(summary: &Summary) -> String {
     let (from, to) = (text(from_ns), text(to_ns));
     let (total, seconds) = (summary.total(), (to_ns - from_ns) as f64 / 1e9);
     let mut line = format!("IP traffic from {from} to {to} UTC, {seconds:.3} s");
-    // Of less than a second, rates say nothing.
+    // Rates of less than a second are meaningless.
     if seconds >= 1.0 {
         let rate = |number: u64| count((number as f64 / seconds).round() as u64);
         line += &format!(": {} packets/s", rate(total.packets));
@@ -98,7 +98,7 @@ fn protocols(summary: &Summary, width: Option<usize>) -> String {
     format!("Protocols:\n{table}")
 }
 
-/// The largest applications, and all others in one row.
+/// The largest applications, with all others in one row.
 fn applications(summary: &Summary, width: Option<usize>) -> String {
     let seen = summary.applications();
     if seen.is_empty() {
@@ -176,7 +176,7 @@ fn ledger(ledger: &Ledger) -> String {
     format!("Where every packet went:\n{packets}\n{records}")
 }
 
-/// Packets and their bytes by where they went.
+/// Packets and bytes, by what became of them.
 fn packets_table(ledger: &Ledger) -> String {
     let mut table = Table::new([
         ("packets", Align::Left),
@@ -239,7 +239,7 @@ fn packets_table(ledger: &Ledger) -> String {
     table.render(None)
 }
 
-/// What packets became, and what the source says of them.
+/// Counts of microflow records, flows and flow records, and counts from the source.
 fn records_table(ledger: &Ledger) -> String {
     let evicted = &ledger.microflows_evicted;
     let records = [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The options of `turboflow record` that say what marks in-band telemetry.
+//! The options of `turboflow record` that identify in-band telemetry.
 
 use clap::Args;
 use turboflow_packet::DscpMark;

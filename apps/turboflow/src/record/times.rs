@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the end of a run says about times: those that no record can hold, and a clock that was set
+//! The report on times at the end of a run: times that no record can hold, and a clock that was set
 //! back.
 
 use turboflow_run::units::time_text;
@@ -8,7 +8,7 @@ use turboflow_run::{Ledger, PipelineConfig};
 use crate::log::say;
 use crate::units::counted;
 
-/// Reports on standard error what was wrong with the times of packets, and the remedy.
+/// Logs what was wrong with the times of packets, and the remedy.
 pub(super) fn say_wrong_times(ledger: &Ledger, config: &PipelineConfig) {
     if ledger.packets_time_clamped > 0 {
         say!(Error TimesClamped, packets = ledger.packets_time_clamped;

@@ -33,7 +33,7 @@ impl UnparsedFile {
         })
     }
 
-    /// Appends a frame. After a failed write, the file is abandoned and the run continues.
+    /// Appends a frame. If the write fails, the file is abandoned and the run continues.
     pub(super) fn write(&mut self, frame: &Frame<'_>) {
         let written = self.writer.as_mut().map(|writer| writer.write_frame(frame));
         match written {
@@ -49,7 +49,7 @@ impl UnparsedFile {
         self.frames_lost += std::mem::take(&mut self.frames) + 1;
     }
 
-    /// Completes the file. `not_handed_up` frames never reached it.
+    /// Completes the file. `not_handed_up`: frames that the engine could not deliver.
     pub(super) fn finish(mut self, not_handed_up: u64) -> UnparsedReport {
         if let Some(writer) = self.writer.take() {
             let completed = writer.finish().and_then(UnfinishedFile::complete);
@@ -83,7 +83,7 @@ impl UnparsedReport {
         self.frames_lost > 0 || self.error.is_some()
     }
 
-    /// The last part of the sentence about the run.
+    /// The last part of the closing sentence of the run.
     pub(super) fn words(&self) -> String {
         let frames = counted(self.frames, "frame");
         format!("; {} has {frames} that are in no flow", self.file)

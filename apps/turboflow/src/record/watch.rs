@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Metering for a screen: the sources and options of `record`, with one output in memory.
+//! Metering for a screen: the sources and options of `record`, with a single output in memory.
 
 use anyhow::bail;
 use turboflow_record::Schema;
@@ -31,7 +31,7 @@ pub(crate) struct FinishedRun {
 }
 
 impl Watched {
-    /// Opens all sources, or none, and drops root. There must be no other thread yet.
+    /// Opens all sources, or none, and drops root. Must be called before there are other threads.
     pub(crate) fn open(run: &RunConfig) -> anyhow::Result<Self> {
         let run = &interfaces::with_kernel_names(run);
         let mut settings = Settings::new(run)?;
@@ -51,7 +51,7 @@ impl Watched {
                 path.display()
             );
         }
-        // The screen needs records promptly, also those of files.
+        // The screen needs records promptly, even those of files.
         settings.config = settings.config.live();
         if let Some(active_ns) = settings.config.timeouts.active_ns {
             settings.config.sweep_ns = settings.config.sweep_ns.min(active_ns);
@@ -97,7 +97,7 @@ impl Watched {
         let ran = turboflow_run::run(&config, source.source, outputs, controls, |_| ())?;
         let mut report = Report::of(ran);
         report.passed_over = source.passed_over;
-        // Leaving the screen before the end of a file is no loss.
+        // It is no loss to leave the screen before the end of a file.
         report.stopped = false;
         Ok(FinishedRun {
             report,

@@ -55,7 +55,7 @@ const VALUES: [(Key, &str); 33] = [
     (Key::TlsCert, "\"/etc/turboflow/exporter.pem\""),
     (Key::TlsKeyFile, "\"/etc/turboflow/exporter.key\""),
 ];
-/// Those of them that are not commented out.
+/// The keys above that are not commented out.
 const NOT_COMMENTED: [Key; 6] = [
     Key::Interfaces,
     Key::To,
@@ -105,7 +105,7 @@ const OTHER_DESCRIPTIONS: [(Key, &str); 8] = [
     ),
 ];
 
-/// Sections, each with the keys that a service may use.
+/// Sections, each with the keys that a service may have.
 fn printed() -> impl Iterator<Item = (&'static str, Vec<Key>)> {
     let is_used = |key: &Key| match key {
         Key::Files => false,
@@ -275,7 +275,7 @@ mod tests {
         }
         let (before, rest) = text.split_once("\n[bridge]\n").unwrap();
         let (bridge, after) = rest.split_once("\n[").unwrap();
-        // A bridge has its ports there, and no other source.
+        // `[bridge]` replaces the interfaces, so both cannot be in force at once.
         let all = uncommented(&format!("{before}\n[{after}"));
         let all = read(&all);
         assert_eq!(all.engine.options["xdp"].len(), 6);
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(read(&bridge).source.interfaces, ["eth0", "eth1"]);
     }
 
-    /// A configuration with all of its values in force.
+    /// The configuration with all commented-out values in force.
     fn uncommented(text: &str) -> String {
         let line = |line: &str| match line.strip_prefix("# ") {
             Some(rest)

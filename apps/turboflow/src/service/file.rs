@@ -19,7 +19,7 @@ use crate::engines;
 use crate::keys::{Key, OUTPUT, header, is_section, nearest, sections};
 use places::Places;
 
-/// Examples in error messages about a missing source or output.
+/// Examples in the errors for a missing source or output.
 const INTERFACES: &str = "interfaces = [\"eth0\"] in [source]";
 const OUTPUTS: &str = "[[output]] and, below it, to = \"flows-%Y%m%dT%H%M%S.parquet\"";
 
@@ -27,7 +27,7 @@ const OUTPUTS: &str = "[[output]] and, below it, to = \"flows-%Y%m%dT%H%M%S.parq
 #[derive(Debug, PartialEq)]
 pub(super) struct Read {
     pub(super) run: RunConfig,
-    /// Old keys: the line, and the new name.
+    /// Old keys: the line of each, and its new name.
     pub(super) renamed: Vec<(usize, String)>,
 }
 
@@ -54,7 +54,7 @@ impl FileError {
     }
 }
 
-/// The text of the file, to find line numbers.
+/// The text of the file, for finding line numbers.
 #[derive(Clone, Copy)]
 struct Source<'a>(&'a str);
 
@@ -94,7 +94,7 @@ pub(super) fn parse(text: &str) -> Result<Read, FileError> {
     Ok(Read { run, renamed })
 }
 
-/// A run that would take nothing: without interfaces, or addresses to listen at.
+/// The error for a run without a source: no interfaces, or no addresses to listen at.
 fn without_source(source: Source<'_>, run: &RunConfig, places: &Places) -> FileError {
     let kind = engines::kind_of(run).ok();
     let (key, example) = match kind.and_then(|kind| kind.listen_option()) {
@@ -225,7 +225,7 @@ fn understood(
             if let Some(options) = section.get(engine.abilities().name)
                 && let DeValue::Table(table) = options.get_ref()
             {
-                // The run keeps the options of an engine as text. Here their lines are still known.
+                // The run keeps an engine's options as text, but line numbers are known only here.
                 let table = Spanned::new(options.span(), table.clone());
                 if let Some(written) = engine.written() {
                     written.check(table).map_err(|error| wrong(&error))?;

@@ -15,7 +15,7 @@ use crate::log::say;
 use crate::record;
 use reread::Rereading;
 
-/// Behind `-h`, which is one screen.
+/// Follows the options in `-h`, which is one screen.
 const SHORT: &str = "--help has examples, signals and exit codes.";
 
 const EXAMPLES: &str = "\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rereads the configuration at SIGHUP. Changes of outputs apply at once, all others at the next
+//! Rereads the configuration at SIGHUP. Changes to outputs apply at once, all others at the next
 //! start.
 
 use std::path::{Path, PathBuf};
@@ -47,14 +47,13 @@ pub(super) fn parse(path: &Path, text: &str) -> anyhow::Result<RunConfig> {
 fn with_defaults(mut run: RunConfig) -> RunConfig {
     let metrics = METRICS.parse().unwrap_or(MetricsAt(None));
     run.service.metrics.get_or_insert(metrics);
-    // The default of `turboflow record` for interfaces; a service has no other source that ends.
+    // The default of `turboflow record` for interfaces. No source of a service ever ends.
     run.meter.threads.get_or_insert(Count(1));
     run.service.sync.get_or_insert(true);
     run
 }
 
-/// Reads a configuration and the files that it names. Files that were read before are not read
-/// again.
+/// Reads a configuration and the files that it names, except files that were read before.
 pub(super) fn read(
     path: &Path,
     before: Option<&FilesRead>,
@@ -74,8 +73,8 @@ impl Rereading {
         Self { path, now, files }
     }
 
-    /// Rereads the configuration and applies it. Reports errors, and keys that wait for the next
-    /// start.
+    /// Rereads the configuration and applies it. Logs errors, and keys that take effect only at the
+    /// next start.
     pub(super) fn reread(&mut self, apply: &mut Apply<'_>) {
         if let Err(error) = self.read_and_apply(apply) {
             say!(Error ReloadRefused; "{}; everything stays as it was", in_words(&error));
@@ -98,8 +97,8 @@ impl Rereading {
     }
 }
 
-/// The run with the new outputs, and the other keys that differ. Applying keys of the meter would
-/// change a record in progress; keys of interfaces need root, which is gone.
+/// The run with the new outputs, and the other keys that differ. Changing the meter would affect
+/// records in progress, and changing interfaces would need root, which has been dropped.
 fn followed(now: &RunConfig, read: &RunConfig) -> (RunConfig, Vec<String>) {
     let next = RunConfig {
         outputs: read.outputs.clone(),
@@ -130,7 +129,7 @@ mod tests {
         assert_eq!(waits, ["timeouts.linger", "meter.threads"]);
         assert_eq!(next.outputs, after.outputs);
         assert_eq!(next.meter, before.meter);
-        // Writing a default value explicitly is no change.
+        // Writing out a default value is not a change.
         let written = read(
             "[flow]\nbiflow = false\n[timeouts]\nlinger = \"2000ms\"\n[meter]\nthreads = 2\n\
              [service]\nquiet = true\n[[output]]\nto = \"c.csv\"\nmtu = 1400\n",

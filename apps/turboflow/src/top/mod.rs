@@ -36,7 +36,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<Outcome> {
     signals::listen_at_screen(terminal::restore)?;
     let traffic = Arc::new(Mutex::new(Traffic::new(watched.schema())));
     let watch = Watch::new(&watched, Arc::clone(&traffic), args.speed());
-    // A capture waits for its screen; an interface does not.
+    // A capture waits until the screen has taken its records; an interface never waits.
     let writer = match watched.is_live() {
         true => TrafficWriter::prompt(traffic)
             .context("cannot start the thread that adds records up")?,

@@ -104,7 +104,7 @@ impl ScreenLoop {
     /// Refreshes what is due, draws, and handles keys for a while. Returns whether to quit.
     fn step(&mut self) -> anyhow::Result<bool> {
         let is_over = matches!(&self.run, Run::Metering(metering) if metering.is_over());
-        // Without interfaces there is nothing more to see. A capture keeps its last picture.
+        // Interfaces that are gone have nothing more to show. A capture keeps its last picture.
         if is_over && self.watch.is_live {
             return Ok(true);
         }
@@ -182,7 +182,7 @@ impl ScreenLoop {
                 self.watch.look(&self.screen);
             }
         }
-        // Sorts once after the last of several keys.
+        // Sort only once, after the last of several keys.
         if patience.is_zero() {
             self.arrange();
         }

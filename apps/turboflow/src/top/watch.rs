@@ -15,7 +15,7 @@ use crate::record::{FinishedRun, Watched};
 use crate::signals::STOP;
 
 /// How long the meter may take to answer. It checks for requests many times a second, but not while
-/// it waits for input; the screen then keeps its data.
+/// it waits for input. Without an answer, the screen keeps its data.
 const PATIENCE: Duration = Duration::from_millis(150);
 
 /// A run in progress.
@@ -48,7 +48,7 @@ impl Metering {
         }
     }
 
-    /// Asks the run to end, and waits for that.
+    /// Asks the run to end, and waits until it has.
     pub(super) fn end(mut self) -> anyhow::Result<FinishedRun> {
         STOP.ask();
         self.join()
@@ -91,7 +91,7 @@ impl Watch {
         }
     }
 
-    /// Updates the state of the meter, and the traffic.
+    /// Updates the state of the meter and the traffic.
     pub(super) fn refresh(&mut self, screen: &Screen) {
         if !self.is_over
             && let Some(snapshot) = SNAPSHOTS.ask(PATIENCE)

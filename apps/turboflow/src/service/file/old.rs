@@ -24,7 +24,7 @@ pub(super) struct OldKey<'i> {
     value: Spanned<DeValue<'i>>,
 }
 
-/// Removes the old keys from a file and returns them in the order of lines.
+/// Removes the old keys from a file. Returns them in the order of lines.
 pub(super) fn take<'i>(
     source: Source<'_>,
     root: &mut DeTable<'i>,
@@ -48,7 +48,7 @@ pub(super) fn take<'i>(
     Ok(taken)
 }
 
-/// The value in its present form.
+/// Converts the value to its present form.
 fn translated<'i>(
     source: Source<'_>,
     key: Key,
@@ -62,7 +62,7 @@ fn translated<'i>(
             let what = format!("`{}` takes true or false", key.flag());
             return Err(source.wrong(&at, what));
         }
-        // A list of words that form one expression.
+        // The words of one expression.
         (Key::Filter, DeValue::Array(words)) => {
             let words = words.iter().filter_map(|word| word.get_ref().as_str());
             let joined = words.collect::<Vec<_>>().join(" ");
@@ -205,7 +205,7 @@ fn check_value(source: Source<'_>, old: &OldKey<'_>) -> Result<(), FileError> {
     })
 }
 
-/// Gives an option for all outputs to every output that it applies to.
+/// Applies an option for all outputs to each output that it fits.
 fn share<'i>(
     source: Source<'_>,
     old: &OldKey<'i>,

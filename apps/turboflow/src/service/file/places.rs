@@ -51,7 +51,7 @@ impl Places {
         }
     }
 
-    /// Adds a value that was written under an old key.
+    /// Adds a value written under an old key.
     pub(super) fn add_old(&mut self, key: Key, value: Range<usize>) {
         self.0.push(Place {
             value,

@@ -25,7 +25,7 @@ fn read(text: &str) -> RunConfig {
     parse(text).unwrap().run
 }
 
-/// For each flag, a value that is not the default. Used as a flag, as an old key, and as a key.
+/// For each flag, a value other than the default. Used as a flag, as an old key, and as a key.
 const VALUES: [(Key, &str); 59] = [
     (Key::Interfaces, "\"eth0\""),
     (Key::CpuPorts, "\"eth1\""),
@@ -88,7 +88,7 @@ const VALUES: [(Key, &str); 59] = [
     (Key::TlsKeyFile, "\"key.pem\""),
 ];
 
-/// Outputs of each kind, so that every option applies to one.
+/// One output of each kind, so that every option applies to one.
 const OUTPUTS: [&str; 5] = [
     "a.csv",
     "-",
@@ -107,7 +107,7 @@ fn value_of(key: Key) -> &'static str {
         .1
 }
 
-/// The command line words that set a value.
+/// The command-line words that set a value.
 fn words(key: Key) -> Vec<String> {
     let (flag, value) = (key.flag(), value_of(key).trim_matches('"'));
     match (key, value) {
@@ -220,7 +220,7 @@ fn flags_keys_and_old_keys_are_equivalent() {
 
 #[test]
 fn all_flags_together_equal_all_keys_together() {
-    // A bridge has ports in place of interfaces, and flags of a command of its own.
+    // A bridge has ports instead of interfaces, and its flags belong to another command.
     let apart = |key: &Key| !matches!(key, Key::Files) && key.section() != "bridge";
     let keys: Vec<_> = Key::all().filter(apart).collect();
     let mut line: Vec<String> = OUTPUTS.map(|to| format!("--write={to}")).to_vec();
