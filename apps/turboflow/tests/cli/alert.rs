@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow alert`: the rules that come with it, on captures that have what they look for and on
-//! captures that do not, and where alerts go.
+//! `turboflow alert`: the rules that ship with it, on captures with and without what they look for;
+//! and the receivers of alerts.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,14 +11,14 @@ use turboflow_testing::{Need, captures_folder, is_missing};
 
 use crate::support::{Folder, office, pcap_header, pcap_packet, project, turboflow};
 
-/// Raw IP.
+/// Link type of raw IP.
 const RAW: u32 = 101;
 const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 const SCANNER: [u8; 4] = [203, 0, 113, 9];
 
-/// A TCP packet with that length in its IP header, of which the headers are captured.
+/// The captured headers of a TCP packet whose IP header states this length.
 pub(crate) fn tcp(from: [u8; 4], to: [u8; 4], ports: [u16; 2], flags: u8, length: u16) -> Vec<u8> {
     let mut packet = vec![0x45, 0];
     packet.extend(length.to_be_bytes());
@@ -31,7 +31,7 @@ pub(crate) fn tcp(from: [u8; 4], to: [u8; 4], ports: [u16; 2], flags: u8, length
     packet
 }
 
-/// Flow records of packets a millisecond apart, from a second on.
+/// Flow records of packets that are a millisecond apart, starting at the given second.
 pub(crate) fn records(folder: &Folder, name: &str, second: u64, packets: &[Vec<u8>]) -> String {
     recorded(folder, name, second, packets, &[])
 }
@@ -70,7 +70,7 @@ fn alerts(args: &[&str]) -> Vec<serde_json::Value> {
         .collect()
 }
 
-/// A scan from ports that change, and its refusals.
+/// A port scan from changing source ports, and the refusals.
 pub(crate) fn scan(ports: u16) -> Vec<Vec<u8>> {
     let target = [192, 0, 2, 1];
     let asked = |port| tcp(SCANNER, target, [40_000 + port, port], SYN, 40);
@@ -93,7 +93,7 @@ fn a_port_scan_is_one_alert() {
         found[0]["summary"],
         "203.0.113.9 asked for 150 ports of 192.0.2.1 within five minutes"
     );
-    // At the limit there is none.
+    // Exactly at the limit there is no alert.
     let few = records(&folder, "few", 1_700_000_000, &scan(100));
     assert_eq!(alerts(&[&few]), Vec::<serde_json::Value>::new());
 }
@@ -112,7 +112,7 @@ fn a_syn_flood_is_an_alert_of_its_target() {
     assert_eq!(found[0]["severity"], "critical");
     assert_eq!(found[0]["value"], 1_500);
     assert_eq!(found[0]["labels"]["dst_port"], "80");
-    // Answered ones are none.
+    // Answered connections are no flood.
     let used: Vec<_> = (0..1_500)
         .map(|number: u16| {
             let [high, low] = number.to_be_bytes();
@@ -132,7 +132,7 @@ fn a_syn_flood_is_an_alert_of_its_target() {
 #[test]
 fn a_scan_of_hosts_is_one_alert() {
     let folder = Folder::new();
-    // One port of each, and all refuse.
+    // One port of each host, and every host refuses.
     let scan = |hosts: u8| -> Vec<_> {
         let asked = |host| tcp(SCANNER, [192, 0, 2, host], [40_000, 22], SYN, 40);
         let refused = |host| tcp([192, 0, 2, host], SCANNER, [22, 40_000], RST | ACK, 40);
@@ -147,7 +147,7 @@ fn a_scan_of_hosts_is_one_alert() {
         assert_eq!(found[0]["rule"], "host-scan");
         assert_eq!(found[0]["value"], 51);
         assert_eq!(found[0]["labels"]["src_addr"], "203.0.113.9");
-        // At the limit there is none.
+        // Exactly at the limit there is no alert.
         let few = recorded(&folder, "few", 1_700_000_000, &scan(50), options);
         assert_eq!(alerts(&[&few]), Vec::<serde_json::Value>::new());
     }
@@ -184,7 +184,7 @@ fn a_host_that_only_answers_is_not_overlooked_in_biflows() {
         found[0]["summary"],
         "10.0.0.5 sent 120000000 bytes to 198.51.100.9 within an hour, as answers"
     );
-    // Host 7 is asked, and does not answer.
+    // Host 7 is asked, but does not answer.
     let packets = [begun(5), answered(5), begun(6), answered(6), begun(7)];
     let second = recorded(&folder, "new", 1_700_003_600, &packets, &["--biflow"]);
     let state = folder.file("state.json");
@@ -199,7 +199,7 @@ fn a_host_that_only_answers_is_not_overlooked_in_biflows() {
 fn the_incidents_of_a_days_traffic_are_found_and_nothing_else() {
     let folder = Folder::new();
     let capture = folder.file("day.pcap");
-    // An eighth of the conversations, and the whole incidents.
+    // An eighth of the usual conversations, but the complete incidents.
     let day = "generate -q --workload site --seen-at headquarters --snap-length 64 \
                --births-per-second 0.5 -w";
     turboflow(day.split_whitespace().chain([&*capture])).exits(0);
@@ -234,7 +234,7 @@ fn a_new_talker_is_told_once() {
     let first = records(&folder, "first", 1_700_000_000, &[from(1), from(2)]);
     let second = records(&folder, "second", 1_700_000_600, &[from(1), from(3)]);
     let state = folder.file("state.json");
-    // The first file is learnt.
+    // The first file only teaches the state.
     assert!(alerts(&[&first, "--state", &state]).is_empty());
     let found = alerts(&[&second, "--state", &state]);
     assert_eq!(found.len(), 1, "{found:?}");
@@ -244,7 +244,7 @@ fn a_new_talker_is_told_once() {
     assert!(alerts(&[&first, "--state", &state]).is_empty());
 }
 
-/// Records of a packet, by a probe of that name.
+/// The records of one packet, from a probe of this name.
 fn of_exporter(folder: &Folder, name: &str, second: u64) -> String {
     let packet = tcp([192, 0, 2, 1], [192, 0, 2, 2], [1, 2], ACK, 60);
     let options = ["--identity", "--exporter", name];
@@ -283,7 +283,7 @@ fn a_clock_that_is_far_ahead_makes_no_one_silent() {
     let of = |name: &str, second| of_exporter(&folder, name, second);
     let state = folder.file("state.json");
     let start = 1_700_000_000;
-    // The clock of the second is in the year 2096.
+    // The clock of the second probe is in the year 2096.
     let files = [of("tap-1", start), of("tap-2", 4_000_000_000)];
     let rules = shipped();
     let args = [
@@ -293,7 +293,7 @@ fn a_clock_that_is_far_ahead_makes_no_one_silent() {
     assert_eq!(ran.stdout, "", "{ran:?}");
     ran.says(&["more than 600 s ahead of this machine's clock: 1; they make no one silent"]);
     assert!(alerts(&[&of("tap-1", start + 500), "--state", &state]).is_empty());
-    // That it was there is of the time of the others.
+    // The state remembers `tap-2` with the time of the others, not with its own.
     let found = alerts(&[&of("tap-1", start + 700), "--state", &state]);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0]["labels"]["exporter"], "tap-2");
@@ -322,14 +322,14 @@ fn captures_without_any_of_it_are_no_alert() {
         .map(|file| file.unwrap().path())
         .filter(|path| path.extension().is_some_and(|end| end == "pcap"))
         .collect();
-    // The largest have most flows.
+    // The largest files have most flows.
     found.sort_by_key(|path| std::cmp::Reverse(fs::metadata(path).unwrap().len()));
     for capture in &found[..10] {
         is_quiet(&capture.to_string_lossy());
     }
 }
 
-/// Answers one request, and gives its text.
+/// Answers one request, and returns the request.
 fn answered(listener: TcpListener, with: &'static str) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
@@ -405,6 +405,6 @@ fn a_receiver_that_refuses_is_told_with_what_was_lost() {
         .exits(1)
         .says(&["1 alerts were not sent", "500 Internal Server Error"]);
     answer.join().unwrap();
-    // No one listens any more.
+    // The receiver no longer listens.
     turboflow(args).exits(1).says(&["1 alerts were not sent"]);
 }

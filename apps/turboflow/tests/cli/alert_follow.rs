@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow alert --follow`: files are asked as a log says that they are complete.
+//! `turboflow alert --follow`: evaluates each file once the log announces it as complete.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use std::process::Stdio;
 use crate::alert::{records, scan, shipped};
 use crate::support::{Folder, Ran, command, turboflow};
 
-/// What `turboflow alert --follow` makes of a log.
+/// Runs `turboflow alert --follow` on a log.
 fn followed(log: &[u8], args: &[&str]) -> Ran {
     let mut child = command(["alert", "--follow"].iter().chain(args))
         .stdin(Stdio::piped())

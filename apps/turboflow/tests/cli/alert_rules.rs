@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow alert`: what rules may say, and of which files.
+//! `turboflow alert`: what rules may contain, and the files that they apply to.
 
 use std::fs;
 
@@ -97,7 +97,7 @@ fn rules_may_ask_of_sites() {
     let sites = folder.write("sites.csv", "network,site,owner\n192.0.2.0/24,Bern,IT\n");
     let rule = "[[rule]]\nname = \"to-site\"\nsummary = \"{value} to {dst_site}\"\n\
                 where = \"dst_site == Bern\"\ngroup_by = \"dst_site\"\nabove = 1\nneeds = \"dst_site\"\n";
-    // A second rule reads the records again, with the same columns.
+    // For a second rule, the records are read again and enriched again.
     let second = rule.replace("to-site", "to-site-again");
     let rules = folder.write("rules.toml", format!("{rule}{second}"));
     let args = ["alert", &file, "--rules", &rules];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--align`: no record has packets of two windows of the clock.
+//! `--align`: no record has packets of two windows.
 
 use crate::support::{Folder, office, rows, turboflow};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// First and last time, packets and bytes of every record.
+/// First time, last time, packets and bytes of every record.
 fn spans(csv: &str) -> Vec<[u64; 4]> {
     let mut lines = csv.lines();
     let names: Vec<&str> = lines.next().unwrap().split(',').collect();

@@ -8,7 +8,7 @@ use turboflow_testing::{Need, is_missing};
 use crate::support::{Folder, office, turboflow};
 
 const LIBRARY: Need<'static> = Need::Engine("libndpi", cfg!(feature = "dpi"));
-/// Columns behind those of the default definition, before the end reason.
+/// Columns after those of the default definition and before the end reason.
 const COLUMNS: [&str; 4] = [
     "application",
     "application_category",
@@ -16,7 +16,7 @@ const COLUMNS: [&str; 4] = [
     "server_name",
 ];
 
-/// The records of the sample, a line each.
+/// The records of the sample, one per line.
 fn recorded(more: &[&str]) -> Vec<String> {
     let office = office();
     let args = ["record", "-q", "-r", &office, "-w", "-", "--format", "csv"];
@@ -26,7 +26,7 @@ fn recorded(more: &[&str]) -> Vec<String> {
     lines
 }
 
-/// Lines without the columns of applications, and the applications with their records.
+/// The lines without the columns of applications, and the number of records per application.
 fn split(lines: &[String]) -> (Vec<String>, BTreeMap<String, usize>) {
     let first = lines[0].split(',').position(|name| name == COLUMNS[0]);
     let first = first.unwrap();
@@ -107,7 +107,7 @@ fn every_format_holds_applications_and_reads_them_back() {
         ];
         let answer = turboflow(show).exits(0).stdout;
         assert!(answer.contains("SSH,18,"), "{name}: {answer}");
-        // IPFIX has times in milliseconds, unless it is told otherwise.
+        // IPFIX has times in milliseconds by default.
         let sums = answer.lines().map(|line| {
             let fields: Vec<&str> = line.split(',').collect();
             fields[..4].join(",")
@@ -146,7 +146,7 @@ fn the_summary_and_the_ledger_say_what_was_inspected() {
     assert_eq!(count("packets_lost") + count("inspector_restarts"), 0);
 }
 
-/// Applications of the screen, with their flows and bytes.
+/// The screen shows applications with their flows and bytes.
 #[test]
 fn the_screen_has_the_applications_of_the_records() {
     if is_missing(&[LIBRARY]) {

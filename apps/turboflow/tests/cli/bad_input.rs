@@ -13,7 +13,7 @@ fn record(folder: &Folder, capture: &str) -> Ran {
     turboflow(["record", "-r", capture, "-w", &folder.file("a.csv")])
 }
 
-/// A run that is refused: exit code 2, one error, no file.
+/// Asserts that a run is refused: exit code 2, one error, no file.
 #[track_caller]
 fn refused(args: &[&str], words: &[&str]) {
     let folder = Folder::new();
@@ -201,7 +201,7 @@ fn a_clock_that_runs_backwards_is_counted_and_nothing_is_lost() {
     assert_eq!(json["balanced"], true);
 }
 
-/// A pcapng file with packets of an Ethernet and of a radio interface.
+/// A pcapng file with packets from an Ethernet and from a radio interface.
 fn two_interfaces() -> Vec<u8> {
     fn block(kind: u32, body: &[u8]) -> Vec<u8> {
         let length = (12 + body.len().next_multiple_of(4)) as u32;
@@ -381,11 +381,11 @@ fn counts_of_0_are_refused() {
     }
 }
 
-/// The captures of a week are more files than a process may have open.
+/// A week of captures may be more files than a process may have open.
 #[test]
 fn more_files_are_read_than_may_be_open_at_once() {
     let folder = Folder::new();
-    // Longer than the files that are read as a whole.
+    // Larger than files that are read at once.
     assert!(fs::metadata(office()).unwrap().len() > 1 << 20);
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -n 32; exec \"$0\" \"$@\""]);
@@ -397,7 +397,7 @@ fn more_files_are_read_than_may_be_open_at_once() {
     assert!(ledger.contains(&(60 * 13_035).to_string()), "{ledger}");
 }
 
-/// Flow records are no capture, but there is a command for them.
+/// A file of flow records is no capture, but the error names the command for it.
 #[test]
 fn flow_records_given_as_a_capture_are_shown_the_way() {
     let folder = Folder::new();

@@ -49,7 +49,7 @@ fn the_example_of_the_page_is_valid_and_told_in_words() {
     }
 }
 
-/// The page says that the example has the defaults.
+/// `docs/bridge.md` says that its example states the defaults.
 #[test]
 fn the_example_has_the_defaults() {
     let folder = Folder::new();
@@ -96,7 +96,7 @@ fn wrong_rules_are_refused_with_file_line_and_mend() {
     turboflow(["bridge", "--check"]).exits(2).says(&["--rules"]);
 }
 
-/// Everything that the command line alone shows.
+/// Errors that follow from the command line alone.
 #[test]
 fn a_bridge_has_two_ports_and_no_source_of_records_beside() {
     for (options, words) in [
@@ -155,7 +155,7 @@ fn its_options_are_a_section_of_a_configuration() {
     }
 }
 
-/// Only a bridge knows what it did with packets.
+/// Only a bridge has verdicts.
 #[test]
 fn records_without_a_bridge_have_no_verdicts() {
     let folder = Folder::new();
@@ -166,7 +166,7 @@ fn records_without_a_bridge_have_no_verdicts() {
         .says(&["line 4", "`verdict`", "`turboflow bridge`"]);
 }
 
-/// Verdicts are asked for like any other text.
+/// Verdicts are text columns like any other.
 #[test]
 fn verdicts_and_rules_are_grouped_and_filtered_by_name() {
     let folder = Folder::new();
@@ -271,7 +271,7 @@ fn names_are_those_of_the_library() {
     }
 }
 
-/// Every name that is listed can be written in rules, and every number.
+/// Every listed name and every number is valid in rules.
 #[test]
 fn rules_may_name_all_that_is_listed() {
     if is_missing(&[LIBRARY]) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `samples/cases`: captures of a few frames, with their expected flows written by hand.
+//! `samples/cases`: captures of a few frames, whose expected flows are written by hand.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Certificates for tests of TLS, made by OpenSSL.
+//! Certificates for TLS tests, made by OpenSSL.
 
 use std::process::Command;
 
@@ -7,8 +7,8 @@ use turboflow_testing::{Need, is_missing};
 
 use crate::support::{Folder, finish};
 
-/// A folder with two authorities, and certificates of the first: for this host, for another name,
-/// an expired one, and one for the client.
+/// A folder with two certificate authorities. The first has issued certificates for this host, for
+/// another name, an expired one, and one for the client.
 pub(crate) struct Certificates(pub(crate) Folder);
 
 impl Certificates {
@@ -57,7 +57,7 @@ impl Certificates {
     }
 }
 
-/// Certificates are for this name, which a bare system may not resolve.
+/// The certificates are for this name, which a minimal system may not resolve.
 fn localhost() -> Need<'static> {
     let addresses = std::net::ToSocketAddrs::to_socket_addrs("localhost:1");
     Need::Library("localhost in /etc/hosts", addresses.is_ok())

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow classify`: records with the application that a model names.
+//! `turboflow classify`: records with the application that a model predicts.
 
 use std::fs;
 
 use crate::support::{Folder, office, turboflow};
 
-/// By the port alone: what is said of a record can be told from it.
+/// A model that looks only at the port, so that a record shows what to expect.
 const BY_PORT: &str = "\
 turboflow-model 1
 feature dst_port
@@ -25,7 +25,7 @@ leaf 0 1 0
 leaf 0 0.25 0.75
 ";
 
-/// The records of the sample, and a model.
+/// The records of the sample in four formats, and a model.
 fn files() -> (Folder, [String; 4], String) {
     let folder = Folder::new();
     let files = ["a.csv", "a.jsonl", "a.parquet", "a.ipfix"].map(|name| folder.file(name));
@@ -38,7 +38,7 @@ fn files() -> (Folder, [String; 4], String) {
     (folder, files, model)
 }
 
-/// What the model says of a port.
+/// What the model predicts for a port.
 fn by_hand(port: &str) -> &'static str {
     match port {
         "53" => "dns,1.0",
@@ -69,7 +69,7 @@ fn records_stay_as_they_are_and_get_two_columns() {
         assert_eq!(head, format!("{header},application,confidence"), "{from}");
         assert!(lines.eq(expected.iter()), "{from}");
     }
-    // Templates leave out what is absent, so that IPFIX has its own order of records and columns.
+    // IPFIX templates omit absent values, so that IPFIX has another order of records and columns.
     let ran = turboflow(["classify", &ipfix, "--model", &model]).exits(0);
     assert_eq!(ran.stdout.lines().count(), 1 + expected.len());
     let dns = expected.iter().filter(|line| line.ends_with("dns,1.0"));
@@ -123,7 +123,7 @@ fn a_file_keeps_its_definition() {
     assert!(has("turboflow.definition"));
 }
 
-/// Both have the same options, except for IPFIX, which `classify` cannot write.
+/// Both commands have the same options, except that `classify` cannot write IPFIX.
 #[test]
 fn files_are_written_by_the_options_of_replay() {
     let explained = |command: &str| {

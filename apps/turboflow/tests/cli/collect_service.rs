@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow run` with the engine `collector`: configured by a file, asked while it runs,
-//! reloaded, ended.
+//! `turboflow run` with the engine `collector`: configured by a file, queried while it runs,
+//! reloaded, and ended.
 
 use std::os::unix::net::UnixDatagram;
 
@@ -9,7 +9,7 @@ use turboflow_testing::{PATIENCE, until};
 use crate::collecting::{Collecting, metric, page};
 use crate::support::{Folder, command, rows, turboflow, udp_capture};
 
-/// Its records wait until the end, because their packets are no older than the lag.
+/// Records wait until the end, because their packets are not older than the lag.
 const CONFIG: &str = r#"
 [engine]
 name = "collector"
@@ -63,7 +63,7 @@ fn a_collector_is_a_service() {
     assert_eq!(metric(pages, "engine_collector_records_waiting"), 500);
     assert_eq!(metric(pages, "ledger_imbalances"), 0);
 
-    // Outputs follow the configuration, and files rotate; the engine waits for the next start.
+    // Outputs are changed and files rotate; options of the engine wait for the next start.
     let other = CONFIG.replace("before.jsonl", "after.csv");
     let other = other.replace("lag = \"20000d\"", "lag = \"2h\"");
     running.folder.write("turboflow.toml", &other);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A collector over TLS: our own exports come back equal, certificates are checked on both sides,
-//! and connections that say nothing cost little.
+//! and silent connections cost little.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,8 @@ use crate::certificates::Certificates;
 use crate::collecting::Collecting;
 use crate::support::{office, rows, turboflow};
 
-/// A collector with the certificate of `made` that asks for those of its authority.
+/// A collector with the server certificate of `made`, which demands client certificates from the
+/// same authority.
 fn collector(made: &Certificates) -> Collecting {
     let [cert, key, ca] = ["server.pem", "server.key", "ca.pem"].map(|name| made.file(name));
     let identity = [
@@ -32,7 +33,7 @@ fn our_own_exports_over_tls_come_back_equal() {
     };
     let mut collecting = collector(&made);
     let address = collecting.address();
-    // More than may be in their handshakes: the oldest have to go.
+    // More than the limit of open handshakes, so that the oldest are dropped.
     let silent: Vec<TcpStream> = (0..70)
         .map(|_| TcpStream::connect(address).unwrap())
         .collect();
@@ -78,7 +79,7 @@ fn exporters_with_wrong_certificates_are_refused_and_silent_ones_cut_off() {
     let strange_client = ["--tls-cert", &strange, "--tls-key", &file("other.key")];
     std::thread::scope(|scope| {
         for (authority, client) in [
-            // It trusts others, it has no certificate, and it has one of others.
+            // It trusts another authority, has no certificate, or has one of another authority.
             (&strange, &[][..]),
             (&ca, &[][..]),
             (&ca, &strange_client[..]),
@@ -89,11 +90,11 @@ fn exporters_with_wrong_certificates_are_refused_and_silent_ones_cut_off() {
             let args: Vec<&str> = args.into_iter().chain(client.iter().copied()).collect();
             scope.spawn(move || turboflow(args).exits(1).says(&["742 records not written"]));
         }
-        // Cut off within seconds.
+        // Both are cut off within seconds.
         for stream in [&mut silent, &mut other] {
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             let mut alert = Vec::new();
-            // It may be reset, where what it sent was not read.
+            // The connection may be reset, because not everything sent was read.
             let _ = stream.read_to_end(&mut alert);
         }
     });
@@ -107,7 +108,7 @@ fn exporters_with_wrong_certificates_are_refused_and_silent_ones_cut_off() {
         assert!(ended.said.contains(words), "{words}: {}", ended.said);
     }
     assert_eq!(rows(&ended.folder.read("flows.csv")).len(), 0);
-    // Exporters try again and again: each is counted, and not all are said.
+    // Exporters retry often: each attempt is counted, but not each is logged.
     let failed = ended.ledger()["engine_counts"]["engine_collector_handshakes_failed"].as_u64();
     assert!(failed >= Some(5), "{failed:?}");
 }

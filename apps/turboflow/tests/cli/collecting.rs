@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A running collector: where it listens, what its pages say, and its end.
+//! A running collector: its addresses, its pages, and its end.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use turboflow_testing::{Talk, until};
 
 use crate::support::{Folder, command, signal};
 
-/// Longer than the time since any capture was made: all records wait until the end.
+/// A lag longer than the age of any capture, so that all records wait until the end.
 pub(crate) const FOR_EVER: &str = "20000d";
 
 pub(crate) struct Collecting {
@@ -19,7 +19,7 @@ pub(crate) struct Collecting {
     pub(crate) folder: Folder,
 }
 
-/// What was left when it had ended.
+/// The results of a collector that has ended.
 pub(crate) struct Collected {
     pub(crate) code: Option<i32>,
     pub(crate) said: String,
@@ -41,7 +41,7 @@ impl Collecting {
         }
     }
 
-    /// `turboflow collect` at these addresses, with records that wait until the end. It writes
+    /// Starts `turboflow collect` at these addresses. Records wait until the end. It writes
     /// `flows.csv` and `ledger.json`.
     pub(crate) fn at(listen: &str, more: &[&str]) -> Self {
         let args = ["collect", "--listen", listen, "--collector-lag", FOR_EVER];
@@ -50,12 +50,12 @@ impl Collecting {
         Self::start(&mut command(all), Folder::new())
     }
 
-    /// The next address where exporters can send to.
+    /// The next address that exporters can send to.
     pub(crate) fn address(&mut self) -> SocketAddr {
         self.next_behind("exporters can send to ", ' ')
     }
 
-    /// The address of its pages.
+    /// The address of the metrics and health pages.
     pub(crate) fn pages(&mut self) -> SocketAddr {
         self.next_behind("metrics at http://", '/')
     }
@@ -71,7 +71,7 @@ impl Collecting {
         signal(&self.child, name);
     }
 
-    /// Ends it with a signal: what has come until then is read.
+    /// Ends it with a signal. Everything received by then is processed.
     pub(crate) fn end(mut self, name: &str) -> Collected {
         self.signal(name);
         let said = self.talk.rest().to_owned();
@@ -98,7 +98,7 @@ impl Collected {
     }
 }
 
-/// Sends datagrams to a collector, some at a time, so that its socket drops none.
+/// Sends datagrams to a collector, a few at a time, so that its socket drops none.
 pub(crate) fn send(to: SocketAddr, messages: &[Vec<u8>]) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     for some in messages.chunks(32) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Misbehaving and missing collectors. `tests/collectors` has real ones.
+//! Misbehaving and missing collectors. The tests in `tests/collectors` use real ones.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -59,7 +59,7 @@ fn a_collector_over_tcp_gets_templates_first_and_everything_once() {
     let messages = messages(&reader.join().unwrap());
     assert_eq!((messages[0].0, messages[0].1), (0, 2));
     assert!(messages.iter().filter(|message| message.2).count() > 10);
-    // First sampling and two kinds of statistics, then the flows; the last message has statistics
+    // First sampling and two kinds of statistics, then the flows. The last message has statistics
     // again.
     assert_eq!(messages.last().unwrap().0, 3 + 5_000);
 }
@@ -173,7 +173,7 @@ fn collectors_that_make_no_sense_are_refused_at_the_start() {
     turboflow(often)
         .exits(2)
         .says(&["--template-interval", "at least 1s"]);
-    // The maximum is what UDP over IPv4 can carry.
+    // The maximum is the largest payload of UDP over IPv4.
     for mtu in ["100", "65508"] {
         let mtu = ["record", "-r", &capture, "-w", v9, "--export-mtu", mtu];
         turboflow(mtu).exits(2).says(&["--export-mtu"]);

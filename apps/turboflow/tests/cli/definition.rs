@@ -61,7 +61,7 @@ fn inputs_of_the_kernel_alone_are_noted() {
     .says(&["d.toml, line 4", "`software` cannot see `receive_queue`"]);
 }
 
-/// A definition may be valid in itself, but not for its use.
+/// A definition may be valid, but not for this use.
 #[test]
 fn a_use_that_the_definition_does_not_fit_is_refused_with_its_line() {
     let folder = Folder::new();
@@ -159,7 +159,8 @@ fn biflow_needs_a_definition() {
     turboflow(["definition", "--schema", "--biflow"]).exits(0);
 }
 
-/// What inspection finds is in a definition of its own, and refused where no packet is inspected.
+/// The inputs of inspection have a definition of their own, which is refused where nothing is
+/// inspected.
 #[test]
 fn applications_need_inspection() {
     let folder = Folder::new();
@@ -191,7 +192,7 @@ fn applications_need_inspection() {
     .says(&["apps.toml, line", "is found by application inspection"]);
 }
 
-/// A flow has one ID in all formats.
+/// A flow has the same ID in all formats.
 #[test]
 fn community_ids_are_in_every_output() {
     let folder = Folder::new();
@@ -217,6 +218,6 @@ fn community_ids_are_in_every_output() {
     for name in ["a.jsonl", "a.parquet", "a.ipfix"] {
         assert_eq!(ids(&[], name), csv, "{name}");
     }
-    // Where an ICMP flow has several types, that of its first message counts: a biflow has one.
+    // If an ICMP flow has several types, that of its first message counts, and a biflow has one ID.
     assert!(ids(&["--biflow"], "b.csv").is_subset(&csv));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow show` with files that say more of addresses and ports.
+//! `turboflow show` with enrichment files about addresses and ports.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,7 +42,7 @@ fn files() -> (Folder, [String; 4], Vec<String>) {
     (folder, files, options.collect())
 }
 
-/// What `turboflow show` says of a file, as CSV.
+/// What `turboflow show` answers about a file, as CSV.
 fn show(file: &str, options: &[String], question: &[&str]) -> String {
     let plain = ["show", file, "--format", "csv"].map(str::to_owned);
     let question = question.iter().map(|word| (*word).to_owned());
@@ -101,7 +101,7 @@ fn further_columns_are_filtered_sorted_and_shown_as_others() {
         assert_eq!(show(file, &options, &by_name), all, "{file}");
         let count = all.lines().count() - 1;
         assert!(count > 5, "{count}");
-        // Columns that are only shown, only asked, and only sorted by.
+        // Columns that are only shown, only filtered by, or only sorted by.
         let some = [
             "--select",
             "dst_as,src_country",

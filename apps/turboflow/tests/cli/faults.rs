@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Collectors that are killed and restarted during an export: they miss and repeat no record within
-//! what they receive, and the ledger counts what they did not receive.
+//! Collectors that are killed and restarted during an export. They receive each record at most
+//! once, and the ledger counts the records that they did not receive.
 
 use std::net::{TcpListener, UdpSocket};
 use std::process::{Child, Stdio};
@@ -13,7 +13,8 @@ use crate::support::{Folder, command, udp_capture};
 
 const FLOWS: u16 = 40_000;
 
-/// Sends all flows to a collector, over about two seconds. Returns the program and its messages.
+/// Starts to send all flows to a collector, over about two seconds. Returns the program and its
+/// log.
 fn sending(folder: &Folder, url: &str) -> (Child, Talk) {
     let capture = folder.write("c.pcap", udp_capture(FLOWS));
     let ledger = folder.file("ledger.json");
@@ -24,7 +25,7 @@ fn sending(folder: &Folder, url: &str) -> (Child, Talk) {
     (child, talk)
 }
 
-/// Records sent and dropped according to the ledger, which has to balance.
+/// Records sent and dropped according to the ledger, which must balance.
 fn ledger(folder: &Folder) -> (u64, u64) {
     let ledger: Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
     assert_eq!(ledger["balanced"], true);
@@ -48,7 +49,7 @@ fn a_tcp_collector_is_killed_and_restarted() {
     talk.wait_for("takes records again");
     let said = talk.rest();
     let (sent, lost) = ledger(&folder);
-    // Where it had read everything when it was killed, nothing is lost.
+    // If it had read everything when it was killed, nothing is lost.
     let code = Some(i32::from(lost > 0));
     assert_eq!(child.wait().unwrap().code(), code, "{said}");
     for reader in [&before, &after] {
@@ -57,8 +58,8 @@ fn a_tcp_collector_is_killed_and_restarted() {
     }
     let all = u64::from(FLOWS);
     assert_eq!(sent + lost, all);
-    // What the killed collector had read of the last messages may count as lost, and nothing that
-    // it had not read counts as sent.
+    // Some of the last messages that the killed collector read may count as lost. Nothing that it
+    // had not read counts as sent.
     let got = before.flows + after.flows;
     assert!((sent..=all).contains(&got), "{got} of {sent}");
 }
@@ -89,12 +90,11 @@ fn a_udp_collector_is_away_for_a_time() {
     let said = talk.rest();
     let code = child.wait().unwrap().code();
     let (sent, lost) = ledger(&folder);
-    // The message that was refused may have held templates alone, and the collector may be back at
-    // once.
+    // The refused message may have contained only templates, and the collector may be back at once.
     assert_eq!(code, Some(i32::from(lost > 0)), "{lost} lost: {said}");
     assert_eq!(sent + lost, u64::from(FLOWS));
     assert!(reader.flows > 1_000, "{}", reader.flows);
-    // A message holds about 20 flows, and everything that was sent arrived.
+    // A message holds about 20 flows, and every message sent has arrived.
     let unread = sent - reader.flows;
     assert!(
         (before * 10..=before * 30).contains(&unread),

@@ -26,7 +26,7 @@ const EXPRESSIONS: [&str; 16] = [
     "net 192.0.2.0/24 and ip proto 47",
 ];
 
-/// Number of packets that tcpdump selects; `None` if the test is skipped without tcpdump.
+/// The number of packets that tcpdump selects; `None` if the test is skipped without tcpdump.
 fn by_tcpdump(capture: &str, expression: &str) -> Option<u64> {
     if is_missing(&[Need::Tool("tcpdump")]) {
         return None;
@@ -106,7 +106,8 @@ fn names_of_files_may_begin_with_any_letter() {
         .says(&["öffice.pcap"]);
 }
 
-/// A BSD loopback capture of UDP to port 53: IPv4, and IPv6 with the number of every BSD.
+/// A BSD loopback capture of UDP to port 53: IPv4, and IPv6 with the address family number of every
+/// BSD.
 fn bsd_loopback(link_type: u32, header: fn(u32) -> [u8; 4]) -> Vec<u8> {
     let udp = [0xd4, 0x31, 0, 53, 0, 8, 0, 0];
     let ipv4 = [

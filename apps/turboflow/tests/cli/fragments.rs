@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--reassemble-flows`, and the time for which fragments are held.
+//! `--reassemble-flows`, and how long fragments are held.
 
 use crate::support::{Folder, pcap_header, pcap_packet, rows, turboflow, udp_frame};
 
 const LATER: [u8; 2] = [0x00, 0x03];
 const WHOLE: [u8; 2] = [0x00, 0x00];
 
-/// A capture of packets of one size: seconds, flow number, flags and offset.
+/// A capture of packets of equal size, each given by its second, flow number, and flags and offset.
 fn capture(packets: &[(u64, u16, [u8; 2])]) -> Vec<u8> {
     let mut bytes = pcap_header(1);
     for (second, flow, fragment) in packets {

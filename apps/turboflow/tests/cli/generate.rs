@@ -55,7 +55,7 @@ fn the_meter_reads_generated_traffic_from_a_pipe() {
     assert!(generator.wait().unwrap().success());
 }
 
-/// The report has the numbers of flows that a meter finds in the file, not the requested ones.
+/// The reported numbers of flows are those that a meter finds in the file, not the requested ones.
 #[test]
 fn reported_flows_are_those_in_the_file() {
     let folder = Folder::new();

@@ -46,7 +46,7 @@ fn the_overview_names_every_command() {
     );
 }
 
-/// Lines of a terminal window of today.
+/// Lines of a usual terminal window.
 const SCREEN_LINES: usize = 50;
 
 #[test]
@@ -104,7 +104,7 @@ fn record_explains_every_option_with_default_and_unit() {
     assert!(plain.contains("Worst-case memory") && plain.contains("245 bytes"));
 }
 
-/// These commands used to be here, so users may look for them.
+/// These commands were once part of the program, so users may look for them.
 #[test]
 fn a_command_of_the_laboratory_names_its_program() {
     for (args, tip) in [
@@ -124,7 +124,7 @@ fn a_command_of_the_laboratory_names_its_program() {
     assert!(!unknown.stderr.contains("turboflow-lab"), "{unknown:?}");
 }
 
-/// A file, folder or interface in the place of a command.
+/// A file, folder or interface instead of a command.
 #[test]
 fn what_was_meant_is_said_in_full() {
     let (folder, office) = (Folder::new(), office());
@@ -173,7 +173,7 @@ fn shells_get_completions_and_man_gets_pages() {
         .says(&["create it first"]);
 }
 
-/// What users of other tools and commands write is answered with what to write here.
+/// Options of other tools and commands are answered with what to write here.
 #[test]
 fn unknown_options_are_answered_with_the_known_ones() {
     for (args, tip) in [
@@ -217,7 +217,7 @@ fn unknown_options_are_answered_with_the_known_ones() {
             .says(&["unexpected argument", tip]);
         assert!(!ran.stderr.contains("as a value"), "{args}: {}", ran.stderr);
     }
-    // A misspelt option is still corrected, and nothing is made up.
+    // A misspelt option is still corrected, and no tip is invented.
     let near = turboflow(["show", "a.csv", "--grup-by", "host"]).exits(2);
     assert!(near.stderr.contains("--group-by"), "{}", near.stderr);
     let far = turboflow(["show", "a.csv", "--xyzzy"]).exits(2);

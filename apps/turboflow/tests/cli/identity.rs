@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--identity`: which record of which run of which exporter.
+//! `--identity`: the exporter, the run, and the sequence number of each record.
 
 use crate::support::{Folder, office, turboflow};
 
@@ -47,7 +47,7 @@ fn identities_are_one_for_each_record_and_the_same_in_every_output() {
         let shown = turboflow(["show", other, "--format", "csv"]).exits(0);
         assert_eq!(sorted(&shown.stdout), sorted(&text));
     }
-    // Another run has another number, and the host's name without one given.
+    // Another run has another number. Without a given name, the exporter is the host.
     turboflow(meter.iter().chain(&["--identity", "-w", &plain])).exits(0);
     let again = folder.read("plain.csv");
     assert_ne!(column(&again, "run")[0], runs[0]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Addresses of topics, and what is said of wrong ones. No broker is asked.
+//! Addresses of topics, and the errors for wrong ones. No broker is contacted.
 
 use crate::support::{office, turboflow};
 

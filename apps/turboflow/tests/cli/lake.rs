@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--parquet-types` and `--rotate-by`. What Iceberg and DuckDB make of the files is among the
-//! tests of other programs (`tests/collectors/lakehouse.rs`).
+//! `--parquet-types` and `--rotate-by`. `tests/collectors/lakehouse.rs` tests that Iceberg and
+//! DuckDB read the files.
 
 use crate::support::{Folder, office, turboflow};
 
@@ -24,11 +24,11 @@ fn files_for_table_formats_are_shown_and_replayed_as_others_are() {
     let records = show(&csv, &columns);
     assert_eq!(records.len(), 743);
     assert_eq!(show(&lake, &columns), records);
-    // Behind the columns of the definition are those of the identity, and nothing that is derived.
+    // After the columns of the definition come those of the identity, and no derived ones.
     let all = show(&lake, &[]);
     assert_eq!(all[0], format!("{names},exporter,run,sequence"));
     assert!(all[1].contains(",tap-7,"), "{}", all[1]);
-    // Both ways between the kinds of types.
+    // Converts the types in both directions.
     turboflow(["replay", &csv, "-w", &exact]).exits(0);
     turboflow(["replay", &exact, "--parquet-types", "lake", "-w", &again]).exits(0);
     assert_eq!(show(&again, &[]), records);

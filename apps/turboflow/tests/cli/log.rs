@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lines on standard error, for people and for programs.
+//! Log lines on standard error, for people and for programs.
 
 use serde_json::Value;
 use turboflow_testing::{Need, is_missing};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Collectors over TCP and TLS that accept records and do not read them all. What is not known to
-//! have arrived is counted and said, and never counts as sent.
+//! Collectors over TCP and TLS that accept connections but do not read everything. Records that may
+//! not have arrived are counted as lost and reported, never as sent.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,11 +18,11 @@ use crate::support::{Folder, Ran, turboflow, udp_capture};
 
 const FLOWS: u16 = 40_000;
 
-/// What becomes of a connection, after so many octets of the exporter's.
+/// What happens to a connection after this many octets from the exporter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Closed(usize),
-    /// Closed so that the other side sees a reset.
+    /// Closed such that the exporter sees a reset.
     Reset(usize),
     /// Neither read nor closed until the exporter closes it.
     Ignored(usize),
@@ -40,7 +40,7 @@ impl Fate {
             Self::Closed(_) => {}
             Self::Reset(_) => set_socket_linger(&stream, Some(Duration::ZERO)).unwrap(),
             Self::Ignored(_) => {
-                // Reading is what it must not do, so it waits until the system has noted the end.
+                // It must not read, so it waits until the kernel has noted the end.
                 let ours = stream.local_addr().unwrap();
                 until("the exporter closes", || has_closed(ours));
             }
@@ -49,8 +49,8 @@ impl Fate {
     }
 }
 
-/// Whether the other side of a connection to this address has closed it (/proc/net/tcp: state 08,
-/// CLOSE_WAIT), or it is gone.
+/// Whether the peer of a connection at this address has closed it (/proc/net/tcp: state 08,
+/// CLOSE_WAIT), or the connection is gone.
 fn has_closed(ours: SocketAddr) -> bool {
     let table = fs::read_to_string("/proc/net/tcp").unwrap();
     let ours = format!(":{:04X}", ours.port());
@@ -60,8 +60,7 @@ fn has_closed(ours: SocketAddr) -> bool {
     })
 }
 
-/// Takes every connection that is made, and passes on what it reads before its fate to a server at
-/// that port.
+/// Accepts every connection. Forwards what it reads before `fate` to a server at port `onward`.
 fn collector(fate: Fate, onward: Option<u16>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -82,7 +81,7 @@ fn collector(fate: Fate, onward: Option<u16>) -> SocketAddr {
             }
             fate.befall(stream);
             if let Some(server) = server {
-                // Then it closes its side, and the answers end.
+                // The server then closes its side, which ends the answers.
                 server.shutdown(Shutdown::Write).unwrap();
             }
         }
@@ -90,7 +89,7 @@ fn collector(fate: Fate, onward: Option<u16>) -> SocketAddr {
     address
 }
 
-/// A connection to the server, whose answers go back.
+/// A connection to the server, whose answers are sent back.
 fn passed_on(stream: &TcpStream, port: u16) -> TcpStream {
     let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let (mut from, mut to) = (server.try_clone().unwrap(), stream.try_clone().unwrap());
@@ -98,7 +97,7 @@ fn passed_on(stream: &TcpStream, port: u16) -> TcpStream {
     server
 }
 
-/// Sends all flows. Returns how many count as sent: some do not, which is said.
+/// Sends all flows. Returns how many count as sent: not all do, and the program reports that.
 fn sent(url: &str, options: &[&str]) -> u64 {
     let folder = Folder::new();
     let capture = folder.write("c.pcap", udp_capture(FLOWS));
@@ -117,7 +116,7 @@ fn sent(url: &str, options: &[&str]) -> u64 {
     sent
 }
 
-/// The flow records in whole messages of sessions, one after the other, that may be cut.
+/// The flow records in the complete messages of consecutive sessions, each of which may be cut.
 fn flows(stream: &[u8]) -> u64 {
     let (mut reader, mut rest) = (Reader::default(), stream);
     let mut before = 0;
@@ -169,7 +168,7 @@ fn what_a_collector_had_not_read_when_it_reset_the_connection_is_counted() {
     assert!(read > 10_000 && sent <= read, "{sent} sent, {read} read");
 }
 
-/// Between the exporter and OpenSSL's server, so that a session breaks as it should.
+/// A relay between the exporter and OpenSSL's server breaks the session.
 #[test]
 fn over_tls_nothing_counts_as_sent_that_was_not_read() {
     let Some(made) = Certificates::make() else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program, run from the outside as users do.
+//! Runs the program from the outside, as users do.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod alert;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Microflow records over a network: what several probes saw of a link becomes the flow records of
-//! one that saw all of it.
+//! Microflow records over a network: records of several probes on a link become the flow records of
+//! one meter that sees all of the link.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,8 +12,8 @@ use crate::collecting::{Collecting, send};
 use crate::records::{SECOND_NS, Writer, sorted};
 use crate::support::{Folder, office, turboflow};
 
-/// The messages of two probes. Each packet of the sample passes one of them, in turn, so that
-/// nearly every flow has packets at both.
+/// The messages of two probes. The packets of the sample alternate between them, so that nearly
+/// every flow has packets at both.
 fn two_probes(definition: &Definition) -> [Vec<Vec<u8>>; 2] {
     let mut probes = [1, 2].map(|engine_id| Writer::new(engine_id, definition));
     let mut file = CaptureFile::open(office().as_ref()).unwrap();
@@ -87,7 +87,7 @@ fn what_is_missing_between_probe_and_collector_is_lost_by_number() {
     let missing = steps(at);
     let records = sequence(messages.last().unwrap()) - missing;
     messages.remove(at);
-    // One that comes twice counts once.
+    // A repeated message counts once.
     messages.insert(at, messages[at - 1].clone());
     send(udp, &messages);
     let ended = collecting.end("INT");
@@ -107,7 +107,7 @@ fn records_of_another_definition_are_refused_by_name() {
     let text = "[[feature]]\nname = \"l\"\nop = \"list\"\nk = 4\nof = \"ip_length\"\n";
     let folder = Folder::new();
     let definition = folder.write("d.toml", text);
-    // Flow records of others cannot fill it.
+    // The flow records of other exporters have no such list.
     let listen = [
         "collect",
         "--listen",
@@ -124,7 +124,7 @@ fn records_of_another_definition_are_refused_by_name() {
     let [messages, _] = two_probes(&Definition::default());
     let mut stream = TcpStream::connect(tcp).unwrap();
     stream.write_all(&messages[0]).unwrap();
-    // It ends the connection.
+    // The collector ends the connection.
     assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);
     let netflow9 = [&[0, 9][..], &[0; 18]].concat();
     send(udp, &[messages[0].clone(), netflow9]);
@@ -145,13 +145,13 @@ fn records_of_another_definition_are_refused_by_name() {
     assert_eq!(counts["engine_collector_flows_refused"], 1, "{counts:#}");
 }
 
-/// A sender that was cut off, refused, or not believed has lost records, and the run says so.
+/// If a sender is cut off, refused or not believed, records are lost, and the run reports that.
 #[test]
 fn what_is_cut_refused_or_not_believed_is_a_loss() {
     let [messages, _] = two_probes(&Definition::default());
     let records = messages.iter().find(|message| message.len() > 200).unwrap();
     let mut lie = records.clone();
-    // The bytes of its first record.
+    // The byte count of the first record.
     lie[40..48].copy_from_slice(&(1_u64 << 55).to_be_bytes());
     for (count, sent, words, name) in [
         (

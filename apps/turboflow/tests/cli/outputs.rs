@@ -50,8 +50,7 @@ fn names_that_cannot_be_written_stop_the_run_before_it_starts() {
     assert_eq!(folder.names(), [""; 0]);
 }
 
-/// In containers, every run may have one and the same process id, and a killed run leaves
-/// unfinished files behind.
+/// In containers, every run may have the same process id, and a killed run leaves unfinished files.
 #[test]
 fn unfinished_files_of_an_earlier_process_with_this_id_are_replaced() {
     let folder = Folder::new();
@@ -71,7 +70,7 @@ fn named_pipes_wait_for_their_reader_but_not_for_ever() {
     let pipe = make_pipe(&folder, "pipe.csv");
     let office = office();
     let args = ["record", "-q", "-r", &office, "-w", &pipe];
-    // It polls for a reader.
+    // Whether it polls for a reader.
     let looks_for_reader = |child: &Child| {
         until("it looks for a reader", || {
             is_blocked(child.id(), Blocked::Sleeping)
@@ -82,7 +81,7 @@ fn named_pipes_wait_for_their_reader_but_not_for_ever() {
     let records = fs::read_to_string(&pipe).unwrap();
     assert_eq!(rows(&records).len(), 742);
     assert!(child.wait_with_output().unwrap().status.success());
-    // It still reacts to signals.
+    // While it waits, it still reacts to signals.
     let child = command(args).stderr(Stdio::piped()).spawn().unwrap();
     looks_for_reader(&child);
     let mut child = child;
@@ -111,7 +110,7 @@ fn a_run_on_an_interface_says_how_long_it_waits_for_the_reader_of_a_pipe() {
     ]);
 }
 
-/// What a run had written when it was killed.
+/// An unfinished file that a killed run has left.
 #[test]
 fn files_of_a_killed_run_are_named_at_the_next_start() {
     let (folder, office) = (Folder::new(), office());
@@ -124,7 +123,7 @@ fn files_of_a_killed_run_are_named_at_the_next_start() {
     pipe.write_all(&udp_capture(10)).unwrap();
     until("it has begun", || !folder.names().is_empty());
     let left = folder.names().remove(0);
-    // A file that is still written is nothing left over.
+    // A file that is still being written is not left over.
     let ran = turboflow(["record", "-r", &office, "-w", &csv]).exits(0);
     assert!(!ran.stderr.contains("left over"), "{}", ran.stderr);
     killed.kill().unwrap();
@@ -134,7 +133,7 @@ fn files_of_a_killed_run_are_named_at_the_next_start() {
     let other = folder.file("b.csv");
     let ran = turboflow(["record", "-r", &office, "-w", &other]).exits(0);
     assert!(!ran.stderr.contains("left over"), "{}", ran.stderr);
-    // Of a service, the name tells another time.
+    // A service puts another time into the name.
     for name in [
         ".f-20240229.parquet.7-0.tmp",
         ".f-20240229-1.parquet.7-1.tmp",
@@ -184,7 +183,7 @@ fn root_writes_through_no_link_unless_asked() {
     turboflow(["record", "-q", "-r", &office, "-w", &link, "--follow-links"]).exits(0);
     assert_eq!(rows(&folder.read("real.csv")).len(), 742);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    // Links of the system lead to open files.
+    // Symbolic links of the system (/dev/stdout) lead to open files.
     let ran = turboflow([
         "record",
         "-q",
@@ -226,7 +225,7 @@ fn an_existing_file_keeps_its_owner_and_mode() {
     }
 }
 
-/// The calls of a run that concern files, in order: `sync NAME`, `rename NAME`.
+/// The system calls of a run on files, in order: `sync NAME`, `rename NAME`.
 fn calls(args: &[&str]) -> Vec<String> {
     let folder = Folder::new();
     let trace = folder.file("trace");
@@ -253,7 +252,7 @@ fn calls(args: &[&str]) -> Vec<String> {
     folder.read("trace").lines().filter_map(call).collect()
 }
 
-/// Stands in for a power cut: what is synced before the rename is whole under its name.
+/// Stands in for a power failure: data synced before the rename is complete under its final name.
 #[test]
 fn files_are_on_the_disk_before_they_get_their_names() {
     if is_missing(&[Need::Tool("strace"), Need::Root]) {
@@ -262,7 +261,7 @@ fn files_are_on_the_disk_before_they_get_their_names() {
     let (folder, office) = (Folder::new(), office());
     let inside = folder.path().file_name().unwrap().to_str().unwrap();
     let of_names = |calls: Vec<String>| -> Vec<String> {
-        // Temporary names without process and number.
+        // Removes process and number from the names of temporary files.
         let short = |call: String| match call.strip_suffix(".tmp").and_then(|c| c.rsplit_once('.'))
         {
             Some((name, _)) => name.to_owned(),
@@ -293,7 +292,7 @@ fn files_are_on_the_disk_before_they_get_their_names() {
             "{plain:?}"
         );
     }
-    // A service does it by default.
+    // A service does this by default.
     let to = folder.file("s-%Y.csv");
     let config = format!(
         "[source]\ninterfaces = \"lo\"\nduration = \"10ms\"\n[service]\nmetrics = \"none\"\n\
@@ -308,7 +307,7 @@ fn files_are_on_the_disk_before_they_get_their_names() {
     assert_eq!(kinds, ["sync", "rename", "sync"], "{calls:?}");
 }
 
-/// The name of a folder is part of the folder above it.
+/// A new folder is durable once the folder above it is synced.
 #[test]
 fn folders_that_are_made_are_on_the_disk_before_their_files() {
     if is_missing(&[Need::Tool("strace"), Need::Root]) {
@@ -361,7 +360,7 @@ fn a_format_that_no_output_has_is_refused() {
         assert_eq!((ran.stdout.as_str(), folder.names()), ("", Vec::new()));
         ran.says(&[said]);
     }
-    // The format must agree with the output's name, or must be that of another output.
+    // The format must agree with the output's name, or belong to another output.
     let same = ["record", "-q", "-r", &office, "-w", &csv, "--format", "csv"];
     turboflow(same).exits(0);
     let other = ["-w", &csv, "-w", "-", "--format", "jsonl"];
@@ -463,7 +462,7 @@ fn a_ledger_or_a_summary_that_cannot_be_written_is_an_error() {
     assert_ne!(status.code(), Some(0));
 }
 
-/// Runs in its own mount namespace, so that nothing stays mounted.
+/// Runs in a mount namespace of its own, so that nothing stays mounted.
 #[test]
 fn a_full_disk_keeps_complete_records() {
     let folder = Folder::new();
@@ -484,7 +483,7 @@ fn a_full_disk_keeps_complete_records() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    // Neither without root, nor with root in some containers, is mounting allowed.
+    // Mounting needs root, and some containers forbid it even to root.
     let may_mount = output.status.code() != Some(99) && !said.starts_with("unshare:");
     if is_missing(&[Need::Right("mount", may_mount)]) {
         return;
@@ -533,14 +532,14 @@ fn a_reader_that_closes_its_end_is_no_error() {
     }
 }
 
-/// Pseudonyms for a collector or a colleague, true addresses for oneself.
+/// Pseudonyms for a collector or a colleague, and true addresses for the operator.
 #[test]
 fn addresses_are_replaced_by_pseudonyms_of_equal_prefixes() {
     let folder = Folder::new();
     let key = folder.write("key", [7; 32]);
     let (plain, hidden) = (folder.file("plain.csv"), folder.file("hidden.csv"));
     let office = office();
-    // Equal seeds give the records in equal order.
+    // An equal seed gives the same order of records.
     let meter = ["record", "-q", "-r", &office, "--seed", "1", "-w"];
     turboflow(meter.iter().chain([&&*plain])).exits(0);
     turboflow(meter.iter().chain([&&*hidden, &"--anonymize", &&*key])).exits(0);
@@ -564,7 +563,7 @@ fn addresses_are_replaced_by_pseudonyms_of_equal_prefixes() {
             assert_eq!(common(true_pair), common(pair));
         }
     }
-    // The other columns are as they were, and show gives the same pseudonyms.
+    // The other columns are unchanged, and `show` gives the same pseudonyms.
     let rest = |text: &str| {
         let line = |line: &str| line.splitn(3, ',').nth(2).unwrap().to_owned();
         text.lines().map(line).collect::<Vec<_>>()

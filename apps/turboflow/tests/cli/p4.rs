@@ -3,7 +3,7 @@
 
 use crate::support::{Folder, Ran, project, turboflow};
 
-/// A definition that comes with the engine.
+/// The path of a definition that ships with the engine.
 fn definition(name: &str) -> String {
     project(&format!("engines/p4/definitions/{name}.toml"))
 }

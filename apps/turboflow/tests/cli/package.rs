@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packages have the right files, and they work.
+//! Packages contain the right files, and work.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::support::{Folder, finish, project};
 fn package(program: &str, folder: &Folder) -> String {
     let folder = folder.path().display().to_string();
     let mut make = Command::new(project("packaging/package.sh"));
-    // The best compression takes most of the time.
+    // The default compression takes most of the time.
     make.args(["deb", program, &folder, "--fast", "-Zgz"]);
     finish(&mut make).exits(0).stdout.trim_end().to_owned()
 }
@@ -93,7 +93,7 @@ fn the_package_of_queries_has_their_program() {
     );
 }
 
-/// The tool that makes RPM packages takes minutes to compile: what it would pack is compared.
+/// The tool that makes RPM packages takes minutes to compile, so its list of files is compared.
 #[test]
 fn the_rpm_packages_have_the_files_of_the_debian_packages() {
     for manifest in ["apps/turboflow/Cargo.toml", "apps/sql/Cargo.toml"] {
@@ -103,7 +103,7 @@ fn the_rpm_packages_have_the_files_of_the_debian_packages() {
         let assets = |of: &str| metadata[of]["assets"].as_array().unwrap().clone();
         let plain = |asset: &toml::Value| {
             let source = asset.as_str().unwrap().trim_start_matches("../");
-            // Each kind has its own licence and change log.
+            // Each kind of package has its own licence file and change log.
             let is_own = ["copyright", "LICENSE", "changelog.gz", "CHANGELOG.md"];
             let is_own = is_own.iter().any(|own| source.ends_with(own));
             (!is_own).then(|| source.to_owned())
@@ -128,7 +128,7 @@ fn systemd_accepts_the_unit() {
         return;
     }
     let folder = Folder::new();
-    // The unit is checked without the installed program.
+    // Checks the unit without the installed program.
     let unit = fs::read_to_string(project("packaging/turboflow.service")).unwrap();
     let program = env!("CARGO_BIN_EXE_turboflow");
     let unit = folder.write(

@@ -9,17 +9,17 @@ use turboflow_testing::{PATIENCE, Talk};
 
 use crate::support::{command, pcap_header, pcap_packet, udp_frame};
 
-/// Seconds since 1970, long ago: the clock of a pipe is that of its packets.
+/// Long ago, in seconds since 1970: over a pipe, the packets set the clock.
 const START_S: u64 = 1_500_000_000;
 
-/// A run that reads its standard input.
+/// Starts a run that reads its standard input.
 fn reading(args: &[&str]) -> Child {
     let mut run = command(["record", "-q", "-r", "-"]);
     run.args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
     run.spawn().unwrap()
 }
 
-/// Writes one packet of each of five flows, and leaves the pipe open.
+/// Writes one packet for each of some flows, and leaves the pipe open.
 fn burst(run: &mut Child, at_s: u64, flows: std::ops::Range<u16>) {
     let pipe = run.stdin.as_mut().unwrap();
     for flow in flows {
@@ -29,7 +29,7 @@ fn burst(run: &mut Child, at_s: u64, flows: std::ops::Range<u16>) {
     pipe.flush().unwrap();
 }
 
-/// The clock stands where the last packet put it, whatever day that was, and the pipe stays open.
+/// The last packet sets the clock, whatever its date, and the pipe stays open.
 #[test]
 fn records_leave_a_pipe_once_they_are_due() {
     let mut run = reading(&["-w", "-", "--format", "csv"]);

@@ -187,7 +187,7 @@ fn every_assumption_is_listed_and_can_be_changed() {
         let other = number(&one["value"]) * 1.25;
         let other = match name {
             "core_utilization" => 0.5,
-            // No flow of a capture of 35 s lasts for minutes.
+            // The capture lasts 35 s, so that only a short timeout has an effect.
             "active_timeout_seconds" => 5.0,
             _ => other,
         };

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{Folder, Ran, office, project, turboflow};
 
-/// 10 M packets/s of 100 bytes; 100 packets a flow, a tenth of 1 M flows born every second.
+/// 10 M packets/s of 100 bytes: 1 M flows of 100 packets, a tenth of which is born every second.
 const RATES: [&str; 6] = [
     "--packets-per-second=10M",
     "--flows-per-second=100k",
@@ -36,7 +36,7 @@ fn close(value: &Value, expected: f64) {
     );
 }
 
-/// Need and share of one of the limits.
+/// The need for a resource, and its share of the limit.
 fn used<'a>(plan: &'a Value, of: &str) -> &'a Value {
     let uses = plan["offload"]["uses"].as_array().unwrap();
     uses.iter().find(|one| one["of"] == of).unwrap()
@@ -46,7 +46,7 @@ fn used<'a>(plan: &'a Value, of: &str) -> &'a Value {
 fn a_card_takes_all_but_the_first_packets() {
     let plan = answer(&["--offload", "napatech"]);
     let offload = &plan["offload"];
-    // Four packets, and 10 a second for 10 us.
+    // Four packets, and those of 10 us at 10 packets/s.
     let first = 4.0 + 10.0 * 10e-6;
     close(&offload["inspected"]["packet_share"], first / 100.0);
     close(
@@ -57,7 +57,7 @@ fn a_card_takes_all_but_the_first_packets() {
     close(&used(&plan, "births")["share"], 100e3 / 3e6);
     close(&used(&plan, "bus")["available"], 100e9);
     close(&used(&plan, "bus")["needed"], first * 100e3 * 800.0);
-    // 14 M packets/s a core, 2 us a flow, 4 packets of 1.55 us; four fifths of a core are used.
+    // 14 M packets/s per core, 2 us per flow, 4 packets of 1.55 us; 80 % of a core are usable.
     let metered = first * 100e3 / 14e6;
     close(&offload["inspected"]["cores"], (metered + 0.2 + 0.62) / 0.8);
     close(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow plan` refuses impossible questions with the name of the argument, before anything is
-//! read.
+//! `turboflow plan` refuses impossible questions before it reads anything, and names the argument.
 
 use turboflow_testing::is_missing;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Probes that send their microflow records: a collector merges them into the flow records of one
-//! meter that saw all packets, and its ledger says what each of them lost.
+//! meter that sees all packets, and its ledger tells what each probe lost.
 
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
@@ -13,8 +13,8 @@ use crate::collecting::{Collected, Collecting, send};
 use crate::records::sorted;
 use crate::support::{Folder, Ran, office, pcap_header, pcap_packet, turboflow};
 
-/// The frames of the sample in so many captures, and all of them in one. Each goes to the next
-/// capture, so that nearly every flow has packets in all.
+/// The frames of the sample, distributed over `parts` captures in turn, so that nearly every flow
+/// has packets in each; and one capture of all frames.
 fn divided(folder: &Folder, parts: usize) -> (Vec<String>, String) {
     const ETHERNET: u32 = 1;
     let mut captures = vec![pcap_header(ETHERNET); parts + 1];
@@ -42,7 +42,7 @@ fn probe(capture: &str, to: &str, more: &[&str]) -> Ran {
     turboflow(args.iter().chain(more))
 }
 
-/// The flow records of one meter that saw all packets.
+/// The flow records of one meter that sees all packets.
 fn of_all(capture: &str) -> String {
     let args = ["record", "-q", "-r", capture, "-w", "-", "--format", "csv"];
     turboflow(args).exits(0).stdout
@@ -103,7 +103,7 @@ fn probes_over_tcp_udp_and_tls_are_merged_into_the_flows_of_one_that_saw_all() {
     }
 }
 
-/// The datagrams of a probe, to its last message.
+/// The datagrams of a probe, up to its last message.
 fn datagrams(capture: &str) -> Vec<Vec<u8>> {
     const END: u8 = 5;
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -129,7 +129,7 @@ fn a_datagram_that_is_lost_on_the_way_is_in_the_ledger_with_its_records_and_pack
     let mut inner = sent.len() / 2..sent.len() - 1;
     let at = inner.find(|at| records(*at) > 2).unwrap();
     let missing = u64::from(records(at));
-    // Of the default definition over IPv4 and IPv6.
+    // Records of the default definition, over IPv4 and IPv6.
     let record_bytes = (sent[at].len() - 32) as u64 / missing;
     let packets = sent[at][32..].chunks(record_bytes as usize);
     let packets: u64 = packets

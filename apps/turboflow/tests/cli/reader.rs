@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A simple IPFIX decoder for what a collector receives.
+//! A simple IPFIX decoder, for the messages that a collector receives.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -43,7 +43,8 @@ impl Reader {
         }
     }
 
-    /// Reads templates with IANA's fields of fixed length, as the default definition has.
+    /// Reads templates that have only IANA's fields of fixed length, as those of the default
+    /// definition.
     fn templates_in(&mut self, set: &[u8], of_options: bool) {
         let two = |at: usize| usize::from(u16::from_be_bytes([set[at], set[at + 1]]));
         let mut at = 0;
@@ -56,7 +57,7 @@ impl Reader {
         }
     }
 
-    /// Reads that many messages of a connection, or all until its end.
+    /// Reads `most` messages from a connection, or all until its end.
     pub(crate) fn read(&mut self, stream: &mut TcpStream, most: u64) {
         while self.messages < most {
             let mut message = vec![0; 16];

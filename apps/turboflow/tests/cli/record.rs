@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow record` without errors.
+//! `turboflow record` in normal operation.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use crate::support::{
 };
 use crate::terminal::Terminal;
 
-/// Every limit from one under which the program does not even start to one that is enough.
+/// Tries every limit, from one too small for the program to start to one that is large enough.
 #[test]
 fn memory_that_is_refused_at_the_start_is_an_error_with_its_limit() {
     let office = office();
@@ -36,7 +36,7 @@ fn memory_that_is_refused_at_the_start_is_an_error_with_its_limit() {
     assert!(refused >= 2, "{refused}");
 }
 
-/// What `record` prints of a capture, without the time that it took.
+/// The output of `record` for a capture, without the time that it took.
 #[test]
 fn every_line_of_the_summary_is_at_its_place() {
     let stdout = turboflow(["record", "-q", "-r", &office()]).exits(0).stdout;
@@ -60,7 +60,7 @@ fn every_line_of_the_summary_is_at_its_place() {
     assert!(!rest[..places[2].unwrap()].contains("\n "), "{stdout}");
 }
 
-/// In a terminal of 80 columns.
+/// A terminal has 80 columns.
 #[test]
 fn no_line_of_the_tables_is_wider_than_the_terminal() {
     let mut run = command(["record", "-q", "-r", &office()]);
@@ -465,7 +465,7 @@ fn folders_and_patterns_stand_for_their_captures() {
     ran.says(&["60 packets", "c.pcap.xz", "passed over"]);
 }
 
-/// What is found in a folder and cannot be read is no less lost than what is named.
+/// A capture in a folder that cannot be read is as much a loss as a named one.
 #[test]
 fn a_capture_in_a_folder_that_cannot_be_metered_is_passed_over_with_an_error() {
     let folder = Folder::new();
@@ -478,13 +478,13 @@ fn a_capture_in_a_folder_that_cannot_be_metered_is_passed_over_with_an_error() {
         let ran = turboflow(["record", "-r", &day, "-w", &out]).exits(1);
         ran.says(&["passed over", "bad.pcap1", "10 packets"]);
     }
-    // Of no use to anybody, and no error: what holds no capture.
+    // A file that is no capture is skipped without an error.
     folder.write("day/bad.pcap1", "a note");
     let ran = turboflow(["record", "-q", "-r", &day, "-w", &out]).exits(0);
     assert_eq!(ran.stderr, "");
 }
 
-/// A pipe is read once: no look at its first bytes takes them away.
+/// A pipe can be read only once, so its first bytes must not be inspected.
 #[test]
 fn pipes_among_captures_are_left_whole() {
     let folder = Folder::new();
@@ -520,7 +520,7 @@ fn pipes_among_captures_are_left_whole() {
 #[test]
 fn captures_are_read_in_the_order_of_their_first_packets() {
     let folder = Folder::new();
-    // The name of the last part comes before that of the second, and its packets are a minute
+    // The name of the last part sorts before that of the second, but its packets are a minute
     // later.
     let names = ["p/p-1.pcap", "p/p-2.pcap", "p/p-10.pcap"];
     std::fs::create_dir(folder.path().join("p")).unwrap();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--engine records`: microflow records that came by way of a file give the flow records of the
-//! packets.
+//! `--engine records`: microflow records from files give the flow records of the packets.
 
 use turboflow_capture::CaptureFile;
 use turboflow_engine::wire::Encoder;
@@ -13,7 +12,7 @@ use crate::support::{Folder, office, pcap_header, pcap_packet, turboflow};
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
-/// An engine that evicts every packet at once, and writes its records to a file.
+/// An engine that evicts every packet at once, and encodes its records.
 pub(crate) struct Writer {
     encoder: Encoder,
     parser: Parser,
@@ -61,7 +60,7 @@ impl Writer {
         }
     }
 
-    /// Ends a cell of the clock.
+    /// Ends a cell of time.
     pub(crate) fn complete(&mut self, watermark_ns: u64, is_end: bool) {
         let Self {
             encoder,
@@ -78,13 +77,13 @@ impl Writer {
     }
 }
 
-/// The messages of an engine that sees the packets of the sample.
+/// The messages of an engine that sees all packets of the sample.
 fn messages() -> Vec<Vec<u8>> {
     divided(usize::MAX).0
 }
 
-/// The messages of an engine that hands one of so many frames of the sample over whole, and a
-/// capture of these.
+/// The messages of an engine that passes on one of `one_in` frames of the sample unprocessed, and a
+/// capture of these frames.
 fn divided(one_in: usize) -> (Vec<Vec<u8>>, Vec<u8>) {
     const ETHERNET: u32 = 1;
     let (mut whole, mut seen) = (pcap_header(ETHERNET), 0);
@@ -106,8 +105,7 @@ fn divided(one_in: usize) -> (Vec<Vec<u8>>, Vec<u8>) {
             writer.frame(frame);
         }
     }
-    // Without a watermark, as a capture ends: flows are not idle for longer than to its last
-    // packet.
+    // The end of a capture, without a watermark: no flow may become idle after the last packet.
     writer.complete(0, true);
     (writer.messages, whole)
 }
@@ -141,8 +139,8 @@ fn flow_records_are_those_of_the_packets() {
     assert_eq!(replayed.len(), read.len());
 }
 
-/// A card hands over what its parser does not read. The flows of the run are those of all frames,
-/// and the ledger has all of them.
+/// A card passes on frames that its parser cannot read. The run's flows are those of all frames,
+/// and its ledger counts all of them.
 #[test]
 fn frames_that_came_whole_join_the_records_of_the_same_run() {
     let folder = Folder::new();
@@ -178,7 +176,7 @@ fn frames_that_came_whole_join_the_records_of_the_same_run() {
     }
 }
 
-/// What was read before the damage is in the run, and the damage is said.
+/// Packets before the damage are metered, and the damage is reported.
 #[test]
 fn a_capture_of_whole_frames_that_is_cut_is_said() {
     let folder = Folder::new();
@@ -198,7 +196,7 @@ fn a_capture_of_whole_frames_that_is_cut_is_said() {
     .says(&["cut.pcap"]);
     let ledger: serde_json::Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
     assert_eq!(ledger["balanced"], true, "{ledger:#}");
-    // The headers of the frame that is cut are there.
+    // The truncated frame still has its headers.
     assert_eq!(ledger["packets_recorded"], 13_004, "{ledger:#}");
 }
 
@@ -277,7 +275,7 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
             .exits(2)
             .says(&[words]);
     }
-    // Records of another definition: an output that exists stays.
+    // Records of another definition are refused, and an existing output is kept.
     let out = folder.write("keep.csv", "kept");
     let other = ["--definition", &definition, "-w", &out];
     turboflow([&["record"][..], &records, &from, &other].concat())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow replay`: stored flow records to collectors and into other files.
+//! `turboflow replay`: stored flow records to collectors and into other formats.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, UdpSocket};
@@ -32,11 +32,11 @@ fn a_replayed_file_is_what_record_would_have_written() {
         };
         assert_eq!(shown("b.parquet"), shown("a.parquet"), "{from}");
     }
-    // IPFIX has the records in another order.
+    // IPFIX has another order of records.
     turboflow(["replay", &files[3], "-w", &folder.file("b.csv")]).exits(0);
     let whole = turboflow(["show", &files[3], "--format", "csv"]).exits(0);
     assert_eq!(rows(&folder.read("b.csv")), rows(&whole.stdout));
-    // Also the templates: which values are never absent follows from the definition.
+    // The templates agree too: the definition determines which values are never absent.
     for from in &files[..3] {
         turboflow(["replay", from, "-w", &folder.file("b.ipfix")]).exits(0);
         let bytes = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
@@ -87,7 +87,7 @@ fn a_collector_gets_the_records_that_match() {
         "{}",
         ran.stderr
     );
-    // What came is a file of IPFIX messages, and has the values.
+    // What arrived is a valid IPFIX file with the same values.
     let came = folder.write("came.ipfix", reader.join().unwrap());
     let columns = "src_addr,dst_addr,src_port,dst_port,protocol,packets,bytes,end_reason";
     let values = |file: &str| {
@@ -97,7 +97,7 @@ fn a_collector_gets_the_records_that_match() {
     assert_eq!(values(&came), values(&hidden));
 }
 
-/// Datagrams that have come.
+/// The datagrams that have arrived.
 fn datagrams(socket: &UdpSocket) -> Vec<Vec<u8>> {
     socket.set_nonblocking(true).unwrap();
     let mut buffer = [0; 65_536];
@@ -132,7 +132,7 @@ fn collectors_get_every_value(stored: &str, parquet: &str) {
         format!("netflow5+udp://{}", at(&v5)),
         format!("netflow9+udp://{}", at(&v9)),
     ];
-    // So few that a datagram each fits into the sockets' buffers.
+    // Few enough records that the sockets' buffers hold one datagram each.
     let question = ["--where", "(ip and tcp) and dst port https"];
     let args = ["replay", stored, "-w", &to_v5, "-w", &to_v9, "--rate", "1k"];
     turboflow(args.iter().chain(&question)).exits(0);
@@ -159,8 +159,8 @@ fn collectors_get_every_value(stored: &str, parquet: &str) {
     }
     found.sort();
     assert_eq!(found, expected);
-    // The counts of records in the headers of NetFlow v9: its values are those of the encoder that
-    // the tests of formats read back.
+    // Counts the records by the headers of NetFlow v9. Its values come from the encoder, which the
+    // tests of the formats cover.
     let came = datagrams(&v9);
     let domains: std::collections::BTreeSet<u64> = came
         .iter()
@@ -189,7 +189,7 @@ fn a_signal_ends_a_replay_as_a_loss() {
         .unwrap();
     let mut pipe = child.stdin.take().unwrap();
     writeln!(pipe, "{header}").unwrap();
-    // More than is looked at to learn the kinds of columns.
+    // More than is inspected to determine the kinds of columns.
     for _ in 0..(3 << 20) / records.len() {
         pipe.write_all(records.as_bytes()).unwrap();
     }
@@ -296,7 +296,7 @@ fn standard_output_gets_records_in_any_format() {
     let ran = turboflow(["replay", &csv, "-w", "-", "--format", "jsonl"]).exits(0);
     assert_eq!(ran.stdout.lines().count(), 742);
     assert!(ran.stdout.starts_with("{\"src_addr\":"), "{}", ran.stdout);
-    // A reader that has seen enough is no loss.
+    // It is no loss if the reader stops reading.
     let program = command(["replay", &csv, "-w", "-"]);
     let mut shell = Command::new("sh");
     shell.args(["-c", "{ \"$@\"; echo $? >&2; } | head -n 1", "sh"]);
@@ -365,7 +365,7 @@ fn what_cannot_be_replayed_is_refused_or_said() {
             .exits(0)
             .says(&[records]);
     }
-    // Damage behind the start: what was read is written, and that is no success.
+    // Damage after the start: records before it are written, but the run fails.
     let text = folder.read("a.csv");
     let half: Vec<&str> = text.lines().take(300).collect();
     let damaged = folder.write("damaged.csv", half.join("\n") + "\n1,2\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Public bug reports of flow tools, as small captures: what the program writes, says and returns
-//! for each of them (`reported.toml`).
+//! Public bug reports of flow tools as small captures, with what the program writes, logs and
+//! returns for each of them (`reported.toml`).
 
 use serde::Deserialize;
 use turboflow_testing::{Need, cases_folder, is_missing, is_missing_in_part};
@@ -39,7 +39,7 @@ fn record() -> String {
 }
 
 impl Case {
-    /// What reads the capture, or the flow records, and prints rows.
+    /// The arguments that read the capture or the flow records, and print rows.
     fn args<'a>(&'a self, file: &'a str) -> Vec<&'a str> {
         let mut args = match self.command.as_str() {
             "show" => vec!["show", file, "--format", "csv"],
@@ -55,7 +55,7 @@ impl Case {
     }
 }
 
-/// Columns of a row. The last two exist in biflows only.
+/// Columns of a row. Only biflows have the last two.
 const COLUMNS: [&str; 9] = [
     "src_addr",
     "dst_addr",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--engine rtl`: flow records by the simulated design for FPGAs.
+//! `--engine rtl`: flow records of the simulated FPGA design.
 
 use crate::support::{Folder, office, turboflow};
 
@@ -47,7 +47,7 @@ fn says_what_a_slot_has_no_room_for() {
         .says(&["is for engine `rtl`: add --engine rtl"]);
 }
 
-/// What it lacks, how to have it, and what works.
+/// The error says what is missing, how to get it, and which engine works instead.
 #[cfg(not(feature = "rtl"))]
 #[test]
 fn a_program_without_it_says_what_to_install() {
@@ -78,7 +78,7 @@ mod simulated {
     use super::*;
     use crate::support::{pcap_header, pcap_packet, project, rows};
 
-    /// The flow records of a capture, as a file of CSV.
+    /// The flow records of a capture, as CSV.
     fn records(capture: &str, args: &[&str]) -> String {
         let all = [
             "record", "-q", "-r", capture, "-w", "-", "--format", "csv", "--seed", "7",
@@ -114,8 +114,8 @@ mod simulated {
         equals_software(&project("samples/two-links.pcapng"), &setups, &sizes);
     }
 
-    /// Files of the folder that are captures by the endings that the sets have; malformed ones, and
-    /// empty ones, too.
+    /// Finds the captures in a folder, by the extensions that the collections use. Includes
+    /// malformed and empty ones.
     fn find(folder: &Path, captures: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -128,10 +128,10 @@ mod simulated {
         }
     }
 
-    /// Flow records, what is said, and the exit code; malformed captures too. Rows are sorted: at
-    /// the end of a cell, records leave a table in the order of its slots, which are others in a
-    /// line, so flows that end together are written in another order. It hangs on the hash's seed
-    /// as well.
+    /// Compares flow records, messages and exit codes, also for malformed captures. Rows are
+    /// sorted, because flows that end together have no fixed order: at the end of a cell, records
+    /// leave a table in the order of its slots, which differ in the line and with the seed of the
+    /// hash.
     #[test]
     fn every_capture_is_metered_as_by_the_software_engine() {
         if is_missing(&[Need::Captures]) {
@@ -141,7 +141,7 @@ mod simulated {
         find(&captures_folder().unwrap(), &mut captures);
         captures.sort();
         assert!(captures.len() > 430, "{} captures", captures.len());
-        // Few slots, so that records are displaced: one stage, and four behind the table.
+        // Few slots, so that records are displaced: one stage, or four.
         let sizes = [["1", "2"], ["4", "2"]];
         for (capture, [stages, buckets]) in captures.iter().zip(sizes.into_iter().cycle()) {
             let capture = capture.display().to_string();
@@ -166,8 +166,8 @@ mod simulated {
         Arrival::of_record(&record.key, &record.base)
     }
 
-    /// What leaves the meter of a card, written to files as it comes, is merged to the flow records
-    /// of the software engine.
+    /// The output of a card's meter, written to files unchanged, merges into the flow records of
+    /// the software engine.
     #[test]
     fn messages_of_a_card_are_merged_by_engine_records() {
         const CELL_NS: u64 = 100_000_000;
@@ -213,15 +213,15 @@ mod simulated {
         }
     }
 
-    /// What a card in the box of a shell sends, written to files as it comes: frames went in at its
-    /// port. Those that the host gets whole are metered in the same run.
+    /// The output of a card inside a shell, written to files unchanged. Frames enter at the card's
+    /// port; frames that reach the host whole are metered in the same run.
     #[test]
     fn frames_that_pass_a_shell_become_the_records_of_the_software_engine() {
         const ENGINE_ID: u8 = 100;
         const LENGTH_OF_ID: usize = 20;
         const ETHERNET: u32 = 1;
         let folder = Folder::new();
-        // Cells of a card are shorter, and flows end where cells do, which is a reason of its own.
+        // A card has shorter cells, and flows may end with a cell, which is another end reason.
         let uncut = [
             "--active-timeout",
             "none",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow top` at a terminal: keys work, and the terminal is restored.
+//! `turboflow top` in a terminal: keys work, and the terminal is restored.
 
 use rustix::process::Signal;
 
@@ -39,7 +39,7 @@ fn keys_work() {
             .filter(|row| !row.trim().is_empty());
         rows.clone().count() > 1 && rows.clone().all(|row| row.contains(":22"))
     });
-    // Escape is sent alone, because with a following letter it would be Alt and that letter.
+    // Escape is sent alone, because together with a letter it would mean Alt and that letter.
     screen.press("\x1b");
     screen.wait("without the filter", |text| !text.contains("filter: tcp"));
     screen.press("?");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Configurations of `turboflow run`: printed, checked, and refused with line and fix.
+//! Configurations of `turboflow run`: printed, checked, and refused with the line and the remedy.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -169,7 +169,7 @@ fn a_check_names_missing_interfaces_and_folders() {
     ran.says(&["is valid", "interface nowhere0, folder /no/such/folder"]);
 }
 
-/// Configurations from before there were sections.
+/// Configurations from the time before sections.
 #[test]
 fn old_keys_are_read_with_a_warning_for_each() {
     let folder = Folder::new();
@@ -250,7 +250,7 @@ fn rotation_needs_names_with_a_time() {
     assert!(folder.names().is_empty());
 }
 
-/// Clients that say nothing, or half a request.
+/// Clients may send nothing or half a request.
 #[test]
 fn idle_clients_do_not_delay_the_health_of_a_running_service() {
     if is_missing(&[Need::Root]) {
@@ -273,7 +273,7 @@ fn idle_clients_do_not_delay_the_health_of_a_running_service() {
     talk.wait_for("metrics at http://");
     let address = talk.said().split_once("metrics at http://").unwrap().1;
     let address = address.split_once('/').unwrap().0.to_owned();
-    // It answers once it meters.
+    // The service answers once it meters.
     talk.wait_for("lo");
     let mut idle: Vec<_> = (0..200)
         .map(|number| {
@@ -289,7 +289,7 @@ fn idle_clients_do_not_delay_the_health_of_a_running_service() {
     let mut reply = String::new();
     asking.read_to_string(&mut reply).unwrap();
     assert!(reply.ends_with("\r\n\r\nok\n"), "{reply}");
-    // It came before the service had given up any of the others.
+    // The reply arrived before the service gave up on any of the others.
     for stream in &mut idle {
         let heard = stream.read(&mut [0]).map_err(|error| error.kind());
         assert_eq!(heard, Err(ErrorKind::WouldBlock));

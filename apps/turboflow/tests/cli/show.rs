@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow show`: its use of `apps/query`, which has its own tests.
+//! `turboflow show`: how it uses `apps/query`, which has tests of its own.
 
 use std::fs;
 use std::process::Stdio;
@@ -113,7 +113,7 @@ fn time_buckets_add_up_to_the_total() {
         .says(&["--group-by", "write 5s"]);
 }
 
-/// Parquet files contain their definition, so columns may have any name.
+/// Parquet files contain their definition, so their columns may have any name.
 #[test]
 fn groups_fold_by_the_ops_of_the_definition() {
     let folder = Folder::new();
@@ -272,7 +272,7 @@ fn wrong_questions_and_files_are_refused() {
     turboflow(["show"]).exits(2).says(&["FILE"]);
 }
 
-/// A number that may be a maximum is not added up.
+/// A number that may be a maximum must not be summed.
 #[test]
 fn a_text_file_does_not_say_how_columns_add_up() {
     let folder = Folder::new();
@@ -300,7 +300,7 @@ fn a_text_file_does_not_say_how_columns_add_up() {
     assert!(largest.contains("\n10.0.0.1,2,11,300,100\n"), "{largest}");
 }
 
-/// The table as a person sees it; `apps/query` has the golden tests.
+/// The table in a terminal; `apps/query` has the golden tests.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_table_fits_the_terminal() {
@@ -331,7 +331,7 @@ fn now_is_the_clock_unless_it_is_given() {
     assert!(matched(&["--now", "2023-11-14T22:50:00Z"]).contains("1 of 1 records matched"));
     assert!(matched(&["--now", "2023-11-15"]).contains("0 of 1 records matched"));
     assert!(matched(&[]).contains("0 of 1 records matched"));
-    // An empty answer says of which times the records are, and how to ask for them.
+    // An empty answer states the time span of the records, and how to ask for it.
     turboflow(["show", &csv, "--where", "first_ns >= -1h"])
         .exits(0)
         .says(&[
@@ -402,7 +402,7 @@ fn times_and_names_are_for_people_if_asked() {
         .says(&["--names is for --format csv and json"]);
 }
 
-/// Files that Arrow rewrote; `crates/formats` has the tests of every type.
+/// Files that Arrow has rewritten; `crates/formats` tests every type.
 #[test]
 fn parquet_of_other_programs_is_read_or_refused_with_what_to_do() {
     let foreign = |name: &str| project(&format!("crates/formats/tests/foreign/{name}.parquet"));
@@ -416,7 +416,7 @@ fn parquet_of_other_programs_is_read_or_refused_with_what_to_do() {
         .says(&["compressed with brotli", "duckdb"]);
 }
 
-/// Only the times differ: IPFIX has milliseconds.
+/// Only the times differ, because IPFIX has milliseconds.
 #[test]
 fn ipfix_files_are_read() {
     let folder = Folder::new();

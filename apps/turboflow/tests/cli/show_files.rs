@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow show`: the files that it reads, and what they say about their columns.
+//! `turboflow show`: the files that it reads, and what they reveal about their columns.
 
 use std::fs;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use std::process::Stdio;
 use crate::show::recorded;
 use crate::support::{Folder, command, finish, office, rows, turboflow};
 
-/// The footer of a Parquet file comes last.
+/// The footer of a Parquet file is at its end.
 #[test]
 fn a_cut_parquet_file_is_not_complete() {
     let folder = Folder::new();
@@ -184,7 +184,7 @@ fn files_without_flow_records_are_refused_with_their_kind() {
     says(&letter, &["no header of flow records"]);
     says(&folder.write("flows.csv", ""), &["empty"]);
     says(&folder.write("random", b"packets\0\x01"), &["binary data"]);
-    // The output for a capture without flows.
+    // The output for captures without flows.
     for (name, text) in [
         ("none.jsonl", ""),
         ("none", ""),
@@ -213,7 +213,7 @@ fn a_pipe_whose_writer_failed_is_an_error() {
         .exits(2)
         .says(&["line 2", "stopped within this line"]);
     piped("src_addr,bytes\n10.0.0.1,500\n").exits(0);
-    // A file that a person wrote may lack its last newline.
+    // A file written by hand may lack its last newline.
     turboflow([
         "show",
         &folder.write("a.csv", "src_addr,bytes\n10.0.0.1,12"),

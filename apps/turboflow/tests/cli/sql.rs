@@ -10,13 +10,13 @@ use turboflow_testing::{Blocked, Need, is_blocked, is_missing, until};
 
 use crate::support::{Folder, Ran, command, finish, office, project, signal, turboflow};
 
-/// Whether the other program was not built; tests are then skipped.
+/// Whether the other program was not built, so that tests are skipped.
 fn is_not_here() -> bool {
     let beside = Path::new(env!("CARGO_BIN_EXE_turboflow")).with_file_name("turboflow-query");
     is_missing(&[Need::Tool(&beside.display().to_string())])
 }
 
-/// The records of the sample in every format that is read.
+/// The records of the sample in every format that can be read.
 fn recorded(folder: &Folder) -> [String; 4] {
     let files = ["a.csv", "a.jsonl", "a.parquet", "a.ipfix"].map(|name| folder.file(name));
     let office = office();
@@ -30,7 +30,7 @@ fn sql(query: &str, files: &[&str]) -> Ran {
     turboflow(["sql", query, "--format", "csv"].iter().chain(files))
 }
 
-/// A question in the language of `show`, and in SQL.
+/// Each question in the language of `show`, and in SQL.
 const QUESTIONS: [(&[&str], &str); 12] = [
     (
         &["--group-by", "src_addr", "--select", "bytes", "--top", "5"],
@@ -122,7 +122,7 @@ const QUESTIONS: [(&[&str], &str); 12] = [
     ),
 ];
 
-/// The rows of a CSV in order, with its header in front.
+/// The rows of a CSV in sorted order, after its header.
 fn sorted(csv: &str) -> Vec<&str> {
     let mut rows: Vec<&str> = csv.lines().collect();
     rows.get_mut(1..).unwrap_or_default().sort_unstable();
@@ -229,7 +229,7 @@ fn nothing_but_one_query_is_taken() {
             refused.stderr
         );
     }
-    // No name of a table is a file.
+    // The name of a table never opens a file.
     for query in [
         "select * from '/etc/passwd'",
         "select * from \"a.csv\"",
@@ -359,13 +359,13 @@ fn a_cut_file_is_told_and_ctrl_c_ends() {
     until("it waits for records", || {
         is_blocked(child.id(), Blocked::Reading(0))
     });
-    // Waiting would close it, and its end would end the query.
+    // Keep standard input open: `wait` would close it, and that would end the query.
     let _open = child.stdin.take();
     signal(&child, "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
-/// The program alone, in a folder without the other one.
+/// `turboflow` alone, in a folder without `turboflow-query`.
 #[test]
 fn without_the_other_program_one_line_says_what_to_do() {
     let folder = Folder::new();
@@ -384,7 +384,7 @@ fn without_the_other_program_one_line_says_what_to_do() {
     assert!(help.stdout.contains("in_network"), "{}", help.stdout);
 }
 
-/// What documents tell users to type.
+/// The commands that documents tell users to type.
 #[test]
 fn the_queries_of_the_document_are_answered() {
     if is_not_here() {

@@ -13,7 +13,7 @@ use turboflow_testing::{Blocked, Talk, is_blocked, is_done_within, until};
 
 use crate::support::{Folder, command, make_pipe, rows, signal, turboflow, udp_capture};
 
-/// A run that waits for more input: it has `packets` packets and an open pipe.
+/// A run that waits for more input: it has read `packets` packets, and its pipe stays open.
 fn waiting(folder: &Folder, packets: u16) -> (Child, ChildStdin) {
     let csv = folder.file("a.csv");
     let ledger = folder.file("l.json");
@@ -62,10 +62,10 @@ fn a_signal_that_is_sent_twice_at_once_aborts_nothing() {
         let folder = Folder::new();
         let (mut child, pipe) = waiting(&folder, 100);
         let process = Pid::from_child(&child);
-        // What a busy machine holds up is no repetition any more.
+        // If a busy machine delays the second signal, it no longer counts as a repetition.
         let is_repeated = is_done_within(Duration::from_millis(100), || {
             kill_process(process, Signal::TERM).unwrap();
-            // The run may be over before the second one.
+            // The run may have ended before the second signal.
             let _ = kill_process(process, Signal::TERM);
         });
         let mut talk = Talk::of(child.stderr.take().unwrap());
@@ -147,8 +147,8 @@ fn reads_a_named_pipe_to_its_end() {
 #[test]
 fn the_second_signal_aborts_and_removes_unfinished_outputs() {
     let folder = Folder::new();
-    // A pipe without a reader, and more records than the queue of an output holds, stop the other
-    // output as well. (The queues of a run over a stream or an interface hold more.)
+    // A pipe that no one reads, and more records than an output's queue holds, block the other
+    // output too. (Runs over a stream or an interface have larger queues.)
     let inputs = Folder::new();
     let capture = inputs.file("many.pcap");
     let many = [
@@ -177,7 +177,7 @@ fn the_second_signal_aborts_and_removes_unfinished_outputs() {
         // The pipe of 64 KiB is almost full.
         ioctl_fionread(&records).unwrap() > 60_000 && is_blocked(child.id(), Blocked::Writing)
     });
-    // Of another process that has this number too, in another container.
+    // Files of a process with the same number in another container.
     let others = [
         format!(".a.csv.{}-9.tmp", child.id()),
         format!(".b.{}-0.csv.7-1.tmp", child.id()),
@@ -186,7 +186,7 @@ fn the_second_signal_aborts_and_removes_unfinished_outputs() {
     signal(&child, "INT");
     let mut talk = Talk::of(child.stderr.take().unwrap());
     talk.wait_for("once more aborts at once");
-    // Signals of the first half second repeat the first.
+    // Signals within the first half second repeat the first.
     let mut status = None;
     until("a second signal counts", || {
         signal(&child, "INT");

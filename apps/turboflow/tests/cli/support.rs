@@ -61,7 +61,7 @@ pub(crate) fn finish(command: &mut Command) -> Ran {
     }
 }
 
-/// The library that compiles filters, searched for as the program does.
+/// The library that compiles filters, found as the program finds it.
 pub(crate) fn libpcap() -> Need<'static> {
     let ran = turboflow(["record", "-q", "-r", &office(), "tcp"]);
     Need::Library("libpcap", !ran.stderr.contains("need libpcap"))
@@ -106,7 +106,7 @@ impl Folder {
         self.path().join(name).display().to_string()
     }
 
-    /// Writes a file; gives its path.
+    /// Writes a file, and returns its path.
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         fs::write(self.path().join(name), bytes).unwrap();
         self.file(name)
@@ -161,7 +161,7 @@ pub(crate) fn pcap_packet(microseconds: u64, frame: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// An Ethernet frame with a UDP packet over IPv4 from that source port.
+/// An Ethernet frame with a UDP packet over IPv4 from this source port.
 pub(crate) fn udp_frame(source_port: u16) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00];
     frame.extend([
@@ -173,7 +173,7 @@ pub(crate) fn udp_frame(source_port: u16) -> Vec<u8> {
     frame
 }
 
-/// A pcap file of that many UDP packets, one per flow, a millisecond apart.
+/// A pcap file of this many UDP packets, one per flow, a millisecond apart.
 pub(crate) fn udp_capture(packets: u16) -> Vec<u8> {
     let mut bytes = pcap_header(1);
     for index in 0..packets {

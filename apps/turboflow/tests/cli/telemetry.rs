@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! In-band telemetry from the wire to records: what was planted is what is found
+//! In-band telemetry from the wire to the records: the meter finds what was generated
 //! (`docs/telemetry.md`).
 
 use std::fs;
@@ -15,7 +15,7 @@ fn definition(name: &str) -> String {
     project(&format!("samples/definitions/{name}.toml"))
 }
 
-/// What `turboflow generate` writes.
+/// The network that `turboflow generate` writes.
 fn network(carrier: Option<Carrier>) -> Network {
     let config = NetworkConfig {
         carrier,
@@ -24,7 +24,7 @@ fn network(carrier: Option<Carrier>) -> Network {
     Network::new(&config).unwrap()
 }
 
-/// Generates a network, and records it with the rows of Table 2.
+/// Generates a network, and records it with the features of Table 2.
 fn recorded(folder: &Folder, options: &[&str]) -> String {
     let (capture, flows) = (folder.file("network.pcap"), folder.file("flows.parquet"));
     let generate = ["generate", "-q", "--workload", "telemetry", "-w", &capture];
@@ -51,7 +51,7 @@ fn asked(flows: &str, question: &[&str]) -> Vec<String> {
     answer.lines().skip(1).map(str::to_owned).collect()
 }
 
-/// A path of at most six nodes as a number, and of more as a hash, which is not known here.
+/// A path of at most six nodes as a number. Longer ones are hashed, and not computed here.
 fn path(nodes: &[u32]) -> Option<String> {
     let digits = nodes.iter().map(|node| format!("{node:03}"));
     (nodes.len() <= 6).then(|| {
@@ -96,7 +96,7 @@ fn records_of_every_carrier_are_what_the_nodes_wrote() {
     }
 }
 
-/// A record as it follows from what nodes wrote, and its last path.
+/// The expected record, derived from what the nodes wrote, and the last path.
 fn row(flow: &MeasuredFlow) -> (String, Option<String>) {
     let tuple = &flow.tuple;
     let row = format!(
@@ -118,7 +118,7 @@ fn row(flow: &MeasuredFlow) -> (String, Option<String>) {
     (row, path(&flow.last_path))
 }
 
-/// The commands of `docs/telemetry.md` in this section, without its indent.
+/// The commands in this section of `docs/telemetry.md`, without their indentation.
 fn commands_of(heading: &str) -> Vec<Vec<String>> {
     let page = fs::read_to_string(project("docs/telemetry.md")).unwrap();
     let (_, section) = page.split_once(heading).unwrap();
@@ -129,7 +129,7 @@ fn commands_of(heading: &str) -> Vec<Vec<String>> {
     commands.map(words).collect()
 }
 
-/// The words of a command; those in quotes are one.
+/// The words of a command. Quoted text is one word.
 fn words(command: &str) -> Vec<String> {
     let parts = command.split('\'').enumerate();
     let words = parts.flat_map(|(index, part)| match index % 2 {
@@ -222,7 +222,7 @@ fn what_is_not_read_is_counted_and_what_nothing_looks_for_is_refused() {
     let mut bytes = pcap_header(1);
     for (number, packet) in packets.iter().enumerate() {
         let mut frame = packet.frame(Carrier::IntByDscp);
-        // Behind Ethernet, IPv4 and UDP or TCP: the version in the header of INT.
+        // After Ethernet, IPv4 and UDP or TCP comes the header of INT with its version.
         let header = if packet.tuple.protocol() == 17 {
             42
         } else {
@@ -259,7 +259,7 @@ fn what_is_not_read_is_counted_and_what_nothing_looks_for_is_refused() {
     turboflow(args)
         .exits(2)
         .says(&["--int-port", "no input of in-band telemetry"]);
-    // Without such an input, nothing is looked at.
+    // Without such an input, telemetry is not parsed.
     let plain = turboflow(["record", "-q", "-r", &capture, "-w", "-", "--format", "csv"]).exits(0);
     assert!(!plain.stdout.contains("queue"));
 }

@@ -28,9 +28,9 @@ pub(crate) struct Terminal {
     unread: Vec<u8>,
     cells: Vec<Vec<char>>,
     at: (usize, usize),
-    /// The length of the longest line that was written.
+    /// The length of the longest written line.
     widest: usize,
-    /// Whether it uses the alternate screen without a cursor.
+    /// Whether it shows the alternate screen, without a cursor.
     is_alternate: bool,
     is_cursor_shown: bool,
     /// Whether [`END`] was received.
@@ -38,7 +38,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a command on a screen of that size.
+    /// Starts a command on a screen of this size.
     pub(crate) fn start(command: &Command, rows: u16, columns: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
@@ -48,8 +48,8 @@ impl Terminal {
         tcsetwinsize(&slave, size(rows, columns)).unwrap();
         let before = tcgetattr(&slave).unwrap();
         let end = || Stdio::from(slave.try_clone().unwrap());
-        // In its own session, because programs use the controlling terminal of their session.
-        // Otherwise that would be the terminal from which the tests were started.
+        // In a session of its own, because programs use their session's controlling terminal.
+        // Otherwise that would be the terminal in which the tests were started.
         let child = Command::new("setsid")
             .arg("--ctty")
             .arg(command.get_program())
@@ -130,8 +130,8 @@ impl Terminal {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The length of the longest line that was written: a terminal would have wrapped it beyond its
-    /// own width.
+    /// The length of the longest written line. A real terminal would have wrapped it at its own
+    /// width.
     pub(crate) fn widest(&self) -> usize {
         self.widest
     }
@@ -162,8 +162,8 @@ impl Terminal {
         code.unwrap_or_else(|| panic!("a signal ended it:\n{}", self.text()))
     }
 
-    /// Emulates what the program uses of a terminal: text, positions, the alternate screen, the
-    /// cursor.
+    /// Emulates the parts of a terminal that the program uses: text, positions, the alternate
+    /// screen, and the cursor.
     fn show(&mut self, bytes: &[u8]) {
         self.unread.extend(bytes);
         let unread = std::mem::take(&mut self.unread);

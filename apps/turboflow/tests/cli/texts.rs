@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The forms of times, and of numbers with names, in CSV and JSON lines.
+//! The formats of times, and the names of numbers, in CSV and JSON lines.
 
 use crate::support::{Folder, command, finish, office, turboflow};
 
-/// As `turboflow show` prints the same records.
+/// They agree with what `turboflow show` prints for the same records.
 #[test]
 fn texts_have_times_and_names_in_the_form_that_is_asked_for() {
     let folder = Folder::new();
@@ -27,7 +27,7 @@ fn texts_have_times_and_names_in_the_form_that_is_asked_for() {
                 let shown = finish(show.args(["--format", format]).args(names)).exits(0);
                 let written = folder.read(file);
                 assert_eq!(sorted(&written), sorted(&shown.stdout), "{form} {format}");
-                // And they are read back without a loss.
+                // They can be read back without loss.
                 let replay = ["replay", &folder.file(file), "-w", "-"];
                 let again = turboflow(replay).exits(0).stdout;
                 assert_eq!(sorted(&again), sorted(&plain), "{form} {format}");

@@ -28,9 +28,9 @@ const FIELDS: [&str; 13] = [
 ];
 
 impl Certificates {
-    /// A server with that certificate, which writes what it receives to a file.
+    /// Starts a server with this certificate, which writes what it receives to a file.
     pub(crate) fn serve(&self, certificate: &str, more: &[&str]) -> Server {
-        // Another process may take the port first. Then the server exits at once.
+        // If another process takes the port first, the server exits at once.
         let mut attempts = (0..10).map(|_| self.attempt(certificate, more));
         let server = attempts.find_map(Server::listening);
         server.expect("a port stays free")
@@ -100,7 +100,7 @@ impl Drop for Server {
     }
 }
 
-/// The flows in an IPFIX file as tshark reads them: a column per field, and two for expert
+/// The flows in an IPFIX file as tshark reads them: one column per field, and two for expert
 /// messages.
 fn flows(file: &Path) -> Vec<Vec<String>> {
     let mut tshark = Command::new("tshark");
@@ -111,8 +111,8 @@ fn flows(file: &Path) -> Vec<Vec<String>> {
     tshark.args(["-e", "_ws.malformed", "-e", "_ws.expert.message"]);
     let ran = finish(&mut tshark);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    // tshark prints a line per message, with the values of its flows in columns. So the columns do
-    // not depend on how flows are spread over messages.
+    // tshark prints one line per message, with the values of its flows as columns. Joining the
+    // lines makes the columns independent of the distribution of flows over messages.
     let mut columns = vec![Vec::new(); FIELDS.len() + 2];
     for line in ran.stdout.lines() {
         for (column, values) in columns.iter_mut().zip(line.split('\t')) {
@@ -157,8 +157,8 @@ fn a_collector_over_tls_gets_the_records_of_a_file() {
             "1",
         ];
         turboflow(args).exits(0);
-        // The server closes its side after the client does, and has written everything by then.
-        // (The file has the definition besides.)
+        // The server closes its side after the client, when it has written everything. (The file
+        // also holds the definition.)
         let (file, got) = (Path::new(&file), server.got.path().join("got.ipfix"));
         until("openssl has written what it got", || {
             flow_octets(&got) >= flow_octets(file)
@@ -170,7 +170,8 @@ fn a_collector_over_tls_gets_the_records_of_a_file() {
     }
 }
 
-/// Octets of flow records in the whole messages of an IPFIX file: what sets from 261 on hold.
+/// Octets of flow records in the complete messages of an IPFIX file: the contents of sets from 261
+/// on.
 fn flow_octets(file: &Path) -> usize {
     let bytes = std::fs::read(file).unwrap();
     let two = |at: usize| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
@@ -236,7 +237,7 @@ fn a_client_certificate_is_presented_on_request() {
     let (ca, certificate, key) = (file("ca.pem"), file("client.pem"), file("client.key"));
     let wants_us = ["-Verify", "2", "-CAfile", "ca.pem", "-verify_return_error"];
     let (server, capture) = (made.serve("server", &wants_us), office());
-    // The certificate covers the address too.
+    // The certificate also covers the address.
     let url = server.url("127.0.0.1");
     let mut args = vec!["record", "-q", "-r", &capture, "-w", &url, "--tls-ca", &ca];
     args.extend(["--tls-cert", &certificate, "--tls-key", &key]);
@@ -250,7 +251,7 @@ fn a_port_without_tls_delays_no_exit() {
         return;
     };
     let ca = made.file("ca.pem");
-    // One answers with another protocol, and one never answers: its connections wait in the
+    // One server speaks another protocol. One never answers, because its connections wait in the
     // backlog.
     let (talks, silent) = (
         TcpListener::bind("127.0.0.1:0").unwrap(),

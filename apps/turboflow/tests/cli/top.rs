@@ -135,7 +135,7 @@ fn filters_choose_packets_and_flows() {
 #[test]
 fn a_replay_keeps_its_speed_and_prints_its_screens() {
     let office = office();
-    // 27 s of packets, at 20 times their speed.
+    // 27 s of packets, at 20 times the original speed.
     let top = [
         "top",
         "-r",

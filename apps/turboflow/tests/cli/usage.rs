@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The commands in docs/usage.md run as printed.
+//! The commands in docs/usage.md work as printed.
 
 use std::fs;
 use std::os::unix::fs::symlink;
