@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records of six vantage points, through Kafka into ClickHouse by the tables and the reader of
-//! `contrib/clickhouse`, are the flows that one machine sees that sees everything. ClickHouse is
-//! that of PyPI; `clickhouse/check.py` has the questions.
+//! Records of six vantage points go through Kafka into ClickHouse, by the tables and the reader of
+//! `contrib/clickhouse`. They must give the flows that one machine sees that sees everything.
+//! ClickHouse is the package from PyPI; `clickhouse/check.py` has the queries.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::fabric::{self, SWITCHES};
 use crate::kafka::Broker;
 use crate::support::{Folder, command, finish, project, turboflow};
 
-/// Timeouts shorter than the flows, and windows.
+/// Timeouts shorter than the flows, and windows of the clock.
 const CUTS: [&str; 6] = [
     "--active-timeout",
     "25s",
@@ -28,7 +28,7 @@ fn python() -> String {
     project("target/tools/python-clickhouse/bin/python")
 }
 
-/// A whole minute, an hour ago: the tables forget what is older than a week.
+/// The start of a minute, an hour ago: the tables delete records older than a week.
 #[allow(
     clippy::disallowed_methods,
     reason = "tables with a time to live keep what is recent"
@@ -63,7 +63,7 @@ fn six_vantage_points_agree_with_one_machine() {
             turboflow(args).exits(0);
             continue;
         }
-        // The broker is killed between the halves of its capture, and started again.
+        // The broker is killed between the two halves of its capture, and restarted.
         let bytes = fs::read(&capture).unwrap();
         let (first, second) = bytes.split_at(bytes.len() / 2);
         let mut record = command(args.map(|arg| if *arg == capture { "-" } else { *arg }));

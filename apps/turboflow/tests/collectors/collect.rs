@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow collect` takes what exporters send: TurboFlow itself in every format and over every
-//! transport. Sums are those of the capture.
+//! `turboflow collect` receives from exporters: TurboFlow itself, in every format and over every
+//! transport. The sums are those of the capture.
 
 use crate::daemon::Daemon;
 use crate::flow::{Flow, as_shown, captures, equal, of_csv, send};
@@ -26,18 +26,18 @@ impl Collecting {
         self.0.port
     }
 
-    /// Ends it as Ctrl-C does: what has come until then is read.
+    /// Ends it as Ctrl-C does. Everything received by then is processed.
     pub(crate) fn end(self) -> Folder {
         self.0.end("INT")
     }
 }
 
-/// Without the reason of its end, which a collector finds anew.
+/// The flows without end reasons, which a collector determines anew.
 pub(crate) fn flows(csv: &str) -> Vec<Flow> {
     as_shown(of_csv(csv), false, false)
 }
 
-/// Records, packets and bytes.
+/// The sums of packets and bytes.
 pub(crate) fn sums(flows: &[Flow]) -> (u64, u64) {
     let packets = flows.iter().map(|flow| flow.packets).sum();
     (packets, flows.iter().map(|flow| flow.octets).sum())
@@ -62,7 +62,7 @@ fn our_own_exports_come_back_equal() {
             assert_eq!(found["balanced"], true, "{what}");
             assert_eq!(found["microflows_dropped"], 0, "{what}");
             assert_eq!(sums(&got), sums(&sent), "{what}");
-            // Times of whole milliseconds may join what a fraction of one had parted.
+            // With times in whole ms, a collector may merge flows that were less than 1 ms apart.
             if !capture.contains("shared") {
                 equal(&got, &sent, &what);
             }
@@ -88,7 +88,7 @@ fn files_with_all_digits_come_back_equal_column_by_column() {
     }
 }
 
-/// As a service: the flow records of each hour are a file.
+/// As a service, with one file of flow records per hour.
 #[test]
 fn files_may_rotate_while_it_listens() {
     let (folder, port) = (Folder::new(), free_port());
@@ -148,7 +148,7 @@ fn a_lost_datagram_is_in_the_ledger() {
         messages.push(&rest[..length]);
         rest = &rest[length..];
     }
-    // Any but the first, which has the templates, and the last, behind which nothing tells.
+    // Not the first, which has the templates, nor the last, whose loss would go unnoticed.
     let at = messages.len() / 2;
     assert!(at >= 1 && at + 1 < messages.len(), "{}", messages.len());
     let sequence = |at: usize| {

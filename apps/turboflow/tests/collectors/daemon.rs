@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A running collector: it is started on a UDP port, and ended once it has read everything sent to
-//! it.
+//! A running collector. It is started on a UDP port, and ended once it has processed everything
+//! sent to it.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -34,9 +34,9 @@ impl Daemon {
         daemon
     }
 
-    /// Waits until the collector has read and handled every datagram, and checks that its socket
-    /// dropped none. A signal right after it has read can cost the last datagram: nfcapd then looks
-    /// for signals before it handles what it read.
+    /// Waits until the collector has read and processed every datagram, and checks that its socket
+    /// dropped none. A signal right after the last read could lose a datagram, because nfcapd
+    /// checks for signals before it processes what it has read.
     pub(crate) fn wait_until_handled(&self) {
         until("it has handled everything", || {
             self.waiting() == 0 && is_idle(self.child.id())

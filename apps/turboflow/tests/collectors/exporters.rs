@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What other exporters send: `turboflow collect` has the sums that they count themselves.
+//! Exporters other than TurboFlow: `turboflow collect` gets the sums that they count themselves.
 
 use std::process::Command;
 
@@ -9,14 +9,14 @@ use crate::collect::{Collecting, flows, ledger, sums};
 use crate::flow::Flow;
 use crate::support::{Folder, finish, office};
 
-/// The sums of all flows, and of those over IPv4.
+/// The sums of all flows, and of the flows over IPv4.
 fn both(flows: &[Flow]) -> [(u64, u64); 2] {
     let is_v4 = |flow: &&Flow| flow.addresses[0].is_ipv4();
     let v4: Vec<Flow> = flows.iter().filter(is_v4).cloned().collect();
     [sums(flows), sums(&v4)]
 }
 
-/// Ends a collector, whose losses have to be none.
+/// Ends a collector, which must not have lost anything.
 #[track_caller]
 fn collected(collecting: Collecting) -> Vec<Flow> {
     let folder = collecting.end();
@@ -34,7 +34,7 @@ fn collected(collecting: Collecting) -> Vec<Flow> {
     flows(&folder.read("flows.csv"))
 }
 
-/// The last two numbers of lines, added up: of all, and of those with addresses of IPv4.
+/// Sums of the last two numbers of each line: of all lines, and of those with IPv4 addresses.
 fn added(lines: &str) -> [(u64, u64); 2] {
     let mut all = [(0, 0); 2];
     for line in lines.lines() {
@@ -93,7 +93,7 @@ fn nfpcapd_by_way_of_nfreplay() {
 }
 
 /// Runs pmacctd over the sample to its end.
-/// Its core ends with exit code 1 if it notices the end of its plugins before that of the file.
+/// Its core process exits with 1 if it notices the end of its plugins before the end of the file.
 fn pmacctd(folder: &Folder, plugin: &str) {
     let config = format!(
         "daemonize: false\npcap_savefile: {}\n{plugin}\naggregate: src_host, dst_host, src_port, \
@@ -108,7 +108,7 @@ fn pmacctd(folder: &Folder, plugin: &str) {
     );
 }
 
-/// The sums that pmacctd counts itself, of all and of IPv4.
+/// The sums that pmacctd itself counts, of all flows and of IPv4.
 fn printed(folder: &Folder) -> [(u64, u64); 2] {
     let file = folder.file("printed.csv");
     pmacctd(
@@ -149,7 +149,7 @@ fn pmacctd_in_every_version() {
     }
 }
 
-/// Each packet of the sample as a sample of sFlow.
+/// Each packet of the sample becomes a sample of sFlow.
 #[test]
 fn pmacctd_by_sflow() {
     if is_missing(&[Need::Tool("pmacctd")]) {
@@ -157,8 +157,8 @@ fn pmacctd_by_sflow() {
     }
     let folder = Folder::new();
     let [all, _] = printed(&folder);
-    // It takes no sample of three packets of 40 octets, as the numbers of its samples say. Of how
-    // many depends on its timing: it was two once, on a busy machine, so it may try again.
+    // pmacctd takes no samples of three packets of 40 octets, as its sample numbers show. How many
+    // it omits depends on timing (once, on a busy machine, it was two), so it may try again.
     let expected = (all.0 - 3, all.1 - 120);
     let mut tries = Vec::new();
     while tries.last() != Some(&expected) {
@@ -167,7 +167,7 @@ fn pmacctd_by_sflow() {
     }
 }
 
-/// The sums of what pmacctd sends as samples.
+/// The sums of the samples that pmacctd sends.
 fn sampled(folder: &Folder) -> (u64, u64) {
     let collecting = Collecting::start(&["-q"]);
     let port = collecting.port();
@@ -180,7 +180,7 @@ fn sampled(folder: &Folder) -> (u64, u64) {
     sums(&collected(collecting))
 }
 
-/// The number behind a word of what softflowd says.
+/// The number after `word` in softflowd's output.
 fn said(text: &str, word: &str) -> u64 {
     let behind = text.split_once(word).map(|(_, behind)| behind.trim_start());
     let digits = behind.and_then(|behind| behind.split_whitespace().next());
@@ -201,8 +201,8 @@ fn softflowd_in_every_version() {
         assert!(packets > 8_000, "{ran:?}");
         let protocols = ran.stdout.lines().filter(|line| line.contains("):"));
         let octets = protocols.map(|line| said(line, "):")).sum();
-        // It numbers messages of IPFIX by the records through their end, where the RFC numbers them
-        // by those before: no losses.
+        // It sets an IPFIX sequence number to the count of records including the message. The RFC
+        // demands the count before it. Neither is a loss.
         let found = sums(&collected(collecting));
         assert_eq!(found, (packets, octets), "version {version}");
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A leaf-spine fabric in small: what each of six switches sees of the same packets.
+//! A small leaf-spine fabric: what each of six switches sees of the same packets.
 //!
-//! The TTL falls by one a hop, a hop takes 20 µs, and some packets are lost between hops. A tenth
-//! of the flows is sprayed: each packet takes a spine of its own, so that the spines are shards.
+//! Each hop decrements the TTL and takes 20 µs, and some packets are lost between hops. A tenth of
+//! the flows is sprayed: each of their packets takes either spine, so that each spine sees only a
+//! part.
 
 use std::collections::HashMap;
 
@@ -14,27 +15,27 @@ pub(crate) const SWITCHES: [&str; 6] = ["leaf1", "leaf2", "leaf3", "leaf4", "spi
 const FLOWS: u64 = 1_200;
 const SECOND_NS: u64 = 1_000_000_000;
 const MINUTE_NS: u64 = 60 * SECOND_NS;
-/// From the first packet to the last: flows are longer than the active timeout, and cut at minutes.
+/// Time from the first packet to the last. Flows exceed the active timeout, and are cut at minutes.
 const LENGTH_NS: u64 = 4 * MINUTE_NS;
 const HOP_NS: u64 = 20_000;
-/// Of so many packets one is lost at each link.
+/// Each link loses one in this many packets.
 const LOSS: u64 = 1_000;
 const SNAP_BYTES: usize = 64;
 
-/// What the captures hold.
+/// The contents of the captures.
 pub(crate) struct Fabric {
     /// Packets at their first hops.
     pub(crate) packets: u64,
     /// Packets at all vantage points.
     pub(crate) sightings: u64,
-    /// What was lost on the way.
+    /// Packets lost on the way.
     pub(crate) lost: u64,
-    /// Of that, what differs between the first and the last hop of a flow. Of a flow whose only
-    /// packet is lost, the path ends early instead.
+    /// The lost packets that show as a difference between the first and the last hop of a flow. If
+    /// a flow loses its only packet, its path ends early instead.
     pub(crate) countable: u64,
 }
 
-/// SplitMix64.
+/// The pseudorandom generator SplitMix64.
 fn mixed(seed: u64) -> u64 {
     let mut value = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -42,7 +43,7 @@ fn mixed(seed: u64) -> u64 {
     value ^ value >> 31
 }
 
-/// A capture with timestamps in nanoseconds, in the making.
+/// A capture under construction, with timestamps in nanoseconds.
 #[derive(Default)]
 struct Capture(Vec<(u64, Vec<u8>, u32)>);
 
@@ -65,7 +66,7 @@ impl Capture {
     }
 }
 
-/// The first bytes of a packet of a flow, and its length on the wire.
+/// The first bytes of a packet of this flow, and its length on the wire.
 fn frame(flow: u64, length: u16, ttl: u8) -> (Vec<u8>, u32) {
     let [source, destination] = ends(flow);
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
@@ -88,7 +89,7 @@ fn frame(flow: u64, length: u16, ttl: u8) -> (Vec<u8>, u32) {
     }
     frame.extend((1_024 + (flow % 50_000) as u16).to_be_bytes());
     frame.extend([1, 0xbb]);
-    // TCP: no flags but ACK, so that timeouts and windows alone cut.
+    // TCP without flags other than ACK, so that only timeouts and windows cut records.
     frame.extend([0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
     frame.truncate(SNAP_BYTES.max(14 + 40 + 20));
     (frame, u32::from(length) + 14)
@@ -101,7 +102,7 @@ fn ends(flow: u64) -> [u64; 2] {
 
 /// Times and lengths of a flow's packets, from the start of the capture.
 fn packets(flow: u64) -> impl Iterator<Item = (u64, u16)> {
-    // Many short flows, some that last for minutes.
+    // Many short flows, and some that last for minutes.
     let count = 2 + 2_000 / (1 + mixed(flow ^ 1) % 200);
     let start_ns = mixed(flow ^ 2) % (LENGTH_NS / 2);
     let gap_ns = (LENGTH_NS / 2 - SECOND_NS) / count;
@@ -109,14 +110,14 @@ fn packets(flow: u64) -> impl Iterator<Item = (u64, u16)> {
         let random = mixed(flow << 20 | index);
         let mut time_ns = start_ns + index * gap_ns + random % gap_ns;
         if random.is_multiple_of(97) {
-            // Between two hops when the minute ends.
+            // The minute ends while this packet is between two hops.
             time_ns = time_ns / MINUTE_NS * MINUTE_NS + MINUTE_NS - HOP_NS / 2;
         }
         (time_ns, 60 + (random >> 32) as u16 % 1_400)
     })
 }
 
-/// Which switches a packet passes.
+/// The switches that a packet passes.
 fn path(flow: u64, packet: u64) -> Vec<usize> {
     let [source, destination] = ends(flow).map(|host| host as usize % 4);
     if source == destination {
@@ -129,7 +130,7 @@ fn path(flow: u64, packet: u64) -> Vec<usize> {
     vec![source, 4 + (spine & 1) as usize, destination]
 }
 
-/// Writes a capture for each switch, and `all.pcap` of what the first hops see.
+/// Writes a capture for each switch, and `all.pcap` with what the first hops see.
 pub(crate) fn write(folder: &Folder, begin_ns: u64) -> Fabric {
     let mut captures: [Capture; 6] = Default::default();
     let mut all = Capture::default();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Restarted collectors and exporters, and lost templates: no collector sees a sequence error, and
-//! each decodes everything from the next templates on.
+//! each decodes everything after the next templates.
 
 use turboflow_testing::{free_port, until};
 
@@ -52,8 +52,8 @@ fn is_of_templates(line: &str, unread: usize) -> bool {
         || words.iter().any(|word| line.contains(word))
 }
 
-/// Checks that a collector without templates at first decoded everything from some flow on, and
-/// complained about the missing templates only.
+/// Checks that a collector without templates at first decoded every flow from some point on, and
+/// complained only about missing templates.
 #[track_caller]
 fn reads_to_the_end(got: &Got, sent: &[Flow], what: &str) {
     assert!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fields of a flow that every format has, and runs of the program that export flows.
+//! The flow fields that all formats have in common, and runs of the program that export flows.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -46,8 +46,8 @@ pub(crate) trait Collector: Sized {
 /// The formats that can be exported over UDP.
 pub(crate) const OVER_UDP: [&str; 3] = ["ipfix+udp", "netflow9+udp", "netflow5+udp"];
 
-/// IPv4 and IPv6, VLANs, ICMP, fragments, tunnels, unusual protocols, thousands of flows, years of
-/// time.
+/// Captures with IPv4 and IPv6, VLANs, ICMP, fragments, tunnels, unusual protocols, thousands of
+/// flows, and years between packets.
 const CAPTURES: [&str; 5] = [
     "samples/office.pcap",
     "samples/two-links.pcapng",
@@ -69,7 +69,7 @@ pub(crate) fn captures() -> Vec<String> {
     there
 }
 
-/// Exports the flows of a capture. Returns the flows that the format can hold.
+/// Exports the flows of a capture. Returns those that the format can represent.
 pub(crate) fn send(capture: &str, url: &str, options: &[&str]) -> Vec<Flow> {
     let folder = Folder::new();
     let csv = folder.file("flows.csv");
@@ -78,15 +78,15 @@ pub(crate) fn send(capture: &str, url: &str, options: &[&str]) -> Vec<Flow> {
     let mut flows = of_csv(&folder.read("flows.csv"));
     let is_v4 = |flow: &Flow| flow.addresses[0].is_ipv4();
     let v4_only = url.starts_with("netflow5");
-    // Flows that the format cannot hold are the only ones that may be missing.
+    // The only missing flows may be those that the format cannot represent.
     ran.exits(i32::from(v4_only && !flows.iter().all(is_v4)));
     flows.retain(|flow| !v4_only || is_v4(flow));
     flows.sort();
     flows
 }
 
-/// [`send`] of the project's capture, with a list behind the default features. Returns the packets
-/// of all flows as well.
+/// Like [`send`] for the project's capture, with a list after the default features. Also returns
+/// the packets of all flows.
 pub(crate) fn send_with_lists(url: &str) -> (Vec<Flow>, u64) {
     let folder = Folder::new();
     let default = turboflow(["definition"]).exits(0).stdout;
@@ -98,7 +98,7 @@ pub(crate) fn send_with_lists(url: &str) -> (Vec<Flow>, u64) {
     (sent, packets)
 }
 
-/// The flows in TurboFlow's CSV, in the order in which they are exported.
+/// The flows of a CSV from TurboFlow, in the order of their export.
 pub(crate) fn of_csv(csv: &str) -> Vec<Flow> {
     let flow = |line: &str| -> Flow {
         let fields: Vec<_> = line.split(',').collect();
@@ -118,7 +118,8 @@ pub(crate) fn of_csv(csv: &str) -> Vec<Flow> {
     csv.lines().skip(1).map(flow).collect()
 }
 
-/// The flows as shown by a format or collector with eight TCP flags or without end reasons.
+/// The flows as a format or collector shows them: with `eight_flags` it has only eight TCP flags,
+/// and without `end_reasons` it has no end reasons.
 pub(crate) fn as_shown(flows: Vec<Flow>, eight_flags: bool, end_reasons: bool) -> Vec<Flow> {
     let shown = |flow: Flow| Flow {
         tcp_flags: flow.tcp_flags & if eight_flags { 0xff } else { u64::MAX },
@@ -163,7 +164,7 @@ pub(crate) fn protocol_of(name: &str) -> u64 {
     )
 }
 
-/// Asserts that both have the same flows, and shows the first difference.
+/// Asserts that both have equal flows, and shows the first difference.
 #[track_caller]
 pub(crate) fn equal(got: &[Flow], sent: &[Flow], what: &str) {
     let differ = |(got, sent): &(&Flow, &Flow)| got != sent;

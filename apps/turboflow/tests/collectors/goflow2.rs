@@ -41,7 +41,7 @@ impl Collector for Goflow2 {
         drop(metrics);
         let folder = Folder::new();
         let mut command = Command::new(program);
-        // With several workers it may decode a flow before a template that came earlier.
+        // Several workers might decode a flow before a template that arrived earlier.
         let listen = format!("netflow://127.0.0.1:{port}?workers=1");
         command.args(["-listen", &listen]);
         command.args(["-addr", &format!("127.0.0.1:{metrics_port}")]);
@@ -57,7 +57,7 @@ impl Collector for Goflow2 {
     fn end(self, all: bool) -> Got {
         if all {
             self.daemon.wait_until_handled();
-            // Datagrams also wait in the collector's own queue.
+            // Datagrams may also wait in the collector's own queue.
             until("it has decoded everything", || {
                 let metrics = self.metrics();
                 let decoded = sum(&metrics, "goflow2_flow_decoding_time_seconds_count");
@@ -72,7 +72,7 @@ impl Collector for Goflow2 {
             .iter()
             .filter(|(name, count)| name.contains("error") && **count > 0.0);
         let counted = counted.map(|(name, count)| format!("{name} {count}"));
-        // Its threads may write line ends between the lines of others.
+        // Its threads may write newlines between the lines of other threads.
         let rows = folder.read("flows.jsonl");
         let rows = serde_json::Deserializer::from_str(&rows).into_iter::<Value>();
         let mut flows: Vec<_> = rows.map(|row| flow(&row.unwrap())).collect();

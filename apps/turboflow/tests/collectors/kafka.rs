@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A real broker of Kafka, read by its own consumer: every record arrives once, or is counted.
+//! A real Kafka broker, read by its own consumer: every record arrives once, or is counted as lost.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::support::{Folder, command, finish, office, project, signal, turboflow
 
 const BUILT: Need<'static> = Need::Engine("kafka", cfg!(feature = "kafka"));
 
-/// The archives that `scripts/install-test-tools.sh` fetches.
+/// The folder of the archives that `scripts/install-test-tools.sh` downloads.
 fn archives() -> String {
     project("target/tools/kafka")
 }
@@ -25,7 +25,7 @@ fn java(main: &str) -> Command {
     java
 }
 
-/// One broker, which is its own controller, with topics of four partitions.
+/// A single broker, which is its own controller, with topics of four partitions.
 pub(crate) struct Broker {
     folder: Folder,
     port: u16,
@@ -33,13 +33,13 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
-    /// `None` where something for it is missing.
+    /// `None` if something that it needs is missing.
     pub(crate) fn start() -> Option<Self> {
         Self::start_with("", "", &[])
     }
 
-    /// With further listeners (each begins with a comma), settings, and arguments of the tool that
-    /// prepares the broker's folder.
+    /// Starts it with further listeners (each begins with a comma), settings, and arguments for the
+    /// tool that formats the broker's folder.
     pub(crate) fn start_with(listeners: &str, settings: &str, prepared: &[&str]) -> Option<Self> {
         let archive = format!("{}/kafka_2.13-4.1.0.jar", archives());
         if is_missing(&[BUILT, Need::Tool("java"), Need::Tool(&archive)]) {
@@ -83,7 +83,7 @@ impl Broker {
         child
     }
 
-    /// Ends it at once, as a crash does, and starts it again over what it has on its disk.
+    /// Kills it, like a crash, and restarts it with the data on its disk.
     pub(crate) fn crash_and_restart(&mut self) {
         signal(&self.child, "KILL");
         self.child.wait().unwrap();
@@ -98,7 +98,7 @@ impl Broker {
         format!("kafka://{}/{topic}", self.address())
     }
 
-    /// The lines of the first messages of a topic. More of them would be an error, too.
+    /// The lines of the first `messages` messages of a topic. It must have that many.
     fn consume(&self, topic: &str, messages: usize) -> Vec<String> {
         let mut consumer = java("org.apache.kafka.tools.consumer.ConsoleConsumer");
         consumer.args(["--bootstrap-server", &format!("127.0.0.1:{}", self.port)]);
@@ -107,12 +107,12 @@ impl Broker {
         let read = finish(consumer.args(["--timeout-ms", "30000"]));
         let said = format!("Processed a total of {messages} messages");
         let read = read.says(&[&said]);
-        // The consumer ends each message with a line break, and so does the record.
+        // The consumer and the record both end with a newline.
         let lines = read.stdout.lines().filter(|line| !line.is_empty());
         lines.map(str::to_owned).collect()
     }
 
-    /// How many messages each partition has.
+    /// The number of messages in each partition.
     pub(crate) fn ends(&self, topic: &str) -> Vec<u64> {
         let mut offsets = java("org.apache.kafka.tools.GetOffsetShell");
         offsets.args(["--bootstrap-server", &format!("127.0.0.1:{}", self.port)]);
@@ -146,7 +146,8 @@ fn sum(lines: &[String], name: &str) -> u64 {
     lines.iter().map(number).sum()
 }
 
-/// Two exporters send to one topic, one record a message and many; another topic has protobuf.
+/// Two exporters send to one topic, with one record per message and with many. Another topic has
+/// protobuf.
 #[test]
 fn records_arrive_once_and_equal_the_file() {
     let Some(broker) = Broker::start() else {
@@ -182,11 +183,11 @@ fn records_arrive_once_and_equal_the_file() {
     let ledger: Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
     assert_eq!(ledger["outputs"][0]["records"], 742);
     assert_eq!(ledger["outputs"][0]["records_dropped"], 0);
-    // 48 lanes, each with fewer than 100 records.
+    // 48 lanes, each with fewer than 100 records and therefore one message.
     assert!(broker.ends("batched").iter().sum::<u64>() <= 48);
 }
 
-/// The broker is killed while records come, and is back before they end.
+/// The broker is killed while records arrive, and is back before they end.
 #[test]
 fn a_broker_that_crashes_loses_nothing() {
     let Some(mut broker) = Broker::start() else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A real broker that asks for TLS, for the exporter's certificate, and for a login.
+//! A real Kafka broker that demands TLS, a certificate of the exporter, or a login.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::support::{Ran, command, finish, office};
 const RECORDS: u64 = 742;
 const PASSWORD: &str = "correct horse";
 
-/// A broker with a listener each for TLS with certificates of both sides, and for logins over TLS.
+/// A broker with two listeners: TLS with certificates on both sides, and logins over TLS.
 struct Secured {
     broker: Broker,
     made: Certificates,
@@ -53,7 +53,7 @@ impl Secured {
         })
     }
 
-    /// Sends the records of a capture.
+    /// Sends the records of a capture to a topic.
     fn sends(&self, port: u16, topic: &str, more: &[&str], password: &str) -> Ran {
         let target = format!("kafka+tls://127.0.0.1:{port}/{topic}");
         let mut record = command(["record", "-q", "-r", &office(), "-w", &target]);
@@ -83,8 +83,8 @@ fn records_arrive_over_tls_by_certificate_and_by_login() {
         assert_eq!(its.messages(mechanism), RECORDS, "{mechanism}");
     }
 
-    // What the broker or the program refuses is lost, and said with its reason. A run tries for
-    // seconds before it gives up.
+    // If the broker or the program refuses the connection, the records are lost, and the reason is
+    // reported. A run tries for seconds before it gives up.
     let other = format!("--tls-ca={}", its.made.file("other.pem"));
     let login = "refused?sasl=scram-sha-512&user=meter";
     let refused = [

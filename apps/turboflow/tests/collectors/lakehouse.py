@@ -24,7 +24,7 @@ CATALOG = {"type": "sql", "uri": f"sqlite:///{FOLDER}/catalog.db", "warehouse": 
 
 def add_files(table: str, files: list[Path]) -> None:
     properties = [word for key, value in CATALOG.items() for word in ("--property", f"{key}={value}")]
-    # All of a sample is in one hour.
+    # All records of a sample are within one hour.
     partition = ["--partition", "first_time:hour"] if table.endswith(".flows") else []
     sys.argv = [ADD_FILES, table, *map(str, files), *properties, *partition]
     runpy.run_path(ADD_FILES, run_name="__main__")
@@ -37,7 +37,7 @@ def is_whole(text: str) -> bool:
 def sums_of_csv(files: list[Path]) -> tuple[int, dict]:
     """Records, and the sum of each column of whole numbers."""
     rows = [row for file in files for row in csv.DictReader(file.open())]
-    # A column without a value may be of any type.
+    # A column without values may have any type.
     has_values = [name for name in rows[0] if any(row[name] for row in rows)]
     names = [name for name in has_values if all(is_whole(row[name]) for row in rows)]
     return len(rows), {name: sum(int(row[name] or 0) for row in rows) for name in names}
@@ -71,7 +71,7 @@ def main() -> None:
         assert len(table.spec().fields) == (name == "flows"), table.spec()
         rows = table.scan().to_arrow()
         assert rows.num_rows == records, (name, rows.num_rows, records)
-        # Sums of times are more than 64 bits.
+        # Sums of times need more than 64 bits.
         got = {column: sum(value or 0 for value in rows[column].to_pylist()) for column in sums}
         assert got == sums, (name, got, sums)
         check_derived(rows)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files of `--parquet-types lake` in tables of Iceberg, without a copy, and in DuckDB.
+//! Files of `--parquet-types lake`, added to Iceberg tables without a copy, and read by DuckDB.
 
 use std::fs;
 use std::process::Command;
@@ -8,8 +8,8 @@ use turboflow_testing::{Need, is_missing};
 
 use crate::support::{Folder, finish, project, turboflow};
 
-/// The Python of the environment with what `scripts/python` lists; `None` if the test is skipped
-/// without it.
+/// The Python of the environment with the packages in `scripts/python`; `None` if the test is
+/// skipped without it.
 pub(crate) fn python(further: &[Need<'_>]) -> Option<Command> {
     let python = project("target/tools/python-lakehouse/bin/python3");
     let needs: Vec<_> = [Need::Tool(&python)]
@@ -23,7 +23,7 @@ pub(crate) fn python(further: &[Need<'_>]) -> Option<Command> {
     })
 }
 
-/// Every kind of column, required and absent.
+/// Columns of every kind, required and optional.
 const EVERY_KIND: &str = r#"
 [key]
 fields = ["source_address", "destination_address", "outer_source_address",
@@ -65,7 +65,7 @@ op = "first"
 of = "vlan"
 "#;
 
-/// The definitions of the document that need no inspection, each as a name and a text.
+/// The definitions in docs/definition.md that need no inspection, each as a name and a text.
 fn definitions() -> Vec<(String, String)> {
     let document = fs::read_to_string(project("docs/definition.md")).unwrap();
     let blocks = document.split("```toml\n").skip(1);
@@ -78,14 +78,14 @@ fn definitions() -> Vec<(String, String)> {
         .collect()
 }
 
-/// The lines of a CSV text in an order that depends on no thread.
+/// The lines of a CSV, sorted, because their order depends on threads.
 fn sorted(csv: &str) -> Vec<&str> {
     let mut lines: Vec<_> = csv.lines().collect();
     lines[1..].sort_unstable();
     lines
 }
 
-/// Whether two lines have the same values. Of the two texts nearest to a float either may stand.
+/// Whether two lines have equal values. A float may be written in different ways.
 fn is_same(one: &str, other: &str) -> bool {
     let float = |text: &str| text.parse::<f64>().ok().filter(|_| text.contains('.'));
     let is_one = |(one, other): (&str, &str)| {
@@ -118,7 +118,7 @@ fn iceberg_and_duckdb_have_the_sums_of_the_csv() {
             &csv,
         ];
         turboflow(run.iter().chain(further)).exits(0);
-        // Our own reader has the records as they were.
+        // Our own reader returns the records unchanged.
         let written = fs::read_to_string(&csv).unwrap();
         let columns = written.lines().next().unwrap();
         let show = ["show", &parquet, "--format", "csv", "--select", columns];

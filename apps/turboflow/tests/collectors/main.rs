@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow records sent to real collectors, taken from real exporters, and read by other programs.
-//! Each collector decodes every flow without an error, also after a restart of the collector, lost
-//! templates, or a restart of the exporter.
+//! Flow records sent to real collectors, received from real exporters, and read by other programs.
+//! Each collector decodes every flow without an error, even after lost templates or a restart of
+//! the collector or the exporter.
 //!
-//! The tests need `scripts/install-test-tools.sh`; a test without its collector is skipped.
+//! The tests need `scripts/install-test-tools.sh`. A test whose collector is missing is skipped.
 //! docs/interop.md has the command lines.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]

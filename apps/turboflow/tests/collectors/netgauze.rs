@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! NetGauze's decoder for IPFIX and NetFlow v9, a library. The program in `netgauze/` prints what
-//! it decodes.
+//! NetGauze, a library that decodes IPFIX and NetFlow v9. The program in `netgauze/` prints what it
+//! decodes.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ fn program() -> Option<String> {
     (!is_missing(&[Need::Tool(&program)])).then_some(program)
 }
 
-/// Flows and errors that the decoder finds in messages.
+/// The flows and errors that the decoder finds in messages.
 fn decoded(program: &str, messages: &[Vec<u8>]) -> Got {
     let mut decoder = Command::new(program)
         .stdin(Stdio::piped())
@@ -37,8 +37,8 @@ fn decoded(program: &str, messages: &[Vec<u8>]) -> Got {
     got(&shown, messages.first().is_some_and(|first| first[1] == 10))
 }
 
-/// Parses the decoder's output into flows and errors. A gap in the sequence numbers is an error
-/// too. IPFIX counts data records, NetFlow v9 counts messages.
+/// Parses the decoder's output into flows and errors. A gap in the sequence numbers counts as an
+/// error. IPFIX numbers data records, NetFlow v9 numbers messages.
 fn got(shown: &str, counts_records: bool) -> Got {
     let (mut flows, mut complaints, mut expected) = (Vec::new(), Vec::new(), None);
     for line in shown.lines() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! nfacctd, the collector of pmacct. It sums up flows with equal key and times, and has only
-//! seconds for the times of NetFlow v5 and v9. Both sides are compared in that form.
+//! nfacctd, the collector of pmacct. It sums flows with equal keys and times, and times of NetFlow
+//! v5 and v9 have only seconds. Both sides are compared in that form.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::support::Folder;
 /// A listening nfacctd.
 pub(crate) struct Nfacctd(pub(crate) Daemon);
 
-/// Rows are appended every second, with times since 1970. Sequence numbers are checked.
+/// Appends rows every second, with times since 1970. Checks sequence numbers.
 const CONFIG: &str = "daemonize: false\n\
     nfacctd_ip: 127.0.0.1\n\
     nfacctd_disable_checks: false\n\
@@ -47,7 +47,7 @@ impl Collector for Nfacctd {
     fn end(self, all: bool) -> Got {
         if all {
             self.0.wait_until_handled();
-            // Another process prints the rows. Flows that are still in its queue follow a second
+            // Another process prints the rows. Flows that are still in its queue appear a second
             // later.
             let empty = || self.0.folder.read("talk").matches("QN: 0/0").count();
             let before = empty();
@@ -98,8 +98,8 @@ fn flow(line: &str) -> Flow {
     }
 }
 
-/// Merges flows of one key, and with `by_times` of equal times: sums, earliest and latest time, all
-/// flags.
+/// Merges flows with equal keys, and with `by_times` also equal times: sums, earliest and latest
+/// time, and all flags.
 fn added_up(flows: Vec<Flow>, by_times: bool) -> Vec<Flow> {
     let mut sums: BTreeMap<Flow, Flow> = BTreeMap::new();
     for flow in flows {

@@ -50,7 +50,7 @@ impl Collector for Nfcapd {
 
     fn our_options(scheme: &str) -> &'static [&'static str] {
         // By RFC 7011, section 3.1, sequence numbers count all data records, including options
-        // records. nfcapd 1.7.1 does not count options, and reports a gap after each.
+        // records. nfcapd 1.7.1 does not count options records, and reports a gap after each.
         match scheme {
             "ipfix+udp" => &["--no-export-options"],
             _ => &[],
@@ -64,7 +64,7 @@ fn nfdump(args: &[&str]) -> String {
     stdout
 }
 
-/// A flow in nfdump's raw text.
+/// A flow from nfdump's raw text.
 fn flow(record: &str) -> Flow {
     let text = |name: &str| {
         let mut lines = record.lines();
@@ -93,8 +93,8 @@ fn flow(record: &str) -> Flow {
     }
 }
 
-/// A capture of 300 TCP packets, each a flow of its own, with these flags: more than 8 bits take
-/// another template.
+/// A capture of 300 TCP packets, each a flow of its own, with these flags. Flags of more than 8
+/// bits need another template.
 fn tcp_capture(flags: u16) -> Vec<u8> {
     let mut bytes = pcap_header(1);
     for index in 0..300_u16 {
@@ -112,7 +112,7 @@ fn tcp_capture(flags: u16) -> Vec<u8> {
     bytes
 }
 
-/// As in two containers of one host: both are process 1, and both send from one address.
+/// Like two containers of one host: both are process 1, and both send from one address.
 #[test]
 fn two_exporters_that_are_process_1_at_one_address_are_told_apart() {
     if is_missing(&[Need::Root, Need::Tool("unshare")]) {

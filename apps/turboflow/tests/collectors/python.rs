@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The wheel, in an empty environment, and its features beside those of NFStream. The tests of the
-//! module itself are in `python/tests`.
+//! The wheel in an empty environment, and its features compared with those of NFStream.
+//! `python/tests` tests the module itself.
 
 use turboflow_testing::{Need, captures_folder};
 

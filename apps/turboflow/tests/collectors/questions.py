@@ -30,7 +30,7 @@ NUMBERS = {
     "tcp_flags": [0, 2, 18, 27],
     "end_reason": [1, 3, 4],
 }
-# A key as a question has it, in SQL, and what it holds.
+# Each key in the language of questions, in SQL, and the type of its values.
 KEYS = {
     **{name: (name, "number") for name in NUMBERS if name not in ("packets", "bytes")},
     "src_addr": ("src_addr", "address"),
@@ -44,7 +44,7 @@ KEYS = {
     "last_ns:1s": ("last_ns // 1000000000 * 1000000000", "number"),
 }
 WIDTHS = {"first_ns:10s": 10 * SECOND, "last_ns:1s": SECOND}
-# A measure as a question has it, and in SQL.
+# Each measure in the language of questions, and in SQL.
 MEASURES = {
     "records": "count(*)",
     "packets": "sum(packets)",
@@ -150,7 +150,7 @@ def condition(depth: int = 2) -> tuple[str, str]:
     shape = random.choice(["test", "and", "or", "not"]) if depth else "test"
     if shape == "test":
         house, sql = test()
-        # An absent value passes no test.
+        # An absent value meets no condition.
         return house, f"coalesce({sql}, false)"
     house, sql = condition(depth - 1)
     if shape == "not":
@@ -223,14 +223,14 @@ def of_groups() -> int:
         keys["host"] = ("host", "address")
         records = (f"(select *, src_addr as host from {table} where {where} union all"
                    f" select *, dst_addr as host from {table} where {where} and src_addr != dst_addr)")
-    # A field that is a key is no measure besides.
+    # A field that is a key cannot be a measure too.
     free = [name for name in measures if name != "tcp_flags" or name not in keys]
     chosen = random.sample(free, random.choice([2, 3, 4]))
     by = random.choice(chosen)
     ascending, top = random.random() < 0.3, random.choice([0, 0, 1, 7])
     kinds = [kind for _, kind in keys.values()]
     kinds += ["float" if name in ("bps", "bytes_per_packet") else "number" for name in chosen]
-    # A rate in a bucket of time is one over its width.
+    # A rate within a time bucket is taken over the width of the bucket.
     width = next((WIDTHS[key] for key in keys if key in WIDTHS), None)
     of_width = {"bps": f"sum(bytes)::double * 8e9 / {width}::double"} if width else {}
     columns = [sql for sql, _ in keys.values()] + [{**measures, **of_width}[name] for name in chosen]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The answers of `turboflow show` and `turboflow sql` beside those of DuckDB.
+//! Compares answers of `turboflow show` and `turboflow sql` with those of DuckDB.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A socket that stores what it receives, for decoders that do not listen.
+//! A socket that stores what it receives, for decoders that cannot listen.
 
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
@@ -54,7 +54,7 @@ impl Sink {
         }
     }
 
-    /// What it received: datagrams, or the parts of a stream.
+    /// Returns what it received: datagrams, or parts of a stream.
     pub(crate) fn end(self) -> Vec<Vec<u8>> {
         if !self.is_stream {
             // Loopback does not reorder, so this empty datagram arrives last.

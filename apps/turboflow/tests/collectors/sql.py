@@ -13,7 +13,7 @@ import duckdb
 
 FLOWS, BIFLOWS = sys.argv[1:3]
 KEY = "src_addr, dst_addr, src_port, dst_port, protocol"
-# Both engines read all of them as they are.
+# Both engines accept these queries unchanged.
 QUERIES = [
     "select src_addr, sum(bytes) b, count(*) n from flows group by 1 order by b desc, src_addr limit 10",
     "select protocol, dst_port, sum(packets) p from flows group by 1, 2",
@@ -36,7 +36,8 @@ QUERIES = [
     "select coalesce(reverse_bytes, 0) b, count(*) n from biflows group by 1 order by 2 desc, 1",
     "select round(bytes / packets, 3) a, upper(src_addr) u, length(dst_addr) l from flows where packets > 0",
 ]
-# What DuckDB writes otherwise. A quotient of whole numbers is whole in DataFusion, as the standard has it.
+# Queries that DuckDB writes differently. In DataFusion a quotient of integers is an integer, as in
+# the standard.
 THEIRS = {
     "bytes / packets": "bytes // packets",
     "left anti join": "anti join",

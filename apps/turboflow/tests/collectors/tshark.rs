@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! tshark, Wireshark's dissector, which checks every octet and follows sequence numbers. It decodes
-//! what a socket received over UDP and TCP, and files.
+//! tshark, the dissector of Wireshark, which checks every octet and tracks sequence numbers. It
+//! decodes files, and what a socket received over UDP and TCP.
 
 use std::process::Command;
 
@@ -58,13 +58,13 @@ fn ip(protocol: u8, segment: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Flows and complaints that tshark finds in messages.
+/// The flows and complaints that tshark finds in messages.
 struct Dissected {
     flows: Vec<Flow>,
     complaints: Vec<String>,
 }
 
-/// The fields of a flow record that tshark shows. Their names have no `cflow.` prefix.
+/// The fields that tshark shows of a flow record, without the prefix `cflow.` of their names.
 #[derive(Default)]
 struct Fields(Vec<(String, String, String)>);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records sent and not sent to collectors: metrics, ledger and the options records at a collector
-//! agree.
+//! Records that were sent to collectors, and records that were lost: metrics, ledger and the
+//! options records that a collector receives agree.
 
 use std::net::UdpSocket;
 use std::thread::JoinHandle;
@@ -11,7 +11,7 @@ use crate::link::{Ended, Link};
 use crate::service::page;
 use crate::support::{Folder, office};
 
-/// Flows of many packets cannot be exported, because their lists are longer than a short message.
+/// Flows of many packets cannot be exported, because their lists exceed a short message.
 const DEFINITION: &str = "\
 [key]
 fields = [\"source_address\", \"destination_address\", \"source_port\", \"destination_port\", \"protocol\"]
@@ -37,7 +37,7 @@ struct Statistics {
 }
 
 impl Statistics {
-    /// Reads the statistics of a message, if it has them: sets 257 and 258.
+    /// Reads the statistics of a message if it contains any (sets 257 and 258).
     fn read(&mut self, message: &[u8]) {
         let two = |at: usize| usize::from(u16::from_be_bytes([message[at], message[at + 1]]));
         let eight = |at: usize| u64::from_be_bytes(message[at..at + 8].try_into().unwrap());
@@ -57,8 +57,8 @@ impl Statistics {
     }
 }
 
-/// A collector that sums up messages and octets and keeps the last statistics, until an empty
-/// datagram ends it.
+/// A collector that sums messages and octets and keeps the last statistics. An empty datagram ends
+/// it.
 fn collect(socket: UdpSocket) -> JoinHandle<(u64, u64, Statistics)> {
     std::thread::spawn(move || {
         let (mut told, mut datagram) = (Statistics::default(), [0; 2_048]);
@@ -117,7 +117,7 @@ fn metrics_ledger_and_options_agree() {
     );
     let running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
     assert!(link.replay(&office(), &["--pps", "10000"]));
-    // Waits until all flows have ended, and no record is on its way to a collector.
+    // Wait until all flows have ended, and no record is on its way to a collector.
     let last = loop {
         let page = page(&link, "/metrics");
         let given = metric(&page, "output_records_total", HERE);

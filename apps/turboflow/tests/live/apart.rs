@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Several outputs in one configuration, each with its own options, checked at the receivers.
+//! Several outputs in one configuration, each with options of its own, checked at the receivers.
 
 use std::fs::{self, File};
 use std::net::UdpSocket;
@@ -10,7 +10,7 @@ use turboflow_testing::{Need, is_missing};
 use crate::link::Link;
 use crate::support::{Folder, office};
 
-/// An authority, and its certificates for a collector on this host and for the exporter.
+/// A certificate authority, and its certificates for a collector on this host and for the exporter.
 const CERTIFICATES: &str = "
 for name in a b; do
     new='openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
@@ -23,7 +23,7 @@ for name in a b; do
     done
 done 2>/dev/null";
 
-/// A TLS server that accepts only clients of its own authority, and writes what it receives.
+/// A TLS server that accepts only clients of its own authority and stores what it receives.
 struct Server(Child);
 
 impl Server {
@@ -56,7 +56,7 @@ impl Drop for Server {
     }
 }
 
-/// `theirs`: for each of two collectors, the name of the authority and client certificate to use.
+/// `theirs`: for each of two collectors, whose authority and client certificate to use.
 fn configuration(theirs: [&str; 2]) -> String {
     let collectors = theirs.iter().zip([4803, 4804]).map(|(name, port)| {
         format!(
@@ -89,7 +89,7 @@ fn each_collector_has_its_own_mtu_and_certificates() {
     if is_missing(&[Need::Tool("openssl")]) {
         return;
     }
-    // Of both runs: a process that another test starts may hold a closed socket for a moment.
+    // Used by both runs, because a process that another test starts may briefly inherit a socket.
     let sockets = [4801_u16, 4802]
         .map(|port| link.open(move || UdpSocket::bind(("127.0.0.1", port)).unwrap()));
     let run = |theirs: [&str; 2]| {
@@ -122,7 +122,7 @@ fn each_collector_has_its_own_mtu_and_certificates() {
         assert_eq!(got.get(..2), Some(&[0, 10][..]), "{name}: {}", ended.said);
     }
 
-    // With swapped certificates both are refused, so each used its own before.
+    // With swapped certificates both are refused, so each has used its own before.
     let (ended, _) = run(["b", "a"]);
     assert_eq!(ended.code, Some(1), "{}", ended.said);
     for port in [4803, 4804] {

@@ -19,7 +19,7 @@ fn two_pairs() -> Option<Link> {
     Some(link)
 }
 
-/// Sends that many packets of the sample into one end.
+/// Sends this many packets of the sample into one end.
 fn send(link: &Link, near: &str, packets: &str) {
     let mut replay = link.inside("tcpreplay");
     replay.args(["-q", "-i", near, "--pps", "10000", "--limit", packets]);
@@ -107,7 +107,7 @@ fn a_replaced_program_is_reported_and_other_interfaces_go_on() {
     send(&link, NEAR, "50");
     send(&link, SECOND[0], "30");
     assert_eq!(other.interrupt().balanced(0).count("packets_received"), 50);
-    // It does not attach again by itself.
+    // The engine does not attach itself again.
     send(&link, NEAR, "20");
     let ended = recording.interrupt().balanced(1);
     assert_eq!(of_interface(&ended, FAR, "packets_seen"), 100);

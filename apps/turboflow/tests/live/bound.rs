@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Metadata that only a driver has: the program is bound to its interface and asks the driver.
+//! Metadata that only the driver has: the program is bound to its interface and queries the driver.
 
 use std::process::Command;
 
@@ -24,7 +24,8 @@ op = "bit_or"
 of = "vlan_priority"
 "#;
 
-/// Adds a tag beside every outgoing frame, where a driver puts a tag that it has stripped.
+/// Adds a VLAN tag to the metadata of every outgoing frame, where a driver puts a tag that it
+/// strips.
 const TAGGING: &str = r#"
 #include <linux/bpf.h>
 static long (*bpf_skb_vlan_push)(void *skb, __be16 protocol, __u16 control) = (void *)18;
@@ -59,8 +60,8 @@ fn recorded(link: &Link, options: &[&str]) -> Ended {
     recording.end().balanced(0)
 }
 
-/// The packet ring puts such tags back into the frames. For the bound program, the driver provides
-/// them.
+/// The packet ring puts such tags back into the frames. The bound program gets them from the
+/// driver.
 #[test]
 fn tags_stripped_by_the_driver_are_seen() {
     let Some(link) = Link::for_xdp() else { return };
@@ -81,7 +82,7 @@ fn tags_stripped_by_the_driver_are_seen() {
         let options = [&unparsed, &XDP[..], &options].concat();
         let ended = recorded(&link, &options);
         equal(&ended, &expected);
-        // Unparsed frames are handed up as they came, without that tag.
+        // Unparsed frames are handed up as they arrived, without that tag.
         assert_eq!(ended.count("packets_non_ip"), 31);
         let are_handed_up = ended.said.contains("other.pcap has 31 frames");
         assert!(are_handed_up, "{}", ended.said);
@@ -89,7 +90,7 @@ fn tags_stripped_by_the_driver_are_seen() {
         assert_eq!(bytes, of_ring.count("bytes_received"), "{options:?}");
         assert!(!ended.said.contains("rxvlan"), "{}", ended.said);
     }
-    // In generic mode no driver provides tags, which is reported.
+    // In generic mode no driver provides tags, and the program warns.
     let generic = [&XDP[..], &["--xdp-mode", "generic"]].concat();
     let generic = [&["--definition", &definition], &generic[..]].concat();
     let ended = recorded(&link, &generic);
@@ -102,9 +103,9 @@ fn tags_stripped_by_the_driver_are_seen() {
     assert_eq!(seen.iter().filter(is_tagged).count(), 0);
 }
 
-/// A driver that provides metadata but refuses native mode, because its peer has more queues: only
-/// tags in the frames are seen, which is reported. `hardware_timestamp` has no such fallback, and
-/// then a program that was removed for this one is named.
+/// The driver provides metadata but refuses native mode, because its peer has more queues. Then
+/// only tags in the frames are seen, and the program warns. `hardware_timestamp` has no such
+/// fallback, and a program that was removed for this one is named.
 #[test]
 fn a_driver_that_refuses_native_mode_is_not_bound_in_another() {
     let Some(link) = Link::for_xdp() else { return };

@@ -15,7 +15,7 @@ use crate::support::{
     Folder, command, office, pcap_header, pcap_packet, turboflow, udp_capture, udp_frame,
 };
 
-/// The bridge stands between [`FAR`] and this port, whose other end receives.
+/// The bridge connects [`FAR`] with this port, whose other end receives.
 const PORT: &str = "wb";
 const RECEIVER: &str = "wa";
 const OFFICE_PACKETS: u64 = 13_035;
@@ -35,7 +35,7 @@ fn two_links() -> Option<Link> {
         link.ip(&["link", "set", end, "mtu", "65535", "up"]);
     }
     for port in [FAR, PORT] {
-        // Merged frames would come out as one.
+        // Merged frames would leave as one.
         link.shell(&format!(
             "ethtool -K {port} rxvlan off rx-vlan-stag-hw-parse off gro off"
         ));
@@ -43,7 +43,7 @@ fn two_links() -> Option<Link> {
     for end in [NEAR, RECEIVER] {
         link.shell(&format!("ethtool -K {end} gro on"));
     }
-    // Frames of the samples are cut, and a firewall would take them for malformed.
+    // Frames of the samples are truncated, and a firewall would consider them malformed.
     link.shell(
         "for f in /proc/sys/net/bridge/bridge-nf-call-*; do [ ! -e $f ] || echo 0 > $f; done",
     );
@@ -65,7 +65,7 @@ fn bridge(link: &Link, rules: &str, options: &[&str]) -> Recording {
     bridge_by(link, &[], rules, options)
 }
 
-/// Starts it through a command that execs it.
+/// Starts it through a command that replaces itself with the program.
 fn bridge_by(link: &Link, by: &[&str], rules: &str, options: &[&str]) -> Recording {
     let folder = Folder::new();
     folder.write("rules.toml", rules);
@@ -76,7 +76,7 @@ fn bridge_by(link: &Link, by: &[&str], rules: &str, options: &[&str]) -> Recordi
     link.start_by(by, folder, &args, &[])
 }
 
-/// Frames that came out of the bridge so far.
+/// Frames that the bridge has forwarded so far.
 fn received(link: &Link) -> u64 {
     let file = format!("/sys/class/net/{RECEIVER}/statistics/rx_packets");
     let output = link.inside("cat").arg(file).output().unwrap();
@@ -87,7 +87,7 @@ fn received(link: &Link) -> u64 {
         .unwrap()
 }
 
-/// A count of the bridge, by the end of its name.
+/// A counter of the bridge, by the end of its name.
 fn count(ended: &Ended, name: &str) -> u64 {
     let count: &Value = &ended.ledger["engine_counts"][format!("bridge_{name}").as_str()];
     count.as_u64().unwrap()
@@ -112,7 +112,7 @@ fn finished(link: &Link, bridge: Recording, before: u64, sent: u64) -> Ended {
     assert_eq!(ended.count("packets_received"), sent);
     let forwarded = sent - dropped(&ended);
     assert_eq!(count(&ended, "forwarded"), forwarded);
-    // Records say what was dropped, too.
+    // The records report the dropped packets too.
     assert_eq!(
         sum(&ended.folder.read("flows.csv"), "packets_dropped"),
         dropped(&ended)
@@ -123,7 +123,7 @@ fn finished(link: &Link, bridge: Recording, before: u64, sent: u64) -> Ended {
     ended
 }
 
-/// The flows of a rule, as the closing table has them.
+/// The flows of a rule in the closing table.
 fn flows_of(ended: &Ended, rule: &str) -> u64 {
     let line = ended
         .said
@@ -140,9 +140,9 @@ fn rules_of_headers_drop_from_the_second_packet_of_a_flow_on() {
     assert!(link.replay(&office(), &["--pps", "10000"]));
     let ended = finished(&link, bridge, 0, OFFICE_PACKETS);
     assert!(flows_of(&ended, "no-dns") > 10, "{}", ended.said);
-    // How many depends on how soon the verdicts come.
+    // How many are dropped depends on how soon the verdicts arrive.
     assert!(dropped(&ended) > 100, "{}", ended.said);
-    // Records have the rule and the verdict by name.
+    // The records have rule and verdict by name.
     let csv = ended.folder.read("flows.csv");
     assert!(csv.contains(",dropped,no-dns,"), "{csv}");
 }
@@ -160,7 +160,7 @@ fn a_dry_run_says_so_first_and_forwards_everything() {
     assert!(flows_of(&ended, "no-dns") > 10);
 }
 
-/// Packets of each flow of a capture, both directions together; `None` of those of Netflix.
+/// The packets of each flow of a capture in both directions, and whether it belongs to Netflix.
 fn flows(csv: &str) -> BTreeMap<String, (u64, bool)> {
     let mut lines = csv.lines();
     let header: Vec<&str> = lines.next().unwrap().split(',').collect();
@@ -182,11 +182,11 @@ fn flows(csv: &str) -> BTreeMap<String, (u64, bool)> {
     flows
 }
 
-/// What became of the capture of Netflix in one run.
+/// The result of one run over the Netflix capture.
 struct Netflix {
     of_netflix: u64,
     dropped: u64,
-    /// Packets between the verdict about their flow and its row.
+    /// Packets that arrived between the verdict on their flow and its row.
     late: u64,
 }
 
@@ -212,15 +212,15 @@ impl Netflix {
         run
     }
 
-    /// Whether 97 % are dropped, and at most 0.2 % came between verdict and row.
+    /// Whether 97 % are dropped, and at most 0.2 % arrived between verdict and row.
     fn is_in_time(&self) -> bool {
         self.dropped * 100 >= self.of_netflix * 97 && self.late * 1_000 <= self.of_netflix * 2
     }
 }
 
-/// Of a capture, nothing but Netflix is dropped, and of that 97 %. How many packets a verdict comes
-/// late for depends on who else uses the processors, so the capture is played slower until it is in
-/// time.
+/// Only Netflix is dropped, and 97 % of it. How many packets arrive before their verdict takes
+/// effect depends on the load of the machine, so the capture is replayed more slowly until that is
+/// in time.
 #[test]
 fn netflix_is_dropped_and_nothing_else() {
     const SPEEDS: [&str; 5] = ["9", "9", "5", "3", "2"];
@@ -241,7 +241,7 @@ fn netflix_is_dropped_and_nothing_else() {
     assert!(runs.any(|run| run.is_in_time()));
 }
 
-/// Sends 500 frames, and kills the bridge meanwhile.
+/// Sends 500 frames, and kills the bridge in the meantime.
 fn killed_in_between(link: &Link, bridge: &Recording) {
     let sent = std::thread::scope(|scope| {
         let sending = scope.spawn(|| link.replay(&office(), &["--pps", "2000", "-L", "500"]));
@@ -252,7 +252,7 @@ fn killed_in_between(link: &Link, bridge: &Recording) {
     assert!(sent);
 }
 
-/// The kernel forwards as soon as the program is gone, and before it is there again.
+/// The Linux bridge forwards as soon as the program is gone, and until it is back.
 #[test]
 fn nothing_is_lost_when_the_process_is_killed() {
     let Some(link) = two_links() else { return };
@@ -262,7 +262,7 @@ fn nothing_is_lost_when_the_process_is_killed() {
     until("all have passed", || received(&link) == 500);
 }
 
-/// A BPF file system, which commands in namespaces do not see.
+/// A BPF file system that other namespaces do not see.
 struct BpfFiles(Folder);
 
 impl BpfFiles {
@@ -276,7 +276,7 @@ impl BpfFiles {
         (!is_missing(&[Need::Right("mount a BPF file system", may)])).then_some(Self(folder))
     }
 
-    /// What puts it where the program looks.
+    /// A script that mounts it where the program expects it, and runs the command.
     fn there(&self) -> String {
         let folder = self.0.path().display();
         format!("mount --bind {folder} /sys/fs/bpf && exec \"$@\"")
@@ -289,7 +289,7 @@ impl Drop for BpfFiles {
     }
 }
 
-/// The program stays when the process is gone, and that of the next process takes its place.
+/// The kernel's program stays when the process is gone, and the next process replaces it.
 #[test]
 fn a_frozen_bridge_forwards_without_its_process() {
     let Some(link) = two_links() else { return };
@@ -303,7 +303,7 @@ fn a_frozen_bridge_forwards_without_its_process() {
     killed_in_between(&link, &first);
     first.killed();
     until("all have passed", || received(&link) == 500);
-    // What it left is named, and nothing is changed.
+    // What it left is named, and nothing changes.
     let left = [
         "a frozen bridge whose process died",
         "rm -r /sys/fs/bpf/turboflow/",
@@ -311,7 +311,7 @@ fn a_frozen_bridge_forwards_without_its_process() {
     refused_by(&link, &by, "", [PORT, FAR], &[], &left);
     assert!(!link.shell_says("ip -brief link").contains("tfbr"));
     let again = bridge_by(&link, &by, frozen, &[]);
-    // A third process does not take the ports from one that lives, whatever it says.
+    // A third process does not take the ports from a running one, whatever its options.
     for (rules, ports, options) in [
         (frozen, [FAR, PORT], &[][..]),
         (frozen, [PORT, FAR], &["--replace"]),
@@ -322,7 +322,7 @@ fn a_frozen_bridge_forwards_without_its_process() {
     }
     assert!(link.replay(&office(), &["-L", "500"]));
     finished(&link, again, 500, 500);
-    // It ended by itself, so nothing forwards any more.
+    // It ended normally, so nothing forwards any more.
     assert!(link.replay(&office(), &["-L", "500"]));
     assert_eq!(received(&link), 1_000);
 }
@@ -368,7 +368,7 @@ fn rules_are_read_again_under_traffic() {
         }
         assert!(sending.join().unwrap());
     });
-    // No rule dropped anything, so nothing was lost by reading rules.
+    // No rule drops anything, so rereading rules has lost nothing.
     until("all have passed", || received(&link) == OFFICE_PACKETS);
     bridge
         .folder
@@ -378,7 +378,7 @@ fn rules_are_read_again_under_traffic() {
     bridge.folder.write("rules.toml", "fail = \"closed\"\n");
     bridge.signal("HUP");
     bridge.wait_for("cannot become");
-    // Flows that are open are decided anew.
+    // Open flows are decided again.
     bridge.folder.write("rules.toml", NO_DNS);
     bridge.signal("HUP");
     bridge.wait_for("other rules are in force");
@@ -387,8 +387,8 @@ fn rules_are_read_again_under_traffic() {
     assert!(flows_of(&ended, "no-dns") > 10 && dropped(&ended) > 10);
 }
 
-/// Flows that pass by no rule have no row while they are inspected. They keep passing when rules
-/// come that drop undecided flows.
+/// Flows that no rule decides have no row while they are inspected. They must keep passing when new
+/// rules drop undecided flows.
 #[test]
 fn flows_that_pass_by_default_still_do_when_undecided_ones_are_dropped() {
     let Some(link) = two_links() else { return };
@@ -404,7 +404,7 @@ fn flows_that_pass_by_default_still_do_when_undecided_ones_are_dropped() {
     bridge.signal("HUP");
     bridge.wait_for("other rules are in force: 1 open flow decided anew");
     assert!(link.replay(&capture, &[]));
-    // A flow that begins now is undecided.
+    // A new flow is undecided.
     let other = bridge.folder.write("other.pcap", udp_capture(1));
     assert!(link.replay(&other, &[]));
     let ended = bridge.interrupt().balanced(0);
@@ -434,7 +434,7 @@ fn a_path_beside_the_bridge_is_warned_of() {
     assert_eq!(count(&ended, "came_back"), 20);
 }
 
-/// The other end of a port takes no redirected frames: that is said while it lasts.
+/// If the other end of a port cannot take redirected frames, the program warns while that lasts.
 #[test]
 fn frames_that_do_not_arrive_are_warned_of() {
     let Some(link) = two_links() else { return };
@@ -461,7 +461,7 @@ fn frames_that_do_not_arrive_are_warned_of() {
     assert!(ended.said.contains("goes on forwarding"), "{}", ended.said);
 }
 
-/// How long it takes is said, and measured by this test where nothing else runs.
+/// The program logs how long this takes. Nothing else runs meanwhile.
 #[test]
 fn a_hundred_thousand_flows_are_decided_anew() {
     const FLOWS: u64 = 100_000;
@@ -471,7 +471,7 @@ fn a_hundred_thousand_flows_are_decided_anew() {
     let mut capture = pcap_header(1);
     for number in 0..FLOWS {
         let mut frame = udp_frame((number % 50_000) as u16 + 1_000);
-        // The last byte of the source address.
+        // Changes the last byte of the source address.
         frame[29] = 1 + (number / 50_000) as u8;
         capture.extend(pcap_packet(number, &frame));
     }
@@ -487,7 +487,7 @@ fn a_hundred_thousand_flows_are_decided_anew() {
     eprintln!("{said}");
     assert!(said.contains("100,000 open flows"), "{said}");
     assert!(said.contains("100,000 otherwise"), "{said}");
-    // All of them have rows with the other verdict.
+    // All flows have rows with the other verdict.
     assert!(link.replay(&capture, &["--pps", "50000"]));
     let ended = bridge.interrupt().balanced(0);
     assert_eq!(dropped(&ended), FLOWS);
@@ -508,13 +508,13 @@ fn pages_tell_the_state_of_the_bridge() {
     bridge.interrupt().balanced(0);
 }
 
-/// The error of the program, which must exit with 2.
+/// Asserts that the program exits with 2, and that its error contains these words.
 #[track_caller]
 fn refused(link: &Link, rules: &str, ports: [&str; 2], words: &[&str]) {
     refused_by(link, &[], rules, ports, &[], words);
 }
 
-/// As `refused`, of a program that is started through a command that execs it.
+/// Like `refused`, for a program started through another command.
 #[track_caller]
 fn refused_by(
     link: &Link,

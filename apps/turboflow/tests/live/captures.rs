@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Replays real captures, and compares record by record with the records of the files. The captures
-//! are not part of the project (licences differ); without them the tests are skipped.
+//! Replays real captures, and compares each record with those of the files. The captures are not
+//! part of the project (licences differ), and without them the tests are skipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use crate::exact::{NO_TIMEOUTS, equal, of_file};
 use crate::link::{FAR, Link};
 use crate::support::{Folder, pcap_header, pcap_packet};
 
-/// Larger captures are few, and have no other headers.
+/// Few captures are larger, and they have no other headers.
 const MOST_BYTES: u64 = 1 << 20;
-/// What a link can send: at least an Ethernet header, at most the MTU of its ends.
+/// Frame lengths that a link can send: at least an Ethernet header, at most the MTU of its ends.
 const FRAME_BYTES: std::ops::RangeInclusive<usize> = 14..=65_535;
 
 /// The sendable frames of a folder's captures, as one capture for tcpreplay.
@@ -24,8 +24,8 @@ struct SendableFrames {
     captures: u64,
     frames: Vec<u8>,
     count: u64,
-    /// Captures that the file reader cannot read to the end; the next counters are captures that
-    /// are too large, frames of other link types, and frames that a link cannot send.
+    /// Captures that the file reader cannot read to the end. The counters below are for captures
+    /// that are too large, frames of other link types, and frames that a link cannot send.
     broken: u64,
     large: u64,
     of_other_links: u64,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The clock is set back by an hour, and forward again. The machine's clock stays as it is. The
-//! program has two sources of time that such a step affects, and both are changed for it alone: the
-//! kernel's timestamps are set by the sender (`SO_TXTIME`, which a veth pair passes on as arrival
-//! time), and the program's own clock is that of libfaketime.
+//! The clock is set back by an hour, and forward again, but not that of the machine. The program
+//! has two sources of time that such a step affects, and both are changed for it alone. The sender
+//! sets the kernel's timestamps (`SO_TXTIME`, which a veth pair passes on as arrival time), and
+//! libfaketime sets the program's own clock.
 
 use std::fs;
 use std::io::IoSlice;
@@ -50,14 +50,14 @@ fn addressed(link: Link) -> Link {
     link
 }
 
-/// The time of a clock that is ahead of this machine's by that many seconds.
+/// The time of a clock that is this many seconds ahead of the machine's.
 #[allow(clippy::disallowed_methods, reason = "the test is about time")]
 fn now(ahead_s: i64) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     Duration::from_nanos((now.as_nanos() as i64 + ahead_s * 1_000_000_000) as u64)
 }
 
-/// Sends a packet of each flow with that timestamp.
+/// Sends a packet of each flow with this timestamp.
 fn send_at(link: &Link, at: Duration) {
     let received = || metrics(link)["packets_received_total"];
     let before = received();
@@ -80,7 +80,7 @@ fn send_at(link: &Link, at: Duration) {
     });
 }
 
-/// Sends a packet of each flow, stamped by a clock that is ahead by that many seconds. Returns the
+/// Sends a packet of each flow, stamped by a clock that is this many seconds ahead. Returns the
 /// timestamp.
 fn send(link: &Link, ahead_s: i64) -> Duration {
     let at = now(ahead_s);
@@ -99,7 +99,7 @@ fn set_ahead(folder: &Folder, seconds: i64) {
     set_clock(folder, &format!("{seconds:+}"));
 }
 
-/// Starts the program with its own clock. Returns it with the header of its output.
+/// Starts the program with a clock of its own. Returns it with the header of its output.
 fn start(link: &Link, library: &str, clock: &str, options: &[&str]) -> (Recording, String) {
     let folder = Folder::new();
     set_clock(&folder, clock);
@@ -117,8 +117,8 @@ fn start(link: &Link, library: &str, clock: &str, options: &[&str]) -> (Recordin
     (running, header)
 }
 
-/// Checks that the flows of a phase were exported with that reason, and with start times from `at`
-/// to `late` after it.
+/// Checks that the flows of a phase were exported for this reason, and that they start between `at`
+/// and `late` after it.
 #[track_caller]
 fn ended(running: &mut Recording, header: &str, reason: &str, at: Duration, late: Duration) {
     let column = |name: &str| header.split(',').position(|column| column == name).unwrap();
@@ -131,7 +131,7 @@ fn ended(running: &mut Recording, header: &str, reason: &str, at: Duration, late
     }
 }
 
-/// `noticed_by_packets`: packets reveal the step. Otherwise the clock does, during silence.
+/// `noticed_by_packets`: whether packets reveal the step. Otherwise the clock does, during silence.
 fn steps(link: &Link, library: &str, readers: &str, noticed_by_packets: bool) {
     let options = ["--readers", readers];
     let options = [&options[..], &TIMEOUTS].concat();
@@ -149,7 +149,7 @@ fn steps(link: &Link, library: &str, readers: &str, noticed_by_packets: bool) {
         is_over(&mut running, FORCED_REASON, first);
         send(link, -HOUR)
     };
-    // Time continues from there.
+    // Time goes on from there.
     let later = UNTIL_IDLE - HOUR;
     set_ahead(&running.folder, later);
     is_over(&mut running, IDLE_REASON, second);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From an interface to a collector: a running collector gets every flow, and a missing one stalls
+//! From an interface to a collector: a running collector gets every flow, and a missing one delays
 //! nothing.
 
 use std::net::{TcpListener, UdpSocket};
@@ -55,7 +55,7 @@ fn a_collector_gets_every_flow_of_an_interface() {
     let mut nfcapd = nfcapd.spawn().unwrap();
     until("nfcapd listens", || !waiting(&link).is_empty());
     let ended = replayed(&link, "ipfix+udp://127.0.0.1:4739").balanced(0);
-    // Everything sent is in the collector's socket. It writes what it has handled before it exits.
+    // Everything sent is in the collector's socket. On exit it writes what it has processed.
     until("nfcapd has handled it", || {
         waiting(&link) == ["0"] && is_idle(nfcapd.id())
     });
@@ -145,7 +145,7 @@ fn a_collector_that_stalls_in_the_handshake_stalls_nothing_else() {
             .status
             .success()
     );
-    // It accepts connections, and never sends a byte.
+    // A server that accepts connections but never sends a byte.
     let _silent = link.open(|| TcpListener::bind("127.0.0.1:4740").unwrap());
     let authority = folder.file("ca.pem");
     let url = "ipfix+tls://127.0.0.1";

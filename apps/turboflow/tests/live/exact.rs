@@ -94,7 +94,8 @@ fn a_replay_gives_the_records_of_its_file() {
     }
 }
 
-/// Each reader has a process that inspects; the kernel keeps both directions of a flow with one.
+/// Each reader has an inspection process of its own, and the kernel sends both directions of a flow
+/// to one reader.
 #[test]
 fn applications_are_those_of_the_file() {
     let Some(link) = Link::new() else { return };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow generate -i`: everything sent arrives, and nothing too early.
+//! `turboflow generate -i`: everything sent arrives, and nothing arrives too early.
 
 use std::process::Output;
 
 use crate::link::{FAR, Link, NEAR};
 use crate::support::command;
 
-/// Sends from the near end.
+/// Sends generated packets from the near end.
 fn generate(link: &Link, options: &[&str]) -> Output {
     let program = command([""; 0]).get_program().to_os_string();
     let mut command = link.inside(program.to_str().unwrap());

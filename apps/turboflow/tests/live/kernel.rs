@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--engine xdp`: the XDP engine on a veth pair, which has to give what the packet ring gives.
+//! `--engine xdp`: the XDP engine on a veth pair, whose records must equal those of the packet
+//! ring.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -91,8 +92,8 @@ op = "max"
 of = "tcp_acknowledgement"
 "#;
 
-/// Replays a capture with record definitions of two keys, in both table designs. The records are
-/// those of the file.
+/// Replays a capture with definitions of two keys, in both table designs. The records are those of
+/// the file.
 #[test]
 fn a_definition_gives_the_records_of_its_file() {
     let Some(link) = Link::for_xdp() else { return };
@@ -220,8 +221,7 @@ fn a_full_ring_is_counted_exactly() {
     }
 }
 
-/// Flows with another key than the 5-tuple are named as well, also when records have additional
-/// words.
+/// Flows with a key other than the 5-tuple are listed too, even if records have additional words.
 #[test]
 fn incomplete_flows_of_any_definition_are_named() {
     let Some(link) = Link::for_xdp() else { return };
@@ -360,7 +360,7 @@ fn an_attached_program_stays_unless_replacement_is_requested() {
     let replacing = link.start(folder, &args, &[]);
     assert!(link.replay(&office(), &["--pps", "10000", "--limit", "50"]));
     assert_eq!(replacing.interrupt().balanced(0).count("source_seen"), 50);
-    // The replaced one has noticed, and has nothing left to do.
+    // The replaced process has noticed it, and exits.
     assert_eq!(recording.end().balanced(1).count("source_seen"), 100);
 }
 
@@ -371,7 +371,7 @@ fn a_program_without_a_bpf_link_is_replaced_too() {
         return;
     };
     let elsewhere = other.record(&[FAR], &[&["-w", "live.csv"], &XDP[..]].concat());
-    // Any program will do. ip attaches it permanently. It does not support frames of several
+    // Any program will do. ip attaches it without a BPF link. It does not support frames of several
     // buffers.
     for end in [NEAR, FAR] {
         link.ip(&["link", "set", end, "mtu", "1500"]);

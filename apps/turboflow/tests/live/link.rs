@@ -66,7 +66,7 @@ impl Link {
         Some(link)
     }
 
-    /// A command that runs in the namespace.
+    /// A command to run in the namespace.
     pub(crate) fn inside(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace, program]);
@@ -79,7 +79,7 @@ impl Link {
         succeed(self.inside("bash").args(["-c", script]));
     }
 
-    /// What a script prints.
+    /// The output of a script.
     #[track_caller]
     pub(crate) fn shell_says(&self, script: &str) -> String {
         succeed(self.inside("bash").args(["-c", script]))
@@ -90,7 +90,7 @@ impl Link {
         succeed(Command::new("ip").args(["-n", &self.namespace]).args(words));
     }
 
-    /// Opens something in the namespace, such as a socket, which stays in it.
+    /// Opens something in the namespace, such as a socket, which remains in it.
     pub(crate) fn open<T: Send + 'static>(&self, open: impl FnOnce() -> T + Send + 'static) -> T {
         let path = format!("/run/netns/{}", self.namespace);
         let opening = std::thread::spawn(move || {
@@ -102,9 +102,9 @@ impl Link {
         opening.join().unwrap()
     }
 
-    /// Sends a capture into the near end. True if all frames were sent. They arrive in order and on
-    /// one CPU. Without pinning, the scheduler might move the sender within a flow, and such a link
-    /// has a queue per CPU.
+    /// Sends a capture into the near end. Returns whether all frames were sent. They arrive in
+    /// order and on one CPU: without pinning, the scheduler might move the sender within a flow,
+    /// and such a link has one queue per CPU.
     #[track_caller]
     pub(crate) fn replay(&self, capture: &str, options: &[&str]) -> bool {
         let mut command = self.inside("taskset");
@@ -126,7 +126,7 @@ impl Link {
         self.start(Folder::new(), &args, &[])
     }
 
-    /// Starts the program in a folder, and returns once it listens.
+    /// Starts the program in this folder, and returns once it listens.
     pub(crate) fn start(
         &self,
         folder: Folder,
@@ -136,7 +136,7 @@ impl Link {
         self.start_by(&[], folder, args, environment)
     }
 
-    /// Starts the program through a command that execs it as its last argument.
+    /// Starts the program through a command that replaces itself with its last argument.
     pub(crate) fn start_by(
         &self,
         by: &[&str],
@@ -211,7 +211,7 @@ impl Recording {
         self.stderr.wait_for(words);
     }
 
-    /// Everything it has written to standard error so far.
+    /// Everything written to standard error so far.
     pub(crate) fn said(&self) -> &str {
         self.stderr.said()
     }
@@ -224,7 +224,7 @@ impl Recording {
         self.program.0.id()
     }
 
-    /// Asks it to end, and waits.
+    /// Asks it to end, and waits for that.
     pub(crate) fn interrupt(self) -> Ended {
         self.signal("INT");
         self.end()
@@ -272,7 +272,7 @@ impl Ended {
     }
 }
 
-/// In containers, root may lack the right.
+/// Even root may lack this right in a container.
 fn may_make_namespaces() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
     *MAY.get_or_init(|| {

@@ -2,8 +2,8 @@
 //! `turboflow record -i` on real interfaces: tcpreplay replays captures through a veth pair, in a
 //! network namespace that each test makes.
 //!
-//! The tests need root and `scripts/install-test-tools.sh`, and are skipped without. They wait for
-//! outputs and states of the program, never for time to pass.
+//! The tests need root and `scripts/install-test-tools.sh`, and are skipped otherwise. They wait
+//! for outputs and states of the program, never for time to pass.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 

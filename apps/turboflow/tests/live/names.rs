@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A collector's name that resolves to another address from some moment on: the records go there,
-//! with the templates first. The names are in a hosts file of the test.
+//! The name of a collector starts to resolve to another address: records then go there, beginning
+//! with the templates. The names are in a hosts file of the test.
 
 use std::fs;
 use std::io::Write;
@@ -27,7 +27,7 @@ const BY: [&str; 5] = [
     "mount --bind hosts /etc/hosts && exec \"$0\" \"$@\"",
 ];
 
-/// Overwrites the file in place, because the mount is of the file, not of its name.
+/// Overwrites the file in place, because the mount refers to the file, not to its name.
 fn lead_to(folder: &Folder, address: Ipv4Addr) {
     let hosts = folder.path().join("hosts");
     let file = fs::OpenOptions::new()
@@ -60,7 +60,7 @@ fn replay(link: &Link, running: &Recording) {
     assert!(link.replay(&capture, &["--pps", "10000"]));
 }
 
-/// Checks that both collectors together have every record, each from its templates on.
+/// Checks that the two collectors together got every record, each beginning with templates.
 fn has_all(ended: Ended, readers: [&Reader; 2]) {
     for reader in readers {
         assert_eq!(reader.first_set, 2, "templates first");
@@ -89,7 +89,7 @@ fn udp_follows_a_name_within_half_a_minute() {
         before.message(&datagram[..length]);
     }
     lead_to(&running.folder, SECOND);
-    // Flows continue, and at some moment they arrive at the second collector.
+    // Flows continue, and from some moment on they arrive at the second collector.
     for socket in [&first, &second] {
         socket.set_nonblocking(true).unwrap();
     }

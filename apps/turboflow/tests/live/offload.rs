@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--engine offload`: what the engine in the kernel gives, whatever becomes of verdicts.
+//! `--engine offload`: its records are those of the engine in the kernel, whatever the verdicts
+//! are.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +33,7 @@ fn accounted(ended: &Ended) {
     accounted_of(ended, 1);
 }
 
-/// Checks so many replays in one run.
+/// Checks that all packets and rows of several replays in one run are accounted for.
 fn accounted_of(ended: &Ended, replays: u64) {
     assert_eq!(ended.count("source_seen"), replays * PACKETS);
     assert_eq!(ended.count("packets_non_ip"), replays * PACKETS_NON_IP);
@@ -53,7 +54,7 @@ fn replayed(link: &Link, options: &[&str]) -> Ended {
     replayed_at("10000", link, options)
 }
 
-/// Replays it with so many packets a second.
+/// Replays the sample at this many packets per second.
 fn replayed_at(pps: &str, link: &Link, options: &[&str]) -> Ended {
     let fixed = ["-w", "live.csv", "--packets", OFFICE_PACKETS];
     let options = [&fixed, &OFFLOAD[..], &NO_TIMEOUTS, options].concat();
@@ -62,8 +63,8 @@ fn replayed_at(pps: &str, link: &Link, options: &[&str]) -> Ended {
     recording.end().balanced(0)
 }
 
-/// How often a row counts depends on who else uses the processors, so packets come slower until one
-/// does.
+/// Whether a row counts packets in time depends on the load of the machine, so the replay becomes
+/// slower until one does.
 #[test]
 fn a_replay_gives_the_records_of_its_file() {
     let Some(link) = Link::for_xdp() else { return };
@@ -110,7 +111,7 @@ fn a_full_table_is_named() {
     assert!(ended.said.contains("--offload-rows"), "{}", ended.said);
 }
 
-/// A program that stands still reads no copies: the ring fills.
+/// A stopped program reads no copies, so the ring fills up.
 #[test]
 fn a_full_ring_of_copies_is_named_and_costs_no_packet() {
     let Some(link) = Link::for_xdp() else { return };
@@ -128,7 +129,7 @@ fn a_full_ring_of_copies_is_named_and_costs_no_packet() {
     assert!(ended.said.contains("--tap-ring"), "{}", ended.said);
 }
 
-/// Once attached, the program needs no root: orders are carried out without.
+/// Once attached, the program needs no root: verdicts are still written.
 #[test]
 fn privileges_can_be_dropped() {
     let Some(link) = Link::for_xdp() else { return };
@@ -160,7 +161,7 @@ fn metrics_have_the_engines_counters() {
     assert_eq!(recording.end().code, Some(0));
 }
 
-/// Applications are found by the copies. What is counted does not depend on that.
+/// Copied packets reveal the applications. The counts do not depend on inspection.
 #[test]
 fn applications_are_named() {
     let library = Need::Library("libndpi", cfg!(feature = "dpi"));
@@ -173,7 +174,7 @@ fn applications_are_named() {
     accounted(&ended);
     let live = untimed(&ended.folder.read("live.csv"));
     assert_eq!(live.len(), with_names.len());
-    // The columns of applications are the last ones.
+    // The columns of applications come last.
     let counts = |rows: &[String]| -> Vec<String> {
         let columns = rows.iter().map(|row| row.rsplitn(5, ',').last().unwrap());
         let mut rows: Vec<String> = columns.map(str::to_owned).collect();
@@ -197,8 +198,7 @@ fn applications_are_named() {
     assert!(own(&ended, "taps") < PACKETS * 8 / 10);
 }
 
-/// A capture in VLAN 10, and beside each frame one of its flow in VLAN 20, with nothing in it to
-/// recognise.
+/// A capture in VLAN 10. Each frame has a copy in VLAN 20 without any payload to recognise.
 fn in_two_vlans(sample: &[u8]) -> Vec<u8> {
     const HEADERS: usize = 24;
     const RECORD: usize = 16;
@@ -213,7 +213,7 @@ fn in_two_vlans(sample: &[u8]) -> Vec<u8> {
         for vlan in [10_u16, 20] {
             let mut tagged = frame.to_vec();
             if vlan == 20 && frame[12..14] == [8, 0] {
-                // Behind the headers of TCP and UDP.
+                // After the headers of TCP and UDP.
                 tagged.iter_mut().skip(54).for_each(|byte| *byte = 0);
             }
             tagged.splice(12..12, [[0x81, 0], vlan.to_be_bytes()].concat());
@@ -224,8 +224,8 @@ fn in_two_vlans(sample: &[u8]) -> Vec<u8> {
     capture
 }
 
-/// Two customers have the same addresses. Each flow is inspected in its VLAN if records tell them
-/// apart.
+/// Two customers use the same addresses. If the records distinguish VLANs, each flow is inspected
+/// in its own VLAN.
 #[test]
 fn applications_are_those_of_each_vlan() {
     const BY_VLAN: &str = r#"
@@ -290,12 +290,12 @@ op = "count"
     assert!(second * 2 <= first, "{second}");
 }
 
-/// The process that inspects for the program with this number.
+/// The inspection process of the program with this process id.
 fn inspector_of(program: u32) -> Option<u32> {
     let is_its = |process: &u32| {
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
         let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t"));
-        // One that has been killed is there until its parent has seen it.
+        // A killed process remains as a zombie until its parent has noticed.
         parent == Some(&program.to_string()) && !status.contains("State:\tZ")
     };
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -303,7 +303,7 @@ fn inspector_of(program: u32) -> Option<u32> {
     numbers.find(is_its)
 }
 
-/// Each time that it works, the inspector is killed. Packets go on, and so do flows with verdicts.
+/// The inspector is killed each time that it works. Packets pass and verdicts stay in force.
 #[test]
 fn an_inspector_that_is_killed_ten_times_costs_names_alone() {
     const KILLS: u64 = 10;

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::link::{FAR, Link};
 use crate::support::{Folder, command, pcap_header, pcap_packet, turboflow, udp_frame};
 
-/// Packets of a hundred interleaved flows.
+/// Packets, of a hundred interleaved flows.
 const PACKETS: u16 = 3_000;
 
 #[test]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cases in which the XDP engine cannot start: one error names what is missing, and programs of
-//! others stay attached.
+//! Cases in which the XDP engine cannot start: one error names what is missing, and other programs
+//! stay attached.
 
 use crate::kernel::has_program;
 use crate::link::{FAR, Link, NEAR};
 use crate::support::{Folder, command};
 
-/// A bridge has no native mode.
+/// A link with a Linux bridge, which has no native mode.
 fn with_bridge() -> Option<Link> {
     let link = Link::for_xdp()?;
     link.ip(&["link", "add", "bridge", "type", "bridge"]);

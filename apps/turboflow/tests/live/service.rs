@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow run`: configured by a file, queried while it runs, reloaded by SIGHUP, ended by
+//! `turboflow run`: configured by a file, queried while it runs, reloaded by SIGHUP, and ended by
 //! SIGTERM.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(crate) fn serve(link: &Link, more: &str) -> Recording {
     link.start(folder, &["run", "--config", "turboflow.toml"], &[])
 }
 
-/// A page of the program, with the HTTP header.
+/// A page of the program, including the HTTP header.
 pub(crate) fn page(link: &Link, path: &str) -> String {
     let ask = format!(
         "exec 3<>/dev/tcp/127.0.0.1/9414; printf 'GET {path} HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3"
@@ -34,7 +34,7 @@ pub(crate) fn page(link: &Link, path: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The samples without labels, by name without the prefix `turboflow_`.
+/// The samples without labels, by name without their prefix `turboflow_`.
 pub(crate) fn metrics(link: &Link) -> BTreeMap<String, u64> {
     let page = page(link, "/metrics");
     let (head, body) = page.split_once("\r\n\r\n").unwrap();
@@ -48,7 +48,7 @@ pub(crate) fn metrics(link: &Link) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// Conservation in the metrics: every packet is in a record, resident, or in a counter.
+/// Checks conservation in the metrics: every packet is in a record, in a table, or in a counter.
 #[track_caller]
 pub(crate) fn conserves(metrics: &BTreeMap<String, u64>) {
     let sum = |names: &[&str]| names.iter().map(|name| metrics[*name]).sum::<u64>();
@@ -133,7 +133,7 @@ fn old_files_are_removed_by_age_and_by_size() {
             file.set_modified(std::time::UNIX_EPOCH).unwrap();
         }
         let running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
-        // At the start: the disk may be full.
+        // Old files are removed at the start, because the disk may be full.
         let old = running.folder.path().join("flows-1000.csv");
         until("the oldest is gone", || !old.exists());
         running.signal("TERM");
@@ -147,7 +147,7 @@ fn old_files_are_removed_by_age_and_by_size() {
 #[test]
 fn outputs_change_when_the_configuration_does() {
     let Some(link) = Link::new() else { return };
-    // Written without its port, it is still the same collector.
+    // Without its port, the address still names the same collector.
     let _collector = link.open(|| UdpSocket::bind("127.0.0.1:4739").unwrap());
     let config = CONFIG.replace("csv\"]", "csv\", \"ipfix+udp://127.0.0.1\"]");
     let folder = Folder::new();
@@ -186,7 +186,7 @@ fn outputs_change_when_the_configuration_does() {
     assert_eq!(ended.count("records_dropped"), 0);
 }
 
-/// Otherwise its records would be overwritten silently.
+/// Without this refusal, records would be overwritten silently.
 #[test]
 fn a_complete_file_is_not_overwritten() {
     let Some(link) = Link::new() else { return };

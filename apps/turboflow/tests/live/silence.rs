@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Idle flows expire without further packets: on a silent link, and on a link with nothing but
-//! frames without packets. `clock.rs` tests the exact time.
+//! Idle flows expire without further packets, on a silent link and on a link with only frames that
+//! are not packets. `clock.rs` tests the exact time.
 
 use std::process::Stdio;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A collector over TCP that stops reading until its queue is full: metering goes on, and dropped
+//! A collector over TCP stops reading until its queue is full: metering goes on, and dropped
 //! records are counted. When it reads again, it gets complete messages with consecutive sequence
 //! numbers.
 
@@ -23,8 +23,8 @@ const HERE: &str = "ipfix+tcp://127.0.0.1:4739";
 /// Flows of a capture that is sent repeatedly, each time as new flows.
 const FLOWS: u16 = 60_000;
 const PACKETS_PER_SECOND: &str = "12000";
-/// Records that must be dropped before the collector reads again, and the limit of packets for
-/// that. The queue to a collector holds about 140,000 records.
+/// Records that must be dropped before the collector reads again. Then the maximum number of
+/// packets sent to get there: the queue to a collector holds about 140,000 records.
 const LOST: u64 = 10_000;
 const MOST_PACKETS: u64 = 1_000_000;
 const CONFIG: &str = "interface = [\"vb\"]\nwrite = [\"ipfix+tcp://127.0.0.1:4739\", \"whole.csv\"]\n\

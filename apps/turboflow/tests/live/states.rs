@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interfaces that go down, come up, or are removed during a capture; and signals.
+//! Interfaces that go down, come up or disappear during a capture; and signals.
 
 use turboflow_testing::is_missing_in_part;
 
 use crate::link::{FAR, Link, NEAR, XDP_ENGINE};
 use crate::support::office;
 
-/// Options for the ways to read an interface.
+/// The options for each way to read an interface.
 const WAYS: &[&[&str]] = &[
     &["--readers", "1"],
     &["--readers", "3"],

@@ -16,8 +16,8 @@ use crate::link::{Ended, FAR, Link, NEAR};
 use crate::support::udp_frame;
 use crate::support::{Folder, office};
 
-/// Normally they are microseconds apart. A busy machine may run other work between engine and
-/// capture.
+/// How far the times of engine and capture may be apart. Normally they differ by microseconds, but
+/// a busy machine may run other work in between.
 const MOST_APART_NS: u64 = 50_000_000;
 
 /// First and last times of each flow, by the five columns of its key and its packets and bytes.
@@ -35,7 +35,7 @@ fn times(ended: &Ended) -> BTreeMap<String, [u64; 2]> {
     lines.map(flow).collect()
 }
 
-/// Passed packets reach a capture on the interface at the times that the engine has. Dropped
+/// Passed packets reach a capture on the interface, with the times that the engine has. Dropped
 /// packets do not.
 #[test]
 fn packets_pass_or_drop_as_requested_with_the_times_of_a_capture() {
@@ -175,7 +175,7 @@ fn merged_packets_are_reported_and_counted() {
         "{}",
         recording.said()
     );
-    // Longer frames can now arrive all the same.
+    // Such frames can now arrive.
     link.ip(&["link", "set", FAR, "mtu", "65535"]);
     assert!(link.replay(&office(), &["--pps", "10000"]));
     let ended = recording.end().balanced(0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every capture against its ground truth, through the whole product. Without timeouts, the records
-//! of a key add up to tshark's numbers, for any size of the microflow table, any number of threads
-//! and any seed.
+//! Compares every capture with its ground truth, through the whole product. Without timeouts, the
+//! records of a key add up to tshark's numbers, for any size of the microflow table, any number of
+//! threads and any seed.
 //!
 //! The captures of `shared/captures` are not part of the project (licences differ), and the test
 //! reports when the folder is missing. The project's own samples are always compared.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The planner on captures: its tables evict what the engine's table evicts, and never more than
-//! the worst case (TurboFlow, section 5.4 and Figure 14).
+//! The planner on captures: its simulated tables evict what the engine's table evicts, and never
+//! more than the worst case (TurboFlow, section 5.4 and Figure 14).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,8 +67,8 @@ fn simulate(packets: &[Packet], seed: u64, table_slots: Vec<u32>) -> Measured {
     simulation.finish()
 }
 
-/// The bound is an expectation over the hash function, so the mean of several is compared. A single
-/// one may exceed it by a record or two if hardly any flow has a second packet.
+/// The bound is an expectation over hash functions, so the mean of several is compared. A single
+/// hash function may exceed it by a record or two if hardly any flow has a second packet.
 #[test]
 fn measurements_stay_below_the_worst_case_on_every_capture() {
     const SEEDS: u64 = 16;
@@ -111,8 +111,8 @@ fn tables_evict_what_the_engines_table_does() {
                 sizing: Sizing::Fixed(slots),
                 evict_after: 0,
             };
-            // One cell for all time, so that records are evicted by collision only, or are cut in
-            // place.
+            // A single cell for all time, so that records are evicted only by collisions, or are
+            // cut in place.
             let mut engine = SoftwareEngine::new(config, plan.clone(), KeyHasher::new(seed));
             let mut evicted = Vec::new();
             engine.observe(&records, &mut evicted);

@@ -21,7 +21,7 @@ const SIZINGS: [Sizing; 4] = [
 const THREADS: [usize; 2] = [1, 2];
 const SEEDS: [u64; 3] = [1, 0x0123_4567_89ab_cdef, u64::MAX];
 
-/// One combination of such options.
+/// One combination of these options.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Variant {
     pub(crate) sizing: Sizing,

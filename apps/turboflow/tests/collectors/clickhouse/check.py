@@ -165,7 +165,7 @@ def check_network(database):
     agree("packets, bytes, losses of the network", found, (*meant, args.lost))
     duckdb.sql(f"CREATE VIEW counted AS SELECT minute, {KEY}, packets, bytes FROM network WHERE packets > 0")
     agree("keys and minutes that differ from one machine", differences("counted", "truth"), [0, 0])
-    # Records merged by the plain query of docs/clickhouse.md over files.
+    # Merges records by the plain query of docs/clickhouse.md over files.
     duckdb.sql(
         f"CREATE VIEW merged AS WITH hops AS (SELECT {KEY}, max_ttl AS ttl, sum(packets) AS packets, "
         f"sum(bytes) AS bytes FROM '{args.folder}/*[0-9].parquet' GROUP BY ALL) "
@@ -345,7 +345,7 @@ def main():
     check_goflow2(database)
     check_dashboards(database)
     check_killed_producer(database)
-    # One record in the middle of a run is taken out of the topic.
+    # Takes one record in the middle of a run out of the topic.
     [[run, sequence]] = database.rows(
         "SELECT run, sequence FROM turboflow.records WHERE exporter = 'leaf2' ORDER BY sequence LIMIT 1 OFFSET 500"
     )

@@ -43,7 +43,8 @@ def check_fresh(database, agree):
     fresh = Runs(database, "fresh")
     offset = fresh.record("old", 1, NOW - 3_600)
     fresh.tick("old", 1, 1, NOW - 3_500, 1, offset, final=True)
-    # Its first tick waits for six records of seven, and is of the current minute.
+    # The run's first tick announces seven records, of which one is here, and belongs to the current
+    # minute.
     fresh.record("new", 2, NOW)
     fresh.tick("new", 2, 1, NOW, 7, 99)
     agree("a run that has just begun", fresh.minutes("waits_for"), [[1, []], [0, ["new"]]])
@@ -54,7 +55,7 @@ def check_fresh(database, agree):
     found = fresh.minutes("waits_for")
     waits = [[1, []], [None, []], [0, ["endless"]], [0, ["endless", "new"]]]
     agree("minutes with a run without ticks or watermark", found, waits)
-    # All that it sent is here, and it has ended.
+    # All records that the run sent are here, and it has ended.
     fresh.tick("endless", 3, 3, NOW, 1, offset, final=True)
     agree("minutes once it has ended", fresh.minutes("waits_for"), [[1, []], [None, []], [1, []], [0, ["new"]]])
 
@@ -65,7 +66,7 @@ def check_old(database, agree):
     first = old.record("a", 1, NOW - 3 * DAY)
     second = old.record("a", 1, NOW - DAY)
     old.tick("a", 1, 1, NOW - 3 * DAY, 1, first)
-    # A run that had ended before, and one that was then there for a minute.
+    # One run had ended before, and one existed only for a minute then.
     old.record("b", 2, NOW - 4 * DAY)
     old.tick("b", 2, 1, NOW - 4 * DAY, 1, 3, final=True)
     old.tick("a", 1, 100_000, NOW - DAY - 40_000, 1, first, NOW - DAY - 40_100)
@@ -84,7 +85,7 @@ def check_losses(database, agree):
         at = begin + 60 * (minute + 1)
         runs.tick("a", 1, minute + 1, at, minute + 1, offsets[minute], at, lost=lost)
     runs.tick("a", 1, 5, begin + 250, 4, offsets[3], final=True, lost=5)
-    # Tick 3 is of the very beginning of minute 3.
+    # Tick 3 was sent at the very beginning of minute 3.
     agree("losses by minute", runs.minutes("lost"), [[1, 0], [1, 0], [1, 5], [1, 5]])
 
 

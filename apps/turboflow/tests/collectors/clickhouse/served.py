@@ -156,7 +156,8 @@ def check(args, agree):
     make(admin)
     ran = run(args, args.folder, port)
     agree("without messages", (ran.returncode, ran.stderr, server.asked), (0, "", []))
-    # Of five messages one is cut, one has no end of its length, and one the server refuses.
+    # Of five messages, one is truncated, one has a length prefix without end, and one is refused by
+    # the server.
     values = [framed(b"one") + framed(b"two"), b"\x09cut", b"\xff", framed(BAD), framed(b"three")]
     send(args, values)
     ran = run(args, args.folder, port)
@@ -203,7 +204,7 @@ def check_anew(args, agree, admin, server, values):
     [(query, _, body, _)] = server.asked
     agree("its messages", body, feed.with_place(values[0], 0, 0))
     agree("its identity is another one", identity in query["insert_deduplication_token"], False)
-    # Messages that the group has not read and the broker no longer keeps are not waited for.
+    # Do not wait for messages that the group has not read and the broker no longer has.
     send(args, values[:1])
     admin.delete_records([TopicPartition(TOPIC, 0, 2)])[TopicPartition(TOPIC, 0, 2)].result()
     server.asked.clear()

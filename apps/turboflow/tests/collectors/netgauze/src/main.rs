@@ -22,7 +22,7 @@ struct Templates {
 }
 
 impl Templates {
-    /// Decodes a message. Octets after it are an error too.
+    /// Decodes a message. Octets after its end are an error.
     fn read(&mut self, message: &[u8]) -> Result<FlowInfo, String> {
         let mut reader = SliceReader::new(message);
         let read = match message
@@ -51,7 +51,7 @@ struct Flow {
     protocol: u8,
     packets: u64,
     octets: u64,
-    /// First and last, in ms since 1970.
+    /// First and last time, in ms since 1970.
     times_ms: [i64; 2],
     tcp_flags: u8,
     end_reason: u8,
@@ -88,7 +88,7 @@ impl Flow {
         }
     }
 
-    /// Options records have no addresses, and are not printed.
+    /// Prints the flow, unless it has no addresses, as with options records.
     fn show(&self) {
         let [Some(source), Some(destination)] = self.addresses else {
             return;
