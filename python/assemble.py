@@ -18,7 +18,7 @@ import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-# Tests alone install it, so it is for this machine.
+# The tag of this machine, because only tests install the wheel.
 TAG = f"py3-none-{sys.platform}_{platform.machine()}"
 
 

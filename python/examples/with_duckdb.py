@@ -6,7 +6,7 @@ import sys
 import duckdb
 import turboflow
 
-# DuckDB finds the records by the name of the variable, and reads them as they come.
+# DuckDB finds the records by the name of the variable, and reads them as they arrive.
 flows = turboflow.read(sys.argv[1])
 duckdb.sql("CREATE TABLE flows_kept AS SELECT * FROM flows")
 print(duckdb.sql("""

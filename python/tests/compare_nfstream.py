@@ -69,6 +69,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # NFStream starts processes that import this file again.
+    # NFStream starts processes that import this file again: keep them from writing bytecode.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     main()

@@ -26,10 +26,11 @@ def main() -> None:
         wheel = subprocess.run(made, check=True, capture_output=True, text=True).stdout.strip()
         pip = [sys.executable, "-m", "pip", "--python", environment, "--disable-pip-version-check", "install"]
         subprocess.run([*pip, "--quiet", "--no-index", "--no-deps", wheel], check=True)
-        # What the wheel depends on is not loaded twice.
+        # The dependencies of the wheel are those of this environment, so that they are not
+        # downloaded again.
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         Path(environment, "lib", version, "site-packages", "tools.pth").write_text(sysconfig.get_path("purelib") + "\n")
-        # No other program is found, and no other module.
+        # The test must find no other program and no other module.
         surroundings = {"PATH": "/usr/bin:/bin", "HOME": folder, "PYTHONDONTWRITEBYTECODE": "1"}
         if "LD_LIBRARY_PATH" in os.environ:
             surroundings["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]

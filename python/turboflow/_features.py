@@ -15,9 +15,9 @@ import pyarrow.compute
 
 FOLDER = Path(__file__).parent
 
-# TCP flags by their bit.
+# The TCP flags, from the lowest bit up.
 FLAGS = ("fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr")
-# First value of each bin of `flags` in the definitions.
+# The first value of each bin of `flags` in the definitions.
 BINS = np.array([*range(97), *range(128, 161), *range(192, 225)])
 NS_PER_MS, NS_PER_US, NS_PER_S = 1_000_000, 1_000, 1_000_000_000
 
@@ -67,7 +67,7 @@ class Record:
         """Packets with a flag, as floats; NaN where a bin with packets does not tell."""
         first, behind = BINS, np.append(BINS[1:], 1 << 12)
         span = 1 << bit
-        # A bin tells if the bit is the same in all of its values.
+        # A bin determines the bit if it is equal in all values of the bin.
         same = (first // span == (behind - 1) // span) & (first < 224)
         has = (first >> bit & 1 == 1) & same
         bins = self.bins(name)
@@ -87,7 +87,7 @@ def ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     return np.where(below > 0, above / np.where(below > 0, below, 1), 0.0)
 
 
-# The names that NFStream has for a flow, and our columns: both directions, there, back.
+# NFStream's prefixes, and the prefixes of our columns: both directions, forward, reverse.
 DIRECTIONS = {"bidirectional": "both_", "src2dst": "", "dst2src": "reverse_"}
 
 
@@ -287,14 +287,14 @@ def _cicflowmeter_schema() -> pa.Schema:
 FEATURE_SETS = {
     "nfstream": FeatureSet(
         FOLDER / "nfstream.toml",
-        # Its own defaults: no flow ends at FIN or RST.
+        # NFStream's defaults: no flow ends at FIN or RST.
         {"initiator": "first", "idle_timeout": "120s", "active_timeout": "30m", "linger": "none"},
         _nfstream_schema(),
         _nfstream,
     ),
     "cicflowmeter": FeatureSet(
         FOLDER / "cicflowmeter.toml",
-        # Its flow timeout is the active one, and it has no idle one.
+        # CICFlowMeter's flow timeout is an active timeout. It has no idle timeout.
         {"initiator": "first", "idle_timeout": "120s", "active_timeout": "120s"},
         _cicflowmeter_schema(),
         _cicflowmeter,

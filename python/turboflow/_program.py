@@ -27,7 +27,8 @@ def program() -> str:
     if given := os.environ.get("TURBOFLOW"):
         return given
     name = "turboflow" + (sysconfig.get_config_var("EXE") or "")
-    # A wheel puts programs there; `pip install --user` and `--target` have places of their own.
+    # Wheels install programs into `scripts`; `pip install --user` and `--target` use the other
+    # folders.
     folders = [
         sysconfig.get_path("scripts"),
         sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")),
@@ -45,7 +46,7 @@ class Running:
     """A program that writes to a pipe. It ends with this object."""
 
     def __init__(self, arguments: list[str]):
-        # A file takes any number of messages, and need not be read while records come.
+        # Unlike a pipe, a file holds any number of messages without being read meanwhile.
         self._said = tempfile.TemporaryFile()
         try:
             self._process = subprocess.Popen(

@@ -15,7 +15,7 @@ from turboflow._program import Running, TurboflowError, TurboflowWarning
 
 Paths = Union[str, os.PathLike, Iterable[Union[str, os.PathLike]]]
 
-# Options that this module gives itself, or that make no sense where records go to Python.
+# Options that this module sets itself, or that make no sense when records go to Python.
 OWN_OPTIONS = {
     "read", "write", "format", "quiet", "log_format", "definition", "biflow", "print_config", "interface",
     "cpu_port", "rotate", "rotate_size", "keep", "keep_size", "parquet_types", "time", "names", "help",
@@ -58,11 +58,11 @@ def read(
         if definition is not None:
             file = features.definition if features else _definition_file(definition, folder)
             arguments.append(f"--definition={file}")
-        # `./`: no path is taken for an option.
+        # The prefix `./` keeps a path from being parsed as an option.
         arguments += ["--read", *(os.path.join(".", os.fspath(one)) for one in paths)]
         if filter is not None:
             arguments += ["--", filter]
-        # The schema comes once the definition has been read.
+        # The schema arrives once the program has read the definition.
         stream = _Records(Running(arguments), features)
     return pa.RecordBatchReader.from_batches(stream.schema, stream)
 
