@@ -27,18 +27,18 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 VERSION = 1
-# What stands for a value that a record lacks.
+# Stands for a value that a record lacks.
 ABSENT = -1.0
 FEATURES = [
     "src_port", "dst_port", "protocol", "packets", "bytes", "min_length", "max_length", "tcp_flags",
     "bytes/packets", "last_ns - first_ns",
 ]  # fmt: skip
-# For linear models: amounts that span many powers of ten say little as they are.
+# Features for linear models, with logarithms of amounts that span many powers of ten.
 LINEAR_FEATURES = [
     "src_port", "dst_port", "protocol", "log(packets)", "log(bytes)", "min_length", "max_length", "tcp_flags",
     "log(bytes/packets)", "log(last_ns - first_ns)",
 ]  # fmt: skip
-# Labels that name no application.
+# Labels that do not name an application.
 NO_LABEL = ("", "Unknown")
 
 
@@ -62,7 +62,7 @@ def feature(record: dict, text: str) -> float:
         left, right = value_of(record, left.strip()), value_of(record, right.strip())
         if left is None or right is None or (sign == "/" and right == 0):
             return ABSENT
-        # Whole numbers are subtracted before they are rounded: times have more digits than a float.
+        # Subtract integers before rounding: timestamps have more digits than a float.
         number = float(left - right) if sign == "-" else float(left) / float(right)
         break
     else:

@@ -32,22 +32,22 @@ import urllib.request
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-# A batch ends at so many messages or bytes, or when its first message is so old.
+# A batch ends at this many messages or bytes, or when its first message is this old.
 MESSAGES = 5_000
 BYTES = 32 << 20
 AGE_S = 1.0
 
-# An insertion may take so long. A consumer that does not ask for messages for 300 s (max.poll.interval.ms)
-# loses its partitions.
+# Time limit of an insertion. A consumer that does not poll for 300 s (max.poll.interval.ms) loses its
+# partitions.
 INSERT_S = 120
 
-# What ClickHouse says of data that it cannot read, and of nothing else: CANNOT_PARSE_TEXT, ..._QUOTED_STRING,
+# ClickHouse's error codes for unreadable data, and for nothing else: CANNOT_PARSE_TEXT, ..._QUOTED_STRING,
 # ..._INPUT_ASSERTION_FAILED, ATTEMPT_TO_READ_AFTER_EOF, CANNOT_READ_ALL_DATA, CANNOT_PARSE_DATE, ..._DATETIME,
 # ARGUMENT_OUT_OF_BOUND, CANNOT_PARSE_NUMBER, INCORRECT_DATA, TOO_LARGE_STRING_SIZE, UNKNOWN_PROTOBUF_FORMAT,
 # CANNOT_PARSE_BOOL.
 DATA_ERRORS = {6, 26, 27, 32, 33, 38, 41, 69, 72, 117, 131, 444, 467}
 
-# Fields of FlowMessage that say where a record was: contrib/kafka/turboflow.proto.
+# Fields of FlowMessage with the record's place in its topic: contrib/kafka/turboflow.proto.
 PARTITION_FIELD = 2990
 OFFSET_FIELD = 2991
 
@@ -119,11 +119,11 @@ class Batch:
     def __init__(self, begin):
         self.begin = begin
         self.end = begin
-        # Where it ended when it was inserted for the first time; None if it never was.
+        # The end of the batch in an earlier attempt to insert it; None if there was none.
         self.must_end = None
         self.messages = 0
         self.bytes = 0
-        # Offset, timestamp and data of each message that can be read.
+        # Offset, timestamp and data of each readable message.
         self.parts = []
         self.since = time.monotonic()
 
@@ -141,11 +141,11 @@ class Feed:
         self.consumer = consumer
         self.admin = admin
         self.database = database
-        # For each topic: table, format, further settings, and what is made of a message.
+        # For each topic: table, format, further settings, and the function that converts a message.
         self.tables = tables
         self.batches = {}
         self.topic_ids = {}
-        # Messages that could not be read.
+        # Number of messages that could not be read.
         self.passed_over = 0
 
     def assigned(self, consumer, places):
@@ -171,13 +171,13 @@ class Feed:
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         batch = self.batches[(topic, partition)]
         if offset < batch.end:
-            # It came twice, or the topic was made anew meanwhile.
+            # The message was delivered twice, or the topic was recreated meanwhile.
             known = self.topic_ids[topic]
             if known and topic_id(self.admin, topic) != known:
                 raise RuntimeError(f"topic {topic} is another one now: start again")
             return
         if batch.must_end is not None and offset >= batch.must_end:
-            # The last messages of the batch are no longer kept.
+            # The broker no longer has the last messages of the batch.
             batch.end = batch.must_end
             self.insert((topic, partition))
             batch = self.batches[(topic, partition)]
@@ -215,15 +215,15 @@ class Feed:
             return
         topic, partition = key
         table, form, settings, _ = self.tables[topic]
-        # A topic that is made anew begins at offset 0 again.
+        # The id distinguishes a recreated topic, whose offsets begin at 0 again.
         incarnation = self.topic_ids[topic] or parts[0][1]
         token = {
             "insert_deduplicate": "1",
             "insert_deduplication_token": f"{topic}-{incarnation}-{partition}-{begin}-{end}",
             "deduplicate_blocks_in_dependent_materialized_views": "1",
-            # The offset is committed after this: the rows have to be there.
+            # The offset is committed next, so the rows must be stored by then.
             "async_insert": "0",
-            # Blocks are equal at each try.
+            # Every attempt must form equal blocks, or deduplication would fail.
             "max_insert_threads": "1",
             "input_format_parallel_parsing": "0",
         }
@@ -251,7 +251,7 @@ class Feed:
         while not ends_at_end or ends:
             for message in self.consumer.consume(1_000, 0.2):
                 if message.error():
-                    # Nobody has written to it yet.
+                    # No message has been written to this topic yet.
                     if message.error().code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                         continue
                     raise KafkaException(message.error())
@@ -277,7 +277,8 @@ class Feed:
         ends = {}
         for topic in self.tables:
             known = self.consumer.list_topics(topic, timeout=60).topics[topic]
-            # Without a first message there is no topic, and no topic of ticks with ticks=none.
+            # Before its first message, a topic does not exist; with ticks=none, the topic of ticks
+            # never does.
             if known.error and known.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise KafkaException(known.error)
             for partition in known.partitions:
@@ -342,7 +343,7 @@ def main():
     args = arguments.parse_args()
     password = pathlib.Path(args.password_file).read_text().strip() if args.password_file else ""
     further = [pair.split("=", 1) for pair in args.set]
-    # A service manager's way to end it.
+    # Service managers end a program with SIGTERM.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     consumer = consumer_of(args.brokers, args.group, further)
     database = Http(args.clickhouse, args.user, password)
@@ -350,7 +351,7 @@ def main():
     try:
         feed.run(args.once)
     except (KafkaException, OSError, RuntimeError, ValueError, http.client.HTTPException) as error:
-        # It begins again where it was: let the service manager restart it.
+        # A restart continues from the last commit, so the service manager may restart it.
         print(f"feed: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

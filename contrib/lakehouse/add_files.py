@@ -34,7 +34,8 @@ def main() -> None:
     given = parser.parse_args()
     catalog = load_catalog(given.catalog, **dict(one.split("=", 1) for one in given.property))
     catalog.create_namespace_if_not_exists(given.table.rsplit(".", 1)[0])
-    # The definition in the file's metadata is not the table's: another run may have another one.
+    # The definition in a file's metadata does not apply to the whole table: other runs may have
+    # another one.
     schema = pq.read_schema(given.files[0]).remove_metadata()
     is_new = not catalog.table_exists(given.table)
     table = catalog.create_table_if_not_exists(given.table, schema=schema)
@@ -45,7 +46,7 @@ def main() -> None:
     known = set(table.inspect.files()["file_path"].to_pylist()) if table.current_snapshot() else set()
     added = [file for file in map(address, given.files) if file not in known]
     if added:
-        # Names are looked up before, at once instead of one after the other.
+        # Duplicates have been removed above, with one query instead of one per file.
         table.add_files(added, check_duplicate_files=False)
     print(f"{given.table}: {len(added)} files added, {len(given.files) - len(added)} were there")
 

@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 KEY = ["src_addr", "dst_addr", "src_port", "dst_port", "protocol"]
-# Numbers of runs have 64 bits without a sign.
+# Run numbers are unsigned 64-bit integers, which Spark's long cannot hold.
 RECORD = ("exporter string, run decimal(20,0), sequence long, src_addr string, dst_addr string, src_port int, "
           "dst_port int, protocol int, packets long, bytes long, first_ns long, last_ns long, tcp_flags int, max_ttl int")
 TABLE = ("src_addr string, dst_addr string, src_port int, dst_port int, protocol int, first timestamp, first_ns long, "
@@ -43,8 +43,8 @@ def at_hop(ttl: str, field: str) -> Column:
 
 
 def network_flows(of: DataFrame, idle_timeout_us: int) -> DataFrame:
-    # A session goes on for as long as its records last, and for the idle timeout. Whole microseconds: Spark drops a
-    # record without a word if it cannot read its gap.
+    # A session lasts as long as its records, plus the idle timeout. The gap is in whole microseconds, because Spark
+    # silently drops a record whose gap it cannot parse.
     gap = F.concat(F.expr(f"(last_ns - first_ns) div 1000 + {idle_timeout_us + 1}").cast("string"), F.lit(" microseconds"))
     session = of.withColumn("gap", gap).groupBy(*KEY, F.session_window("first", F.col("gap"))).agg(
         F.collect_list(F.struct("max_ttl", "exporter", "packets", "bytes")).alias("seen"),
@@ -89,7 +89,7 @@ def main() -> int:
     lines = lines.option("maxOffsetsPerTrigger", given.batch).load()
     flows = network_flows(records(lines, given.lateness), given.idle_timeout * 1_000_000)
     writer = flows.writeStream.outputMode("append").option("checkpointLocation", given.checkpoint)
-    # Rows of one partition of the table are to come together.
+    # Without fanout, rows would have to arrive grouped by partition of the table.
     writer = writer.option("fanout-enabled", "true")
     writer = writer.trigger(availableNow=True) if given.once else writer.trigger(processingTime="10 seconds")
     query = writer.toTable(given.table)
