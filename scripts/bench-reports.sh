@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The speed of the receiver of P4 reports from an interface: a pipeline at the other end of a veth pair, in a network
-# namespace of its own (root), evicts RATE records a second for ten seconds, ten a frame, as records of FLOWS flows.
-# `turboflow record --engine p4` takes them on the second processor. It exits with 1 if anything was lost.
+# Measures the receiver of P4 reports on an interface. In a separate network namespace (root), a pipeline at the
+# other end of a veth pair evicts RATE records per second for ten seconds, ten per frame, as records of FLOWS flows.
+# `turboflow record --engine p4` receives them on the second processor. Exits with 1 if anything was lost.
 #
 #   scripts/bench-reports.sh TURBOFLOW FLOOD_REPORTS RATE [FLOWS]
 set -euo pipefail

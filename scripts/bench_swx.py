@@ -18,7 +18,8 @@ import time
 from pathlib import Path
 
 SPEC = Path(__file__).resolve().parent.parent / "engines/p4/compiled/pna/default.spec"
-# In front of this instruction, the first behind the lane, where what they write is not used yet.
+# The copies are inserted before this instruction, the first after the lane, because the fields that
+# they overwrite are not used before it.
 PLACE = "\tvalidate h.key\n"
 PRIMITIVES = {
     "branch: jmpeq": "\tjmpeq BENCH_END h.lane.kind 0x77\n",
@@ -64,7 +65,7 @@ def main() -> int:
     for name, instruction in PRIMITIVES.items():
         programs[name] = variant(spec, instruction or hash_line, args.copies)
 
-    # Starting the pipeline and its tables is not the packets' cost.
+    # Excludes the time to start the pipeline and its tables.
     record = [args.turboflow, "record", "--quiet", "--format", "csv", "-w", "/dev/null", "-r", args.capture]
     on_swx = [*record, "--engine", "p4", "--p4-pipeline", "swx"]
     took: dict[str, list[float]] = {name: [] for name in programs}

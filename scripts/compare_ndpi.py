@@ -21,9 +21,9 @@ try:
 except ImportError:
     sys.exit("compare_ndpi: the Python package nfstream is missing: pip install nfstream==6.6.0")
 
-# Neither meter ends a flow before its capture.
+# Timeouts that end no flow before its capture ends.
 FOREVER_S = 10**9
-# As `--dpi` looks at a TCP flow.
+# Packets of a TCP flow that `--dpi` inspects.
 PACKETS = 32
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the page of the dashboard anew and compares it with what is committed: the program holds
-# what its sources say, byte for byte. Needs Node 20 and npm.
+# Builds the dashboard's page and compares it with the committed one, byte for byte: the program
+# must contain what its sources produce. Needs Node 20 and npm.
 #
 #   scripts/dashboard-assets.sh [--write]       with --write, keeps what was built
 set -euo pipefail

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Looks at the dashboard in a browser (apps/dashboard/web/browser): numbers of its pages against those
-# of `turboflow show`, the console, accessibility, widths; what a reader does; a report; ledgers with
-# losses; a program that goes away and comes back; and, where network namespaces can be made, a running
-# program that drops packets. Needs Node 20, npm and Chromium, which it installs where it may (root on
+# Tests the dashboard in a browser (apps/dashboard/web/browser): the numbers on its pages against those
+# of `turboflow show`, the console, accessibility and widths; typical use; a report; ledgers with
+# losses; a program that disappears and returns; and, where network namespaces can be made, a running
+# program that drops packets. Needs Node 20, npm and Chromium, which it installs if it may (root on
 # Debian or Ubuntu), and the programs as tests build them.
 #
 #   scripts/dashboard-browser.sh [FOLDER FOR SCREENSHOTS]
@@ -55,7 +55,7 @@ look() { # CHECK WORDS...
     "${inside[@]}" node --experimental-websocket "$web/browser/run.mjs" "$programs/turboflow" "$@"
 }
 
-# A live run is followed over loopback of a namespace of its own.
+# Follows a live run on the loopback interface of a separate namespace.
 running_program() {
     inside=(ip netns exec "$namespace")
     local packets
@@ -106,7 +106,7 @@ mkdir lossy
 for run in a b; do
     "$programs/turboflow" record -q -r "$office" -w "lossy/$run.parquet" --ledger "lossy/$run.json"
 done
-# As if the kernel had dropped packets of both.
+# Pretends that the kernel dropped packets of both runs.
 sed -i 's/"source_dropped": 0/"source_dropped": 1234/' lossy/a.json
 sed -i 's/"source_dropped": 0/"source_dropped": 5/' lossy/b.json
 dashboard lossy

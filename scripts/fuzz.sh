@@ -13,7 +13,7 @@ targets=("$@")
 if ((${#targets[@]} == 0)); then
     for file in fuzz/fuzz_targets/*.rs; do targets+=("$(basename "$file" .rs)"); done
 fi
-# The target of nDPI needs the library. Its shim is C, which the sanitizer is to see, too.
+# The target for nDPI needs the library. Its shim is C, and the sanitizer must cover it too.
 features=()
 if pkg-config --exists libndpi 2>/dev/null; then
     features=(--features dpi)

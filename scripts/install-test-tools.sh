@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the other programs that tests and benchmarks compare TurboFlow with (Debian, Ubuntu).
-# Building and running TurboFlow does not need them, and a test without its program reports that.
-# clang, libelf and zlib build the XDP engine, DPDK the software pipeline of the P4 engine, Verilator
-# the FPGA engine, nDPI the inspection of applications, and make, a C compiler and OpenSSL's headers
-# the client of Kafka; these are left out of tests without them. Packages of Python, for the wheel and
-# files of a lakehouse, go into an environment of their own.
+# Building and running TurboFlow does not need them, and a test whose program is missing reports that.
+# Optional parts need packages to build, and tests leave out parts whose packages are missing: the XDP
+# engine needs clang, libelf and zlib; the software pipeline of the P4 engine needs DPDK; the FPGA
+# engine needs Verilator; the inspection of applications needs nDPI; the Kafka client needs make, a C
+# compiler and OpenSSL's headers. Python packages, for the wheel and the lakehouse, go into an
+# environment of their own.
 #
 #   scripts/install-test-tools.sh [tests|bench|samples|kernels|all]...        default: tests
 set -euo pipefail
@@ -18,8 +19,8 @@ samples=(tshark tcpdump iproute2 ethtool nginx-light openssl curl dnsmasq-base b
     openssh-client iperf3 iputils-ping traceroute chrony)
 kernels=(clang gcc make libelf-dev zlib1g-dev qemu-system-x86 busybox-static cpio xz-utils iproute2)
 
-# A collector without a package. It needs the Go version in its go.mod, and the distribution's may
-# be older.
+# A collector without a package. It needs the Go version in its go.mod, and the distribution's Go
+# may be older.
 goflow2=github.com/netsampler/goflow2/v2/cmd/goflow2@v2.2.6
 tools=$(cd "$(dirname "$0")/.." && pwd)/target/tools
 
@@ -34,8 +35,8 @@ install_goflow2() {
     GOBIN=$tools "$go" install "$goflow2" || echo "install-test-tools: goflow2 could not be built" >&2
 }
 
-# A decoder library, with a program of this project around it and its own lock file. It is rebuilt
-# only after a change.
+# A decoder library, wrapped in a program of this project with its own lock file. It is rebuilt only
+# after a change.
 install_netgauze() {
     local manifest=$tools/../../apps/turboflow/tests/collectors/netgauze/Cargo.toml
     command -v cargo >/dev/null || { echo "install-test-tools: no Rust here, so no netgauze-flows either" >&2; return; }
@@ -47,7 +48,7 @@ install_netgauze() {
     fi
 }
 
-# A broker and its consumer, as Java archives. What comes is what this project was tested with.
+# A broker and its consumer, as Java archives, in the versions that this project is tested with.
 install_kafka() {
     local folder=$tools/kafka sums=$tools/../../scripts/kafka/SHA256SUMS
     command -v mvn >/dev/null || { echo "install-test-tools: no Maven here, so no Kafka either: its tests say so" >&2; return; }
@@ -63,7 +64,7 @@ install_kafka() {
     fi
 }
 
-# Packages of Python in an environment of their own: scripts/python/NAME.txt lists them.
+# Python packages in an environment of their own. scripts/python/NAME.txt lists them.
 install_python() { # NAME [OPTION OF PIP]...
     local folder=$tools/python-$1 list=$tools/../../scripts/python/$1.txt try
     shift
@@ -72,7 +73,7 @@ install_python() { # NAME [OPTION OF PIP]...
     echo "install-test-tools: installing packages of Python: $(grep -v '^#' "$list" | tr '\n' ' ')"
     for try in 1 2 3; do
         rm -rf "$folder"
-        # What comes is compiled when it is used: most of it never is.
+        # Packages are compiled on first use, because most of their modules are never used.
         if python3 -m venv "$folder" &&
             "$folder/bin/pip" install --quiet --disable-pip-version-check --no-compile "$@" --requirement "$list"; then
             cp "$list" "$folder/installed"
@@ -92,19 +93,19 @@ install_classify() {
     install_python classify
 }
 
-# The packages that chdb asks for besides are for data frames, which no test has.
+# Without chdb's dependencies, which are for data frames and which no test uses.
 install_clickhouse() {
     install_python clickhouse --no-deps
 }
 
-# What makes the Debian package.
+# The tool that makes the Debian package.
 install_cargo_deb() {
     command -v cargo >/dev/null || { echo "install-test-tools: no Rust here, so no cargo-deb either" >&2; return; }
     "$tools/../../scripts/package-tools.sh" deb >/dev/null ||
         echo "install-test-tools: cargo-deb could not be built: its tests say so" >&2
 }
 
-# Downloads wait for the network as long as the others compile.
+# Downloads run in the background while the other tools are compiled.
 install_others() {
     local loading=() process
     install_kafka &
@@ -137,7 +138,7 @@ for group in "${@:-tests}"; do
     esac
 done
 
-# Packages of the distribution first: some of the others need them.
+# Packages of the distribution come first, because other tools need some of them.
 install_packages() {
     local package missing=() as_root=()
     if ! command -v apt-get >/dev/null; then

@@ -13,7 +13,8 @@ import struct
 import sys
 from pathlib import Path
 
-# Addresses: A asks, B answers; outer (tunnel) ends C and D. Documentation ranges of RFC 5737 and 3849.
+# Addresses: A asks and B answers; C and D are the outer ends of a tunnel. From the documentation
+# ranges of RFC 5737 and 3849.
 A4, B4, C4, D4 = "192.0.2.1", "198.51.100.2", "203.0.113.3", "203.0.113.4"
 A6, B6, C6, D6 = "2001:db8::a", "2001:db8::b", "2001:db8:f::c", "2001:db8:f::d"
 ICMP, IPIP, TCP, UDP, DCCP, V6_IN_IP, ROUTING, FRAGMENT = 1, 4, 6, 17, 33, 41, 43, 44

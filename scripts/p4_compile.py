@@ -59,12 +59,12 @@ class Target(NamedTuple):
     is_behind_queue: bool = False
 
 
-# Inputs of features that are known behind a queue alone.
+# Inputs that are known only behind a queue.
 QUEUE_INPUTS = {"egress_interface", "hop_latency", "queue_depth"}
 
 TARGETS = [
-    # The pass copies every use of a variable into a variable of its own, and DPDK's pipeline addresses the first 256
-    # bytes of metadata alone.
+    # The excluded pass gives every use of a variable a copy of its own, but DPDK's pipeline can address only the
+    # first 256 bytes of metadata.
     Target(
         "pna",
         "p4c-dpdk",

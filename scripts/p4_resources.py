@@ -20,7 +20,7 @@ import sys
 SOURCES = pathlib.Path(__file__).parent.parent / "engines/p4/p4"
 STAGES = {"tofino": 12, "tofino2": 20}
 ARCHITECTURES = {"tofino": "tna", "tofino2": "t2na"}
-# Columns of mau.resources.log: name in the report, and how many a stage has.
+# Columns of mau.resources.log: the name in the report, and how many a stage has.
 RESOURCES = {
     "Logical TableID": ("logical_tables", 16),
     "Meter ALU": ("stateful_alus", 4),
@@ -34,7 +34,7 @@ RESOURCES = {
     "Exact Match Input xbar": ("exact_match_bytes", 128),
     "Ternary Match Input xbar": ("ternary_match_bytes", 66),
 }
-# Containers of each kind: width in bits, how many.
+# Containers by kind: width in bits, and number.
 CONTAINERS = {
     "tofino": {
         "normal": {8: 64, 16: 96, 32: 64},

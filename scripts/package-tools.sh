@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Compiles the tool that makes packages, cargo-deb or cargo-generate-rpm, if it is not there, and prints its folder. It
-# is not optimised: others compress what it packs.
+# Compiles a packaging tool, cargo-deb or cargo-generate-rpm, unless it is installed, and prints its folder. The tool
+# is not optimised, because other programs do the compression.
 #
 #   tools=$(scripts/package-tools.sh deb|rpm)
 set -euo pipefail
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 tools=target/tools
 case ${1:?deb or rpm} in
-# Packages are compressed by the system's xz.
+# The system's xz compresses the packages.
 deb) tool=(cargo-deb@3.8.0 --no-default-features) ;;
 rpm) tool=(cargo-generate-rpm@0.21.1) ;;
 esac

@@ -44,7 +44,7 @@ clean_up() {
     local status=$?
     ((status == 0)) || tail -n 20 "$work/log" >&2 || true
     for namespace in $client $router $server; do
-        # Daemons may have forked, so every process in these namespaces is ended.
+        # Daemons may have forked, so end every process in these namespaces.
         ip netns pids $namespace 2>/dev/null | xargs -r kill 2>/dev/null || true
     done
     sleep 0.3

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Proves what the FPGA engine's parts promise, with Yosys (from PyPI, into target/tools/rtl):
-# engines/rtl/formal says what, and for which inputs.
+# Proves properties of the FPGA engine's parts with Yosys (from PyPI, into target/tools/rtl).
+# engines/rtl/formal states the properties, and the inputs for which they hold.
 #
 #   scripts/rtl-prove.sh [spread|search|records|egress|faults]...     default: all
 #   FAULT=7 scripts/rtl-prove.sh search                               a forward is taken out
 #
-# faults: each proof fails once something is taken out of what it is about, and gives a counterexample.
+# faults: each proof must fail with a counterexample once a piece of its subject is removed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,7 +27,7 @@ prove() { # NAME SCRIPT SOURCES...
 
 part() { # NAME
     case $1 in
-    # From reset on, with any inputs, over so many clocks.
+    # From reset on, for any inputs, over this many clocks.
     spread)
         prove spread "sat -verify -prove-asserts -seq 1 -maxsteps ${SPREAD_CLOCKS:-32} -tempinduct -tempinduct-baseonly" \
             $rtl/tf_ram.sv $rtl/tf_spread.sv engines/rtl/formal/tf_spread_proof.sv ;;
@@ -48,7 +48,7 @@ part() { # NAME
     esac
 }
 
-# A proof that has to fail, for the reason that an assertion does.
+# A proof that must fail, because an assertion does not hold.
 refuted() { # NAME FAULT
     local start=$SECONDS
     if FAULT=$2 part "$1" || ! grep -q "proof did fail" "$out/$1.log"; then

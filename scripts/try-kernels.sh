@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the tests of the XDP engine on kernels of Debian, each in a virtual machine (with or without
-# root; `scripts/install-test-tools.sh kernels` installs what it needs). The kernels are not
-# installed.
+# Runs the tests of the XDP engine on Debian kernels, each in a virtual machine, without installing
+# the kernels (with or without root; `scripts/install-test-tools.sh kernels` installs the
+# prerequisites).
 #
 #   scripts/try-kernels.sh [VERSION]...        default: Debian 12's kernel and the one of its backports
 #
@@ -27,7 +27,7 @@ for program in qemu-system-x86_64 busybox cpio xz ip; do
     }
 done
 
-# The package with the kernel: a meta-package depends on it.
+# The package that contains the kernel: a meta-package depends on it.
 package_of() { # VERSION
     local package=linux-image-$1 depends
     depends=$(apt-cache depends "$package" | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ { print $2; exit }')

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# contrib/lakehouse/spark_network.py on records of six vantage points from a real broker: killed by SIGKILL in the
-# middle of a batch, three times, and started again; its table must equal the packets. Takes two minutes and more.
-# Not in CI: Spark takes 500 MB. The last result: bench/runs/2026-11-28-intel-xeon-spark.
+# Runs contrib/lakehouse/spark_network.py on records of six vantage points from a real broker. The job is killed
+# by SIGKILL in the middle of a batch, three times, and restarted; its table must equal the packets. Takes more
+# than two minutes. Not in CI, because Spark takes 500 MB. The last result:
+# bench/runs/2026-11-28-intel-xeon-spark.
 #
 #   scripts/try-spark.sh TURBOFLOW        with feature kafka; fetches pyspark and Spark's jars into target/tools
 set -euo pipefail
@@ -23,7 +24,7 @@ scripts/install-test-tools.sh tests >&2
 [[ -e $tools/python-spark/bin/spark-submit ]] || { python3 -m venv "$tools/python-spark" && "$tools/python-spark/bin/pip" install -q pyspark==4.0.0; }
 [[ -e $tools/spark-jars ]] ||
     mvn -q -B -f scripts/spark/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$tools/spark-jars"
-# Spark has these itself.
+# Spark brings these itself.
 jars=$(find "$tools/spark-jars" -name '*.jar' ! -name 'scala-*' ! -name 'slf4j-*' ! -name 'spark-tags*' | paste -sd,)
 
 port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
@@ -64,7 +65,7 @@ job=(setsid "$tools/python-spark/bin/python" contrib/lakehouse/spark_network.py 
 export SPARK_LOCAL_IP=127.0.0.1
 
 commits() { find "$work/checkpoint/commits" -name '[0-9]*' 2>/dev/null | wc -l || true; }
-# Once a batch is planned and not committed, all of Spark's processes are killed.
+# Kills all processes of Spark once a batch is planned but not committed.
 for kill in 1 2 3; do
     "${job[@]}" >"$work/spark" 2>&1 &
     spark=$!

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs a command as on a machine without TurboFlow's optional build dependencies: no clang, and no
-# headers of libelf, zlib and nDPI. They are hidden in a mount namespace of the command (Linux, root).
-# Nothing is removed.
+# headers of libelf, zlib and nDPI. They are hidden in a mount namespace for the command (Linux,
+# root). Nothing is removed.
 #
 #   scripts/without-libraries.sh COMMAND [ARGUMENT]...
 set -euo pipefail

@@ -55,9 +55,9 @@ def make(folder: Path) -> None:
                 packets[name] += 1
                 seen[name].append((START_NS + at + hop * HOP_NS, frame(flow, length, 64 - hop), length + 14))
         key = f"10.1.{flow // 4 >> 8}.{flow // 4 & 255} 10.2.0.{flow % 251} {1024 + flow}"
-        # Of a flow of which no packet came to a hop, the path ends before it.
+        # If no packet of a flow reached a hop, the path ends before it.
         truth[key] = [*sums, sums[0] - min(count for count in hops if count)]
-    # What comes much later, so that all flows end.
+    # A much later packet, so that all flows end.
     seen["clock"].append((START_NS + 3600 * 10**9, frame(60_000, 60, 64), 74))
     for name, frames in seen.items():
         with (folder / f"{name}.pcap").open("wb") as file:
