@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads the project's tree for the tests beside it, which check the house rules of
+//! Reads the project's tree for the tests in this crate, which check the house rules of
 //! `docs/architecture.md` and `CONTRIBUTING.md`. The product does not depend on this crate.
 
 mod modules;
@@ -103,8 +103,8 @@ impl Source {
             || stem.is_some_and(|stem| stem == "tests" || stem.ends_with("_tests"))
     }
 
-    /// The file's room: the folder of its crate, in any wing, or its first folder; `root` for files
-    /// at the root.
+    /// The file's room: the folder of its crate below `apps`, `crates`, `engines` or `lab`, or else
+    /// its first folder; `root` for files at the root.
     #[must_use]
     pub fn room(&self) -> &str {
         let mut folders = self.path.split('/');

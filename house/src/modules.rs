@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Dependencies between the files of a crate, as far as paths in their text show, and their cycles.
+//! Dependencies between the files of a crate, as far as the paths in their text show them, and
+//! their cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,7 +91,7 @@ impl<'a> Modules<'a> {
                 path.pop();
             }
         }
-        // `super` and `crate` alone stand before a brace; what stands in it has a path of its own.
+        // `super` and `crate` alone precede a brace, whose paths are resolved separately.
         (!rest.is_empty()).then_some(())?;
         path.extend(rest.iter().cloned());
         Some(path)

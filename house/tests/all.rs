@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The integration tests of this crate in one program, which links once.
+//! The integration tests of this crate as one program, which is linked once.
 
 mod documents;
 mod edges;

@@ -136,7 +136,7 @@ fn files_named_in_documents_exist() {
     none(complaints);
 }
 
-/// The Makefile's targets; with `explained`, those alone that `make help` lists.
+/// The Makefile's targets; with `explained`, only those that `make help` lists.
 fn make_targets(explained: bool) -> BTreeSet<String> {
     let makefile = std::fs::read_to_string(root().join("Makefile")).expect("there is a Makefile");
     let rules = makefile.lines().filter(|line| {
@@ -199,7 +199,7 @@ fn program(folder: &str) -> String {
     text
 }
 
-/// Whether the program's sources declare that long option, as far as their text shows.
+/// Whether the program's sources declare this long option, as far as their text shows.
 fn declares(program: &str, option: &str) -> bool {
     let field = option.replace('-', "_");
     program.contains(&format!("\"{option}\""))
@@ -239,7 +239,7 @@ fn every_option_in_documents_exists() {
     none(complaints);
 }
 
-/// Whether the program's command line has that command, as far as its text shows.
+/// Whether the program's command line has this command, as far as its text shows.
 fn has_command(program: &str, command: &str) -> bool {
     let mut letters = command.chars();
     let variant: String = letters

@@ -67,8 +67,8 @@ const HOUSE: &str = "turboflow-house";
 const TESTING: &str = "turboflow-testing";
 const PROGRAM: &str = "turboflow";
 
-/// The table. Rooms below `lab/` serve tests and measurements. The product may depend on the
-/// traffic generator alone, and the meter on none of them.
+/// The table. Rooms below `lab/` serve tests and measurements: the product may depend only on the
+/// traffic generator among them, and the meter on none.
 const ROOMS: [Room; 34] = [
     room(RECORD, &[]).with_external(&["ipnet", "thiserror", "toml"]),
     room(MERGE, &[RECORD]).with_external(&[]),
@@ -166,7 +166,7 @@ const ROOMS: [Room; 34] = [
 ];
 
 /// Additional dependencies of tests: the oracle, the test support, the golden model, and captures
-/// for rooms that read frames of their own. An empty list allows all rooms.
+/// for rooms that read frames of their own. An empty list allows the tests of all rooms.
 const KNOWN_TO_TESTS: [(&str, &[&str]); 11] = [
     (WORKLOAD, &[]),
     (MERGE, &[]),
@@ -391,14 +391,14 @@ fn the_product_links_only_the_generator_of_the_laboratory() {
     assert!(both(LAB).contains(&ACCURACY.to_owned()));
 }
 
-/// `turboflow` meters with the rights of root, and `make run` builds it: without a query engine.
+/// `turboflow` meters as root, and `make run` builds it: it must not link a query engine.
 #[test]
 fn the_meter_links_no_query_engine() {
     assert!(!linked_by(PROGRAM).contains(SQL));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut tree = Command::new(cargo);
     tree.current_dir(turboflow_house::root());
-    // What no feature of the meter may bring in, either.
+    // No feature of the meter may bring one in.
     tree.args([
         "tree",
         "--locked",

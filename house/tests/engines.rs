@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An engine is known in its own folder and in the program's list of engines, and hardly anywhere
-//! else, so that a new one is added without a search through the house.
+//! An engine is named only in its own folder, in the program's list of engines, and in very few
+//! other files, so that adding one needs no search through the house.
 
 use turboflow_house::sources;
 
 /// The list of engines of the program.
 const REGISTRY: &str = "apps/turboflow/src/engines.rs";
-/// The program's adapter of each engine, in this folder.
+/// The folder with the program's adapter of each engine.
 const ADAPTERS: &str = "apps/turboflow/src/engines";
-/// Other source files that may name an engine.
+/// Maximum number of other source files that may name an engine.
 const MAX_FILES: usize = 4;
 
-/// What stands on an engine names it, file by file, so that a new one is seen here. `offload` runs
-/// the kernel's program; the bridge runs `offload`; benchmarks and the evaluation run what they
-/// measure, and the evaluation the models that two engines have of hardware.
+/// Files that build on an engine and therefore name it. They are listed one by one, so that a new
+/// one is noticed here. `offload` runs the kernel's program, and the bridge runs `offload`.
+/// Benchmarks and the evaluation run what they measure, and the evaluation also uses the hardware
+/// models of two engines.
 const STANDS_ON: [(&str, &[&str]); 3] = [
     (
         "xdp",
@@ -51,7 +52,7 @@ const STANDS_ON: [(&str, &[&str]); 3] = [
     ("rtl", &["lab/evaluation/src/saptm/line.rs"]),
 ];
 
-/// The files that stand on an engine.
+/// The files that build on an engine.
 fn standing_on(engine: &str) -> impl Iterator<Item = &'static str> {
     let standing = STANDS_ON.iter().filter(move |(on, _)| *on == engine);
     standing.flat_map(|(_, paths)| paths.iter().copied())
@@ -61,11 +62,11 @@ fn standing_on(engine: &str) -> impl Iterator<Item = &'static str> {
 fn names(line: &str, engine: &str) -> bool {
     let crate_name = format!("turboflow_engine_{engine}");
     match engine {
-        // English words, and what cards do: only what stands for the engine counts.
+        // These are ordinary words, so only names that refer to the engine count.
         "records" | "collector" | "offload" => {
             line.contains(&crate_name) || line.contains(&format!("--engine {engine}"))
         }
-        // P4.org is who wrote specifications of telemetry.
+        // P4.org is the author of telemetry specifications.
         "p4" => {
             let line = line.to_lowercase().replace("p4.org", "");
             line.split(|c: char| !c.is_alphanumeric())

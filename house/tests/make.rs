@@ -6,7 +6,7 @@ use std::process::Command;
 
 use turboflow_testing::{Need, is_missing};
 
-/// The output of one call of make, on both streams.
+/// The output of one call of make, from both streams.
 fn make(arguments: &[&str], path: Option<&str>) -> String {
     let all = std::env::var_os("PATH").unwrap_or_default();
     let program: Option<PathBuf> = std::env::split_paths(&all)
@@ -65,7 +65,7 @@ fn one_line_names_all_that_is_left_out_and_the_packages_to_install() {
     );
 }
 
-/// The libraries are found or lacked without a look at this machine.
+/// Decides the presence of libraries without looking at this machine.
 const PKG_CONFIG: &str = "LACKED_PKG_CONFIG=";
 
 #[test]
@@ -110,7 +110,7 @@ fn missing_packages_turn_features_off() {
     }
 }
 
-/// Runs `scripts/run-tests.sh` with a fake cargo that prints made-up outcomes.
+/// Runs `scripts/run-tests.sh` with a fake cargo that prints invented outcomes.
 #[test]
 fn the_last_line_sums_up_passed_failed_and_skipped_tests() {
     let folder = std::env::temp_dir().join(format!("turboflow-make-{}", std::process::id()));

@@ -2,7 +2,7 @@
 //! Style of code and prose: the rules of `CONTRIBUTING.md` that can be counted.
 //!
 //! Some rules are younger than code that breaks them. Such a rule has a list of exceptions, which
-//! must only shrink: the test fails on an exception that is no longer needed.
+//! must only shrink: the test fails on exceptions that are no longer needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -189,7 +189,7 @@ fn dependency_cycles_of_files_are_small() {
     hold(&largest, &LARGE_CYCLES, "files in a cycle");
 }
 
-/// Whether a text names an option: two hyphens before a word, not inside one.
+/// Whether a text names an option: two hyphens before a word, but not inside one.
 fn names_option(text: &str) -> bool {
     text.match_indices("--").any(|(at, _)| {
         let before = text[..at].chars().next_back();
@@ -204,7 +204,7 @@ fn libraries_name_no_option_of_the_program() {
     let mut complaints = Vec::new();
     for source in product().filter(|source| !OPTION_ROOMS.contains(&source.room())) {
         for (number, line) in source.code_lines() {
-            // Rust has no operator of two hyphens: they stand in strings.
+            // Rust has no operator of two hyphens, so they can only be in strings.
             if names_option(line) {
                 complaints.push(format!("{}:{number}: {}", source.path, line.trim()));
             }
@@ -257,7 +257,7 @@ fn only_whole_words_are_found() {
     assert!(!names_option("a -- b, i--j"));
 }
 
-/// Tests wait for an output or a state of another process, with `turboflow-testing`, and never for
+/// Tests wait for an output or a state of another process, with `turboflow-testing`, but never for
 /// time to pass.
 #[test]
 fn tests_do_not_sleep() {
