@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The options for enrichment files, which tell more about addresses and ports. The program
-//! `turboflow-query` includes this source file too, for `turboflow dashboard` and `turboflow
-//! report`.
+//! `turboflow-query` includes this source file too, for the commands `dashboard` and `report`.
 
 use std::path::PathBuf;
 

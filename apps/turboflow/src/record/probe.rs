@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs that send their microflow records to a collector, which merges those of many probes: `-w
-//! microflows+tcp://collector:4739`. Or they write them to a file: `-w probe.records`.
+//! Runs that send their microflow records to a collector, which merges those of many probes:
+//! `-w microflows+tcp://collector:4739`. Or they write them to a file: `-w probe.records`.
 
 use std::io::{self, Write};
 use std::path::Path;

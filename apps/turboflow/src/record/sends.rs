@@ -36,7 +36,8 @@ pub(super) fn is_meant(to: &Path) -> anyhow::Result<bool> {
 /// The counters of a run that sends its microflow records; `None` for other runs.
 ///
 /// # Errors
-/// The run also has outputs or options that need flow records.
+/// The address of an output is invalid, or the run has outputs or options that microflow records
+/// exclude.
 pub(super) fn counters_of(
     run: &RunConfig,
     layout: &Layout,

@@ -162,7 +162,7 @@ pub(crate) fn read_definition(
     Ok(definition)
 }
 
-/// A random number: the operating system seeds the hasher of `std`.
+/// An unpredictable number: the operating system seeds the hasher of `std`.
 pub(super) fn random_number() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

@@ -73,7 +73,7 @@ impl CollectorOptions {
     /// The files of a collector; `None` if it has no address for TLS.
     ///
     /// # Errors
-    /// A file is missing, or files are given without an address for TLS.
+    /// A needed file is not given, or files are given without an address for TLS.
     pub(super) fn files(&self, has_tls: bool) -> anyhow::Result<Option<ServerFiles>> {
         let given = [
             (&self.tls_cert, TLS_CERT),

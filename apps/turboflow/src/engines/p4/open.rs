@@ -37,7 +37,7 @@ pub(super) struct Plan {
     spec: Option<Cow<'static, str>>,
 }
 
-/// Checks that exactly one pipeline gets the packets to be metered.
+/// Checks that there is a pipeline for the packets to be metered, and only one for captures.
 fn check_source(options: &P4Options, run: &RunConfig) -> anyhow::Result<()> {
     let here = Key::Of(PIPELINE).with("swx");
     let elsewhere = Key::CpuPorts.with("IFACE");
