@@ -15,10 +15,11 @@ use turboflow_record::{Column, ColumnKind, Input};
 use crate::mapped::mapped;
 use crate::{EXPORTER_COLUMN, FlowWriter};
 
-/// A key of Crypto-PAn, ready for use.
+/// A Crypto-PAn key, ready for use.
 ///
-/// Two addresses that share a prefix of n bits get pseudonyms that share a prefix of n bits, no
-/// more and no less. Equal keys give equal pseudonyms. IPv4 and IPv6 are apart.
+/// Two addresses that share a prefix of exactly n bits get pseudonyms that share a prefix of
+/// exactly n bits. Equal keys give equal pseudonyms. IPv4 and IPv6 addresses are mapped
+/// independently.
 #[derive(Clone)]
 pub struct CryptoPan {
     cipher: Aes128,
@@ -29,7 +30,7 @@ pub struct CryptoPan {
 const KEY_BYTES: usize = 32;
 
 impl std::fmt::Debug for CryptoPan {
-    /// Without the key, which must not appear in a log.
+    /// Leaves out the key, which must not appear in a log.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("CryptoPan")
     }
@@ -47,10 +48,10 @@ impl CryptoPan {
         this
     }
 
-    /// The key in the content of a file: 32 bytes, or 64 hexadecimal digits.
+    /// Reads a key from the content of a file: 32 bytes, or 64 hexadecimal digits.
     ///
     /// # Errors
-    /// What a key is, and how one is made.
+    /// A text that says what a key must be and how to make one.
     pub fn from_file(content: &[u8]) -> Result<Self, String> {
         let digits = content.trim_ascii();
         let digit = |byte: u8| char::from(byte).to_digit(16);
@@ -84,8 +85,8 @@ impl CryptoPan {
         }
     }
 
-    /// The pseudonym of the first `bits` bits: each is turned round or not, as the bits before it
-    /// decide.
+    /// The pseudonym of the first `bits` bits. The bits before each bit decide whether it is
+    /// flipped.
     fn scrambled(&self, address: u128, bits: u32) -> u128 {
         let mut turned = 0;
         for bit in 0..bits {
@@ -103,11 +104,11 @@ impl CryptoPan {
     }
 }
 
-/// A writer that gives `inner` the records with pseudonyms instead of addresses, in every column of
-/// addresses.
+/// A writer that passes the records on to `inner` with every address replaced by its pseudonym, in
+/// all address columns.
 ///
 /// # Errors
-/// The first column that would tell more than its pseudonyms: see [`tells_more`].
+/// Names the first column that would reveal more than the pseudonyms: see [`tells_more`].
 pub fn anonymize(
     inner: Box<dyn FlowWriter>,
     schema: &[Column],
@@ -125,7 +126,7 @@ pub fn anonymize(
     }
 }
 
-/// Texts of inspection that no end of a flow can be told by.
+/// Text columns from inspection that do not identify either end of a flow.
 const OF_NO_END: [Input; 8] = [
     Input::Application,
     Input::ApplicationCategory,
@@ -137,13 +138,13 @@ const OF_NO_END: [Input; 8] = [
     Input::Rule,
 ];
 
-/// What a column holds, if that tells the addresses of which it has no pseudonyms: MAC addresses,
-/// names of hosts, and Community IDs, whose addresses can be found by trying.
+/// What a column holds, if its values reveal addresses but cannot be replaced by pseudonyms: MAC
+/// addresses, host names, and Community IDs, from which addresses can be found by trial.
 #[must_use]
 pub fn tells_more(name: &str, kind: ColumnKind) -> Option<&'static str> {
     match kind {
         ColumnKind::Mac => Some("MAC addresses"),
-        // The vantage point is no end of a flow.
+        // The vantage point is not an end of the flow.
         ColumnKind::Text if name == EXPORTER_COLUMN => None,
         ColumnKind::Text if OF_NO_END.iter().any(|input| input.name() == name) => None,
         ColumnKind::Text => Some("texts that can tell addresses"),
@@ -162,8 +163,8 @@ mod tests {
         121, 121, 101, 39, 98, 87, 76, 45, 42, 132, 34, 2,
     ];
 
-    /// IPv4: from the trace that comes with the authors' program. IPv6: those that later programs
-    /// agree on.
+    /// IPv4: from the trace that comes with the authors' program. IPv6: the vectors that later
+    /// implementations agree on.
     #[test]
     fn published_vectors() {
         let key = CryptoPan::new(&KEY);

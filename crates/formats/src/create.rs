@@ -16,15 +16,15 @@ use crate::{ExportError, FlowWriter, Format, WriteOptions, arrow, csv, json, par
 /// Creates a writer to the file `path`.
 ///
 /// The records go to a file `.NAME.PID-N.tmp` in the target's directory, which replaces `path` when
-/// it is complete; until then an existing file stays as it is. After a failed write (a full disk)
-/// the complete records stay in `PATH.part`, a readable file of that format. Devices and named
-/// pipes are written to directly; opening a pipe waits for a reader. A text is compressed if `path`
-/// ends in `.gz` or `.zst`.
+/// it is complete; until then an existing file stays as it is. After a failed write (such as a full
+/// disk), the complete records stay in `PATH.part`, a readable file of that format. Devices and
+/// named pipes are written to directly; opening a pipe waits for a reader. Text formats are
+/// compressed if `path` ends in `.gz` or `.zst`.
 ///
 /// # Errors
 /// [`ExportError::IsDirectory`], [`ExportError::NoDirectory`], [`ExportError::SymbolicLink`] or
-/// [`ExportError::Create`] where the file cannot be written, [`ExportError::Encode`] where the
-/// format cannot hold the schema.
+/// [`ExportError::Create`] if the file cannot be written; [`ExportError::Encode`] if the format
+/// cannot hold the schema.
 pub fn create(
     path: &Path,
     format: Format,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! CSV: a header line, then one line a record.
+//! CSV: a header line, then one line per record.
 //!
-//! Addresses are text (IPv6 as in RFC 5952), numbers decimal, times and names as asked for, MAC
-//! addresses `aa:bb:cc:dd:ee:ff`, lists `[1;2;3]`, absent values empty. Texts and
-//! column names are in quotes if they contain a comma or a quote, or begin or end with a space (RFC
-//! 4180).
+//! Addresses are text (IPv6 as in RFC 5952), numbers decimal, times and names as the options say,
+//! MAC addresses `aa:bb:cc:dd:ee:ff`, lists `[1;2;3]`, absent values empty. Texts and column names
+//! are quoted if they contain a comma or a quote, or begin or end with a space (RFC 4180).
 
 use turboflow_record::{Column, FlowBatch, ValueData};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Destinations: a file that gets its name when it is complete, or a stream.
+//! Destinations: a file that gets its final name when it is complete, or a stream.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::{ExportError, FileOptions, UnfinishedFile, WriteProgress};
 pub(crate) struct Destination {
     sink: Sink,
     place: String,
-    /// Shared with the writer that ends a file at a certain size.
+    /// Shared with the writer that ends a file when it reaches a certain size.
     written_bytes: Arc<AtomicU64>,
 }
 
@@ -34,8 +34,8 @@ pub(crate) struct Interrupted {
 }
 
 impl Destination {
-    /// A file that replaces `path` when it is complete, or `path` itself where it is a device or a
-    /// named pipe.
+    /// A file that replaces `path` when it is complete; if `path` is a device or a named pipe,
+    /// `path` itself.
     pub(crate) fn create(path: &Path, options: FileOptions) -> Result<Self, ExportError> {
         let place = path.display().to_string();
         let source_of = |source| ExportError::Create {
@@ -66,7 +66,7 @@ impl Destination {
         }
     }
 
-    /// Whether it is a file, which has an end.
+    /// Whether this is a file, which is renamed when it is complete, and not a stream.
     pub(crate) const fn is_file(&self) -> bool {
         matches!(self.sink, Sink::File(_))
     }
@@ -76,7 +76,8 @@ impl Destination {
         &self.place
     }
 
-    /// Progress of `accepted` records: those in an unfinished file may still be lost.
+    /// Progress after `accepted` records were accepted: those in an unfinished file may still be
+    /// lost.
     pub(crate) fn progress(&self, accepted: u64) -> WriteProgress {
         let is_stream = matches!(self.sink, Sink::Stream(_));
         WriteProgress {
@@ -129,7 +130,7 @@ impl Destination {
         Ok(())
     }
 
-    /// Completes the output: a file gets its name.
+    /// Completes the output: a file gets its final name.
     pub(crate) fn complete(self) -> io::Result<()> {
         match self.sink {
             Sink::File(file) => file.complete(),
@@ -161,7 +162,7 @@ impl Destination {
 
 /// The part of an output to keep after a failed write.
 pub(crate) struct Keep<'a> {
-    /// Number of complete records in it.
+    /// Number of complete records in the part.
     pub(crate) records: u64,
     /// Length of the part, from the start.
     pub(crate) length_bytes: u64,

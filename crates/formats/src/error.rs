@@ -34,7 +34,7 @@ pub enum ExportError {
         /// Its directory.
         directory: PathBuf,
     },
-    /// The target is a symbolic link, which the options refuse.
+    /// The target is a symbolic link, which [`FileOptions`](crate::FileOptions) refuse.
     #[error(
         "cannot write {path}: it is a symbolic link to {target}, and root writes through none by \
          itself; name the file that is meant"
@@ -50,7 +50,7 @@ pub enum ExportError {
     Create {
         /// The target.
         path: PathBuf,
-        /// The error of the system.
+        /// The underlying I/O error.
         source: io::Error,
     },
     /// Writing failed later, for example because the disk is full.
@@ -60,20 +60,21 @@ pub enum ExportError {
         place: String,
         /// Number of complete records in what was written.
         records: u64,
-        /// The file that holds them; `None` where the target is a stream or they could not be kept.
+        /// The file that holds these records; `None` if the target is a stream or they could not be
+        /// kept.
         kept: Option<PathBuf>,
-        /// The error of the system.
+        /// The underlying I/O error.
         source: io::Error,
     },
     /// The reader of the stream closed it, as in `turboflow ... | head`.
     #[error("the reader of the output went away")]
     BrokenPipe,
-    /// The output stalled, and its end was not waited for.
+    /// The output stalled, and the writer stopped waiting for it to finish.
     #[error("cannot write {place}: it took nothing for {} s; {}", .waited.as_secs_f64(), describe_remainder(*.records, None))]
     Stalled {
         /// The target, or "standard output".
         place: String,
-        /// Number of records that were written before.
+        /// Number of records written before it stalled.
         records: u64,
         /// How long the output stalled.
         waited: Duration,
@@ -91,7 +92,7 @@ pub enum ExportError {
         lost: u64,
         /// Records that the format cannot hold.
         unexportable: Unexportable,
-        /// The last error of the system.
+        /// The last I/O error.
         source: Option<io::Error>,
     },
     /// The name pattern of rotated files is invalid.
@@ -119,13 +120,14 @@ pub enum ExportError {
 pub struct Unexportable {
     /// IPv6 flows, or flows without an address, in a format that only has IPv4.
     pub not_ipv4: u64,
-    /// A record longer than the limit of a message.
+    /// Records longer than the maximum length of a message.
     pub too_large: u64,
-    /// A time that the format cannot hold: after 2106 in NetFlow, after 2104 in IPFIX elements with
-    /// NTP's format, after 2262 in Parquet and Arrow. In NetFlow also a flow of more than 47 days
-    /// or, in v5, with more octets than the maximum number of parts can hold.
+    /// Records with a time that the format cannot hold: after 2106 in NetFlow, after 2104 in IPFIX
+    /// elements with NTP's format, after 2262 in Parquet and Arrow. In NetFlow also flows longer
+    /// than 47 days and, in v5, flows with more octets than the maximum number of parts can hold.
     pub out_of_range: u64,
-    /// NetFlow v9 only: a combination of absent values beyond the limit on templates.
+    /// NetFlow v9 only: records whose combination of absent values needs a template beyond the
+    /// limit.
     pub no_template: u64,
 }
 

@@ -12,11 +12,11 @@ use crate::ExportError;
 pub enum Format {
     /// Comma-separated values with a header line.
     Csv,
-    /// One JSON object a line.
+    /// JSON lines: one object per line.
     JsonLines,
     /// Apache Parquet.
     Parquet,
-    /// Apache Arrow IPC: its file format in files, its stream format in streams.
+    /// Apache Arrow IPC: the file format for files, the stream format for streams.
     Arrow,
     /// IPFIX messages (RFC 5655).
     Ipfix,
@@ -32,7 +32,7 @@ impl Format {
         Self::Ipfix,
     ];
 
-    /// The formats that [`read`](crate::read) understands and that need no map of columns to
+    /// The formats that [`read`](crate::read) understands and that need no mapping from columns to
     /// information elements.
     pub const READABLE: [Self; 3] = [Self::Csv, Self::JsonLines, Self::Parquet];
 
@@ -48,7 +48,7 @@ impl Format {
         }
     }
 
-    /// Whether a terminal can show it.
+    /// Whether the format is text that a terminal can show.
     #[must_use]
     pub const fn is_text(self) -> bool {
         match self {
@@ -57,7 +57,7 @@ impl Format {
         }
     }
 
-    /// Whether a file has content even without records.
+    /// Whether a file has content even if it has no records.
     pub(crate) const fn has_header(self) -> bool {
         match self {
             Self::Csv | Self::Parquet | Self::Arrow | Self::Ipfix => true,
@@ -65,12 +65,12 @@ impl Format {
         }
     }
 
-    /// The format for a file name's extension, in upper or lower case: `.csv`, `.jsonl`, `.ndjson`,
-    /// `.json`, `.parquet`, `.arrow`, `.ipfix`. A final `.part` (what remains of an incomplete
-    /// file) is ignored, and so is the `.gz` or `.zst` of a compressed text.
+    /// The format that belongs to the extension of a file name, in upper or lower case: `.csv`,
+    /// `.jsonl`, `.ndjson`, `.json`, `.parquet`, `.arrow`, `.ipfix`. A final `.part` (the rest of
+    /// an incomplete file) is ignored, and so is the `.gz` or `.zst` of a compressed text.
     ///
     /// # Errors
-    /// [`ExportError::UnknownFormat`] for every other name.
+    /// [`ExportError::UnknownFormat`] for every other extension.
     pub fn from_path(path: &Path) -> Result<Self, ExportError> {
         let unfinished = without_part(path);
         let packing = Packing::from_path(unfinished);
@@ -79,8 +79,8 @@ impl Format {
             Packing::Gzip | Packing::Zstd => Path::new(unfinished.file_stem().unwrap_or_default()),
         };
         let found = extension(plain).and_then(|extension| Self::from_name(&extension));
-        // Parquet compresses by itself, Arrow is to be mapped, and collectors read no compressed
-        // IPFIX.
+        // Parquet compresses its pages itself, Arrow files are meant to be mapped into memory, and
+        // collectors cannot read compressed IPFIX.
         let found = found.filter(|format| packing == Packing::None || format.is_text());
         found.ok_or_else(|| ExportError::UnknownFormat {
             given: path.display().to_string(),

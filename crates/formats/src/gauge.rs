@@ -3,23 +3,24 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// What was sent to a collector up to one moment, and what was lost.
+/// What was sent to a collector up to a point in time, and what was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendSnapshot {
-    /// Flow records sent. Those of the last datagram count once another was sent, or after a second
-    /// without a refusal; those of a connection once they are known to have arrived.
+    /// Flow records sent. Over UDP, the records of the last datagram count once another datagram
+    /// was sent, or after a second without a refusal; on a connection, records count once they are
+    /// known to have arrived.
     pub records_sent: u64,
     /// Flow records on a connection that are not known to have arrived yet.
     pub records_in_flight: u64,
-    /// Flow records that could not be sent, those that the format cannot hold included.
+    /// Flow records that could not be sent, including those that the format cannot hold.
     pub records_lost: u64,
     /// Messages sent.
     pub messages: u64,
-    /// Their octets.
+    /// Octets of these messages.
     pub bytes: u64,
     /// Connections made; over UDP, the addresses sent to.
     pub connections: u64,
-    /// Whether there is a connection; over UDP, whether no datagram was refused lately.
+    /// Whether the connection is up; over UDP, whether no datagram was refused lately.
     pub is_up: bool,
     /// Octets in the queue.
     pub queue_bytes: u64,

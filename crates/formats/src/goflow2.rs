@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow records as goflow2's protobuf `FlowMessage`, each with its length before it, as
-//! ClickHouse's format `Protobuf` reads them.
+//! Flow records as goflow2's protobuf `FlowMessage`, each preceded by its length, as ClickHouse's
+//! format `Protobuf` expects.
 //!
-//! What goflow2 has no field for has a number from 2000 on, so that its own consumers pass over it.
-//! `contrib/kafka/turboflow.proto` describes all fields.
+//! Columns for which goflow2 has no field get field numbers from 2000 on, so that goflow2's own
+//! consumers skip them. `contrib/kafka/turboflow.proto` describes all fields.
 //!
 //! # Source
-//! Protocol Buffers encoding (varints, tags, length-delimited fields); numbers below 2000 are those
-//! of `FlowMessage` in goflow2 2 and 3.
+//! Protocol Buffers encoding (varints, tags, length-delimited fields); field numbers below 2000 are
+//! those of `FlowMessage` in goflow2 2 and 3.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -15,7 +15,7 @@ use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData};
 
 use crate::Identity;
 
-/// The number of the field for the column of that name.
+/// Column names and the numbers of their fields.
 const FIELDS: [(&str, u32); 39] = [
     ("src_addr", 6),
     ("dst_addr", 7),
@@ -69,25 +69,25 @@ const EXPORTER: u32 = 2000;
 const RUN: u32 = 2001;
 const SEQUENCE: u32 = 2002;
 
-/// Of the fields in the table, addresses have numbers up to this one, and texts from this one on.
+/// In this table, addresses have field numbers up to this one, and texts from `FIRST_TEXT` on.
 const LAST_ADDRESS: u32 = 7;
 const FIRST_TEXT: u32 = 2010;
 
-/// `FlowType` of goflow2: it has none for packets that were seen by the meter itself.
+/// `FlowType` of goflow2, which has no value for flows that a meter saw itself.
 const IPFIX: u64 = 4;
 const IPV4: u64 = 0x0800;
 const IPV6: u64 = 0x86dd;
 
-/// Most bytes of a varint of 64 bits.
+/// Maximum bytes of a 64-bit varint.
 const VARINT_BYTES: usize = 10;
-/// Most bytes of a field without a text: a tag of two bytes, and a number or an address and its
-/// length.
+/// Maximum bytes of a field other than a text: a tag of two bytes, and either a number or an
+/// address with its length.
 const FIELD_BYTES: usize = 3 + 17;
 
 /// Encodes records of one schema.
 pub struct Goflow2Messages {
     fields: Vec<Field>,
-    /// The columns from which further fields follow.
+    /// The columns from which the other fields are derived.
     source: Option<usize>,
     last: Option<usize>,
     /// The fields that are the same in every record.
@@ -101,8 +101,8 @@ struct Field {
     tag: Tag,
 }
 
-/// Number and wire type of a field, as they are written: in one or two bytes, because numbers are
-/// below 2048.
+/// Number and wire type of a field, encoded in one or two bytes, because field numbers are below
+/// 2048.
 #[derive(Clone, Copy)]
 struct Tag {
     bytes: [u8; 2],
@@ -110,12 +110,12 @@ struct Tag {
 }
 
 impl Tag {
-    /// The tag of a number.
+    /// The tag of a varint field.
     const fn number(number: u32) -> Self {
         Self::new(number << 3)
     }
 
-    /// The tag of bytes with their length.
+    /// The tag of a length-delimited field.
     const fn octets(number: u32) -> Self {
         Self::new(number << 3 | 2)
     }
@@ -142,7 +142,7 @@ impl Tag {
 }
 
 impl Goflow2Messages {
-    /// Messages with the columns of `schema`.
+    /// An encoder of messages with the columns of `schema`.
     #[must_use]
     pub fn new(schema: &[Column], identity: &Identity) -> Self {
         let at = |name: &str| schema.iter().position(|column| column.name == name);
@@ -173,16 +173,16 @@ impl Goflow2Messages {
         }
     }
 
-    /// The columns without a field.
+    /// Names of the columns for which there is no field.
     #[must_use]
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
-    /// Appends a record and its length.
+    /// Appends the length of a record, then the record.
     ///
     /// # Panics
-    /// When the batch has other columns, or no such row.
+    /// If the batch has other columns or no such row.
     pub fn append(&mut self, batch: &FlowBatch, row: usize, bytes: &mut Vec<u8>) {
         let length = self.encode(batch, row);
         let mut prefix = [0; VARINT_BYTES];
@@ -259,8 +259,8 @@ fn constants(identity: &Identity) -> Vec<u8> {
     bytes
 }
 
-/// The address by which goflow2's tables tell exporters apart: the name itself if it is an address,
-/// or one of the unique local addresses (RFC 4193), by the FNV-1a hash of the name.
+/// The address by which goflow2's tables distinguish exporters: `exporter` itself if it is an
+/// address, otherwise a unique local address (RFC 4193) made from the FNV-1a hash of the name.
 fn sampler(exporter: &str) -> IpAddr {
     exporter.parse().unwrap_or_else(|_| {
         let hash = exporter
@@ -272,8 +272,9 @@ fn sampler(exporter: &str) -> IpAddr {
     })
 }
 
-/// Writes a varint at `at`, and returns its end. Writes up to seven bytes behind that, which are
-/// overwritten later: whole words instead of a loop over bytes, for times have nine.
+/// Writes a varint at `at`, and returns the offset of its end. May also write up to seven bytes
+/// after that, which are overwritten later: it writes whole words rather than looping over bytes,
+/// because times take nine bytes.
 #[inline(always)]
 fn varint(bytes: &mut [u8], at: usize, value: u64) -> usize {
     const GOES_ON: u64 = 0x8080_8080_8080_8080;
@@ -295,7 +296,7 @@ fn varint(bytes: &mut [u8], at: usize, value: u64) -> usize {
     at + if rest < 0x80 { 9 } else { 10 }
 }
 
-/// The low 56 bits, seven in each byte.
+/// Spreads the low 56 bits over the bytes of a word, seven bits in each.
 #[inline(always)]
 const fn spread(value: u64) -> u64 {
     let value = (value & 0x00ff_ffff_f000_0000) << 4 | value & 0x0fff_ffff;
@@ -303,7 +304,7 @@ const fn spread(value: u64) -> u64 {
     (value & 0x3f80_3f80_3f80_3f80) << 1 | value & 0x007f_007f_007f_007f
 }
 
-/// Writes a number with its tag. A zero is left out, as everywhere in proto3.
+/// Writes a number with its tag. Zero is left out, as always in proto3.
 #[inline(always)]
 fn number(bytes: &mut [u8], at: usize, tag: Tag, value: u64) -> usize {
     if value == 0 {

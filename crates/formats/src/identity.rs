@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns that tell one record from every other, of whichever exporter: `exporter`, `run` and
-//! `sequence`.
+//! Columns that identify a record uniquely among the records of all exporters: `exporter`, `run`
+//! and `sequence`.
 //!
-//! They belong to an output, not to the record definition: a definition says what a flow is, and
-//! no packet has these values. Pipelines that deliver at least once become exact by keeping one
+//! They belong to an output, not to the record definition: a definition says what a flow is, and no
+//! packet has these values. A pipeline with at-least-once delivery becomes exact if it keeps one
 //! record of each identity.
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, ValueData, Values};
@@ -11,17 +11,17 @@ use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, ValueData, Values}
 use crate::FlowWriter;
 use crate::mapped::mapped;
 
-/// The column of the vantage point's name.
+/// Name of the column that holds the name of the vantage point.
 pub const EXPORTER_COLUMN: &str = "exporter";
-/// The column of the run's number.
+/// Name of the column that holds the number of the run.
 pub const RUN_COLUMN: &str = "run";
-/// The column of a record's number within its run.
+/// Name of the column that holds a record's number within its run.
 pub const SEQUENCE_COLUMN: &str = "sequence";
 
-/// Most bytes of an exporter's name: those of a domain name (RFC 1035, section 2.3.4).
+/// Maximum bytes of an exporter's name, as for a domain name (RFC 1035, section 2.3.4).
 const MAX_NAME_BYTES: usize = 255;
 
-/// Who exports, and in which run.
+/// Which exporter writes the records, and in which run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     exporter: String,
@@ -29,11 +29,11 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The identity of a run at the vantage point `exporter`. Of `random`, 63 bits are the run's
-    /// number, because Spark, Iceberg and Java have no unsigned numbers of 64 bits.
+    /// The identity of a run at the vantage point `exporter`. The run's number is 63 bits of
+    /// `random`, because Spark, Iceberg and Java have no unsigned 64-bit numbers.
     ///
     /// # Errors
-    /// What a name has to be.
+    /// A text that says what a name must be.
     pub fn new(exporter: &str, random: u64) -> Result<Self, String> {
         let is_name = !exporter.is_empty()
             && exporter.len() <= MAX_NAME_BYTES
@@ -78,10 +78,10 @@ impl Identity {
         })
     }
 
-    /// `schema` and the three columns behind it.
+    /// `schema` followed by the three columns.
     ///
     /// # Errors
-    /// The name of a column that the definition has already.
+    /// The name of one of these columns if the definition already has it.
     pub fn schema(schema: &[Column]) -> Result<Schema, String> {
         let own = Self::columns();
         let is_taken = |column: &&Column| own.iter().any(|its| its.name == column.name);
@@ -91,7 +91,7 @@ impl Identity {
         }
     }
 
-    /// The batch with the three columns behind its own.
+    /// The batch followed by the three columns.
     #[must_use]
     pub fn identified(&self, batch: &FlowBatch) -> FlowBatch {
         let (rows, first) = (batch.rows(), batch.first_number());
@@ -109,8 +109,8 @@ impl Identity {
     }
 }
 
-/// A writer that gives `inner` the records with their identity. `inner` has the schema of
-/// [`Identity::schema`].
+/// A writer that adds the identity to each record and passes it on to `inner`, whose schema is that
+/// of [`Identity::schema`].
 #[must_use]
 pub fn identify(inner: Box<dyn FlowWriter>, identity: Identity) -> Box<dyn FlowWriter> {
     mapped(inner, move |batch| identity.identified(batch))

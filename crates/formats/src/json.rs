@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! JSON lines: one object a record, keys in the order of the columns.
+//! JSON lines: one object per record, keys in the order of the columns.
 //!
-//! Numbers are JSON numbers. 64-bit ones are written exactly; readers that parse them as floats
-//! lose digits. Times are nanoseconds since 1970, addresses, MAC addresses and texts strings, lists
-//! arrays, absent values `null`, so that every line has every key. JSON has no infinity: such
-//! floats are `null` too.
+//! Numbers are JSON numbers. 64-bit numbers are written exactly; readers that parse them as floats
+//! lose digits. Times are nanoseconds since 1970 by default; addresses, MAC addresses and texts are
+//! strings; lists are arrays; absent values are `null`, so that every line has every key. JSON has
+//! no infinity and no NaN: such floats are `null` too.
 
 use turboflow_record::{Column, FlowBatch, ValueData};
 
@@ -22,7 +22,7 @@ struct JsonRow {
     written: Vec<Written>,
 }
 
-/// Makes lines for messages.
+/// Encodes records as lines, for messages.
 pub struct JsonMessages {
     row: JsonRow,
     row_bytes: usize,
@@ -30,7 +30,7 @@ pub struct JsonMessages {
 }
 
 impl JsonMessages {
-    /// Lines with the columns of `schema`.
+    /// An encoder of lines with the columns of `schema`.
     #[must_use]
     pub fn new(schema: &[Column], options: TextOptions) -> Self {
         let row = JsonRow::new(schema, options);
@@ -44,7 +44,7 @@ impl JsonMessages {
     /// Appends a record as a line.
     ///
     /// # Panics
-    /// When the batch has other columns, or no such row.
+    /// If the batch has other columns or no such row.
     pub fn append(&mut self, batch: &FlowBatch, row: usize, bytes: &mut Vec<u8>) {
         let further = batch
             .columns()

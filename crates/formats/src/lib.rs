@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Writes and reads flow records: CSV, JSON lines, Parquet, Arrow and IPFIX files, tables for
-//! people, messages of a message queue, and IPFIX and NetFlow messages for collectors ([`wire`]).
+//! people, messages for message queues, and IPFIX and NetFlow messages for collectors ([`wire`]).
 //!
-//! A [`FlowWriter`] takes batches of columns and hides the format. A file gets its name only when
-//! it is complete; see [`create`]. A [`FlowReader`] reads the batches back.
+//! A [`FlowWriter`] takes batches of columns and hides the format. A file gets its final name only
+//! when it is complete; see [`create`]. A [`FlowReader`] reads the batches back.
 
 mod anonymize;
 mod arrow;

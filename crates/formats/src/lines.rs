@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Shared by CSV and JSON lines: rows of text in chunks, and the records kept when a disk is full.
+//! Shared by CSV and JSON lines: rows of text in chunks, and the records to keep when a write
+//! fails.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -18,15 +19,15 @@ use crate::{ExportError, FlowWriter, WriteProgress, WriteSummary};
 
 /// Approximate size of the chunks written to the system.
 const CHUNK_BYTES: usize = 256 << 10;
-/// Text in a compressed frame.
+/// Uncompressed bytes in a frame of compressed text.
 const FRAME_BYTES: usize = 1 << 20;
-/// Levels at which the compressors keep up with the text.
+/// Compression levels at which the compressors keep up with the text.
 const ZSTD_LEVEL: i32 = 3;
 const GZIP_LEVEL: Compression = Compression::new(4);
 
 /// Writes a row as a line of one format.
 pub(crate) trait Row: Send {
-    /// Upper bound on the bytes of a row, without its values.
+    /// Upper bound on the bytes of a row apart from its values.
     fn frame_bytes(&self) -> usize;
     /// Writes one line, newline included.
     fn write(&self, batch: &FlowBatch, row: usize, text: &mut Text);
@@ -84,7 +85,7 @@ impl<R: Row + 'static> LineWriter<R> {
         let bytes = bytes.map_err(|source| failed(output, source))?;
         let outcome = output.write_all(&bytes);
         if let Err(interrupted) = outcome {
-            // Of a compressed text whole frames can be kept, so nothing of this one.
+            // Compressed text can only be kept in whole frames, so nothing of this frame is kept.
             let accepted = match self.packing {
                 Packing::None => &bytes[..interrupted.accepted_bytes],
                 Packing::Gzip | Packing::Zstd => &[],
@@ -163,8 +164,8 @@ impl<R: Row + 'static> FlowWriter for LineWriter<R> {
     }
 }
 
-/// The text as it goes out. Every chunk is a frame (zstd) or a member (gzip) of its own, which all
-/// readers take for one stream: what was written before a failure can be read.
+/// The text as it is written. Each chunk is a complete frame (zstd) or member (gzip), which all
+/// readers concatenate into one stream, so whatever was written before a failure can be read.
 fn packed(packing: Packing, text: &[u8]) -> io::Result<Cow<'_, [u8]>> {
     if text.is_empty() {
         return Ok(Cow::Borrowed(text));
@@ -189,14 +190,14 @@ fn failed(output: &Destination, source: io::Error) -> ExportError {
     }
 }
 
-/// Most bytes of a row, without what its lists and texts hold.
+/// Maximum bytes of a row apart from the content of its lists and texts.
 pub(crate) fn row_bytes(row: &impl Row, schema: &[Column]) -> usize {
-    // Some values are written as whole words, a few bytes longer (see `Text::unsigned`).
+    // Some values are written as whole words, which are a few bytes longer: see `Text::unsigned`.
     let values = schema.iter().map(|column| value_bytes(column.kind) + 4);
     row.frame_bytes() + values.sum::<usize>()
 }
 
-/// Most bytes of a list's elements, or of a text.
+/// Maximum bytes of the elements of a list, or of the content of a text.
 pub(crate) fn further_bytes(values: &Values, row: usize) -> usize {
     let length = |ends: &[usize]| ends[row] - if row == 0 { 0 } else { ends[row - 1] };
     match &values.data {
@@ -214,7 +215,7 @@ const fn value_bytes(kind: ColumnKind) -> usize {
         ColumnKind::TimestampNs => TIME_BYTES,
         ColumnKind::Mac => MAC_BYTES,
         ColumnKind::Float => FLOAT_BYTES,
-        // Without what they hold.
+        // Only the brackets or quotes, without the content.
         ColumnKind::List | ColumnKind::Text => 2,
     }
 }

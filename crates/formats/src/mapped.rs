@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A writer in front of another one, which gets other records.
+//! A writer that changes each batch before it passes the batch on to another writer.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use turboflow_record::FlowBatch;
 
 use crate::{ExportError, FlowWriter, Passed, SendGauge, WriteProgress, WriteSummary};
 
-/// A writer that gives `inner` what `map` makes of each batch.
+/// A writer that applies `map` to each batch and passes the result on to `inner`.
 pub(crate) fn mapped(
     inner: Box<dyn FlowWriter>,
     map: impl Fn(&FlowBatch) -> FlowBatch + Send + 'static,

@@ -13,15 +13,15 @@ use crate::unfinished::directory_of;
 const CONVERSIONS: &str = "%Y (year), %m (month), %d (day), %H, %M, %S (time, UTC), %s (seconds \
                            since 1970) and %% (a percent sign)";
 
-/// A path that contains strftime conversions, in UTC. Its folders may have them too, so that every
-/// day has its own.
+/// A path that contains strftime conversions, in UTC. Its folders may contain them too, so that,
+/// for example, each day has its own folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamePattern {
     path: String,
 }
 
 impl NamePattern {
-    /// Whether a path contains a conversion.
+    /// Whether a path contains a conversion and is therefore a pattern.
     #[must_use]
     pub fn is_meant(path: &Path) -> bool {
         path.to_str().is_some_and(|path| path.contains('%'))
@@ -54,16 +54,16 @@ impl NamePattern {
         PathBuf::from(name)
     }
 
-    /// Whether a file of that path could have been made by this pattern, for some time.
+    /// Whether this pattern could have made a file of that path at some time.
     #[must_use]
     pub fn could_make(&self, path: &Path) -> bool {
         path.to_str()
             .is_some_and(|path| self.stamp_of(&plain(path)).is_some())
     }
 
-    /// Whether some path of one of two patterns reads as one of the other, at times that have
-    /// digits of every kind: `f-%Y%m%d.csv` takes `f-20240310-1430.csv` of `f-%Y%m%d-%H%M.csv` for
-    /// its file number 1430.
+    /// Whether a path of one pattern can be mistaken for a path of the other. For example,
+    /// `f-%Y%m%d.csv` reads `f-20240310-1430.csv`, a path of `f-%Y%m%d-%H%M.csv`, as its own file
+    /// number 1430. Checked at a few times whose digits differ enough.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         // 1 January 1970, 2 March 2026 01:02:03, 22 November 2026 14:35:56.
@@ -73,7 +73,7 @@ impl NamePattern {
         })
     }
 
-    /// The folder that all paths have in common: what stands before the first conversion.
+    /// The folder that all paths have in common: the part before the first conversion.
     #[must_use]
     pub fn fixed_folder(&self) -> PathBuf {
         let fixed = self
@@ -88,7 +88,8 @@ impl NamePattern {
         }
     }
 
-    /// Whether folders have a time in their names, so that they come and go.
+    /// Whether the names of folders contain times, so that folders are created and removed over
+    /// time.
     #[must_use]
     pub fn has_folders(&self) -> bool {
         let folders = self
@@ -98,8 +99,8 @@ impl NamePattern {
         folders.contains('%')
     }
 
-    /// When a file of that path began, if its name is one of this pattern, with or without the
-    /// number of [`NamePattern::free_path`].
+    /// When the file of that path began, if the path matches this pattern, with or without the
+    /// number that [`NamePattern::free_path`] adds.
     pub(crate) fn stamp_of(&self, path: &str) -> Option<Stamp> {
         self.read(path).or_else(|| {
             let name = self
@@ -108,7 +109,7 @@ impl NamePattern {
                 .map_or(&*self.path, |(_, name)| name);
             let (_, extensions) = split_extensions(name);
             let (stem, number) = path.strip_suffix(extensions)?.rsplit_once('-')?;
-            // As `free_path` writes it: from 1, no sign, no zero in front.
+            // As `free_path` writes it: starting at 1, without a sign or leading zeros.
             let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
             let number = number
                 .parse()
@@ -167,18 +168,18 @@ impl NamePattern {
     }
 }
 
-/// The time in a file's name.
+/// The time in the name of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// Year, month, day, hour, minute, second, as far as the name has them.
+    /// Year, month, day, hour, minute, second, as far as the name contains them.
     parts: [Option<u64>; 6],
     seconds: Option<u64>,
-    /// The number that was added to a name that was taken.
+    /// The number that was added because the name was taken.
     number: u64,
 }
 
 impl Stamp {
-    /// `None` if no time has that number there, or the name says two times.
+    /// `None` if the number is not possible for that conversion, or contradicts an earlier one.
     fn set(&mut self, conversion: char, number: u64) -> Option<()> {
         let possible = match conversion {
             'm' => 1..=12,
@@ -196,8 +197,8 @@ impl Stamp {
         (is_one && possible.contains(&number)).then_some(())
     }
 
-    /// The first second after the time that the name says, as precisely as it does: a file that is
-    /// named by its day may have begun at the day's end. `None` if the name has no date.
+    /// The first second after the period that the name denotes: a file that is named after its day
+    /// may have begun at the end of that day. `None` if the name has no date.
     pub(crate) fn begun_by(&self) -> Option<u64> {
         if let Some(seconds) = self.seconds {
             return Some(seconds.saturating_add(1));
@@ -235,7 +236,7 @@ fn split_extensions(name: &str) -> (&str, &str) {
     name.split_at(end.unwrap_or(name.len()))
 }
 
-/// Whether a file has that name, or is being written under the temporary name `.NAME.PID-N.tmp`.
+/// Whether a file of that name exists or is being written as `.NAME.PID-N.tmp`.
 fn is_taken(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let unfinished = format!(".{name}.");
@@ -244,7 +245,7 @@ fn is_taken(path: &Path) -> bool {
         let entry = entry.map(|entry| entry.file_name().to_string_lossy().into_owned());
         entry.is_ok_and(|entry| entry.starts_with(&unfinished) && entry.ends_with(".tmp"))
     };
-    // A link that leads nowhere is a name, too.
+    // A dangling link also occupies the name.
     let exists = path.symlink_metadata().is_ok();
     exists || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.any(is_written))
 }
@@ -273,7 +274,7 @@ impl Display for NamePattern {
     }
 }
 
-/// A path without empty parts and `.` in between, as files are found.
+/// A path without empty components and `.` components, which is how a directory walk reports files.
 fn plain(path: &str) -> String {
     let mut plain = path.to_owned();
     for (part, less) in [("//", "/"), ("/./", "/")] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names of numbers, which texts may have in their place: end reasons. Those of protocols are in
-//! `turboflow_record`.
+//! Names that text formats may write instead of numbers: here those of end reasons. The names of
+//! protocols are in `turboflow_record`.
 
 use turboflow_record::EndReason;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Texts in quotes, as CSV and JSON want them.
+//! Quotes texts for CSV and JSON.
 
 /// The text as a CSV field, quoted if necessary (RFC 4180).
 #[must_use]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Removes the oldest files of a pattern, by age and by their total size.
+//! Removes the oldest files of a pattern, by age and by total size.
 
 use std::fs;
 use std::io;
@@ -9,31 +9,31 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::name_pattern::{NamePattern, Stamp};
 use crate::unfinished::{is_abandoned, target_of};
 
-/// How long files are kept. Without limits, for ever.
+/// How long files are kept. Without limits, they are kept for ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Files whose whole content is older than this, in seconds, are removed.
+    /// A file is removed when all of its records are older than this, in seconds.
     pub age_seconds: Option<u64>,
-    /// The oldest files are removed until the others have at most this many bytes. The newest file
-    /// stays.
+    /// The oldest files are removed until the remaining ones have at most this many bytes in total.
+    /// The newest file always stays.
     pub total_bytes: Option<u64>,
 }
 
-/// A file of the pattern.
+/// A file whose name matches the pattern.
 struct Kept {
     path: PathBuf,
     bytes: u64,
-    /// When its last record may have been written, in seconds since 1970.
+    /// The latest time at which its last record may have been written, in seconds since 1970.
     ended_by: u64,
     number: u64,
 }
 
 impl Retention {
-    /// Removes what is too old or too much, and calls `removed` for every such file with its size
-    /// or the error. `period_seconds` is how long a file is written to.
+    /// Removes the files that are too old or exceed the total size, and calls `removed` for each
+    /// with its size or the error. `period_seconds` is how long a file is written to.
     ///
-    /// Only files whose whole path is one of the pattern are touched, no links, nothing else.
-    /// Folders that the pattern names by time are removed with their last file.
+    /// Only regular files whose whole path matches the pattern are touched, never links. Folders
+    /// that the pattern names by time are removed with their last file.
     pub(crate) fn apply(
         self,
         pattern: &NamePattern,
@@ -65,7 +65,7 @@ impl Retention {
     }
 }
 
-/// Removes the folders of a file up to `fixed`, as far as they are empty.
+/// Removes the folders that contain a file, up to but not including `fixed`, if they are empty.
 fn remove_empty_folders(path: &Path, fixed: &Path) {
     let folders = path.ancestors().skip(1);
     for folder in folders.take_while(|folder| *folder != fixed && !folder.as_os_str().is_empty()) {
@@ -92,8 +92,8 @@ fn files_of(pattern: &NamePattern, period_seconds: u64) -> Vec<Kept> {
     found
 }
 
-/// Unfinished files that no process writes any more, of targets that the pattern names, in all its
-/// folders.
+/// Unfinished files that no process is writing any more and whose targets match the pattern, in all
+/// folders of the pattern.
 #[must_use]
 pub fn left_over_of(pattern: &NamePattern) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -112,11 +112,11 @@ pub fn left_over_of(pattern: &NamePattern) -> Vec<PathBuf> {
     found
 }
 
-/// Calls `take` for the files in the folders of a pattern, with their paths as it has them.
+/// Calls `take` for the files in the folders of a pattern, with their paths in the pattern's form.
 fn each_file(pattern: &NamePattern, take: &mut impl FnMut(&Path, &fs::Metadata)) {
     let text = pattern.to_string();
     let fixed = pattern.fixed_folder();
-    // The part behind the fixed folder says how deep the files are.
+    // The part of the pattern after the fixed folder determines how deep the files are.
     let start = text.find('%').and_then(|at| text[..at].rfind('/'));
     let depth = text[start.map_or(0, |slash| slash + 1)..]
         .matches('/')
@@ -133,9 +133,9 @@ fn each_file(pattern: &NamePattern, take: &mut impl FnMut(&Path, &fs::Metadata))
     });
 }
 
-/// When the last record of a file may have been written: by its name and by its last change,
-/// whichever is later. A file that only its size ends may be written to for days; one that was
-/// copied back has a late change.
+/// The latest time at which the last record of a file may have been written: by its name or by its
+/// modification time, whichever is later. A file that only a size limit ends may be written to for
+/// days; the modification time of a restored file may be later than its content.
 fn ended_by(stamp: Stamp, metadata: &fs::Metadata, period_seconds: u64) -> u64 {
     let changed = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     let changed = changed.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
@@ -145,7 +145,7 @@ fn ended_by(stamp: Stamp, metadata: &fs::Metadata, period_seconds: u64) -> u64 {
     named.unwrap_or(0).max(changed.as_secs())
 }
 
-/// Calls `take` for the files `depth` levels below a folder, and above. Links are not followed.
+/// Calls `take` for the files at most `depth` levels below a folder. Links are not followed.
 fn walk(folder: &Path, depth: usize, take: &mut impl FnMut(&Path, &fs::Metadata)) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Sets when a file was changed last.
+    /// Sets the modification time of a file.
     fn change(path: &Path, seconds: u64) {
         let file = fs::File::options().write(true).open(path).unwrap();
         file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds))
@@ -308,7 +308,7 @@ mod tests {
             age_seconds: Some(0),
             total_bytes: Some(0),
         };
-        // However the slashes are written.
+        // Works with any number of slashes.
         let removed = apply(folder.path(), ".//f-%Y%m%d.csv", all);
         assert_eq!(removed, ["f-20240101.csv", "f-20240101-1.csv"]);
         let mut left = others;
@@ -328,7 +328,7 @@ mod tests {
         };
         let mut outcomes = Vec::new();
         limit.apply(&pattern, NOW, 0, |_, outcome| {
-            // The second is taken away by someone else before its turn comes.
+            // Another process removes the second file first.
             let _ = fs::remove_file(folder.path().join("2.csv"));
             outcomes.push(outcome.is_ok());
         });

@@ -18,21 +18,21 @@ use crate::retention::Retention;
 use crate::unfinished::{directory_of, sync_directory};
 use crate::{ExportError, FlowWriter, Format, WriteOptions, WriteProgress, WriteSummary};
 
-/// Delay before a new file is tried after a failure, if no rotation comes first.
+/// Delay before the next attempt to create a file after a failure, unless a rotation comes first.
 const RETRY_MS: u64 = 60_000;
 
-/// What says to which file a record belongs.
+/// What determines the file to which a record belongs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RotateBy {
     /// The clock, when the record is written.
     #[default]
     Clock,
-    /// The record's first time.
+    /// The time of the record's first packet.
     Record,
 }
 
 impl RotateBy {
-    /// Every choice by its name.
+    /// All values with their names.
     pub const NAMES: [(&str, Self); 2] = [("clock", Self::Clock), ("record", Self::Record)];
 }
 
@@ -56,12 +56,12 @@ impl fmt::Display for RotateBy {
 /// When a file ends and the next one starts.
 #[derive(Clone, Copy, Debug)]
 pub struct RotateOptions {
-    /// Duration of a file in milliseconds, aligned to UTC. `None`: no limit.
+    /// Period of a file in milliseconds, aligned to UTC. `None`: no limit.
     pub every_ms: Option<u64>,
-    /// Size limit of a file. Formats with buffers (a Parquet row group) may exceed it by what they
-    /// buffer. `None`: no limit.
+    /// Size limit of a file in bytes. A format with a buffer (such as a Parquet row group) may
+    /// exceed it by the size of that buffer. `None`: no limit.
     pub size_bytes: Option<u64>,
-    /// What says to which file a record belongs.
+    /// What determines the file to which a record belongs.
     pub by: RotateBy,
     /// How long files are kept.
     pub keep: Retention,
@@ -76,17 +76,17 @@ pub struct RotateOptions {
 /// An event of file rotation.
 #[derive(Debug)]
 pub enum RotateEvent<'a> {
-    /// A file is complete and has its name.
+    /// A file is complete and has its final name.
     Completed(&'a Path, WriteSummary),
-    /// A file was too old or too much, and is gone; its bytes.
+    /// A file that was too old or exceeded the total size was removed; its size in bytes.
     Removed(&'a Path, u64),
-    /// A file is too old or too much, but cannot be removed.
+    /// A file that is too old or exceeds the total size cannot be removed.
     NotRemoved(&'a Path, &'a io::Error),
     /// A file could not be written. Its records count as dropped, and a new file is started later.
     Failed(&'a ExportError),
 }
 
-/// Where files are made, how, and how long they stay.
+/// Where and how files are created, and how long they are kept.
 struct Place {
     pattern: NamePattern,
     format: Format,
@@ -94,17 +94,17 @@ struct Place {
     write: WriteOptions,
     options: RotateOptions,
     total: WriteSummary,
-    /// Records given to the writer.
+    /// Records passed to the writer.
     given: u64,
     failure: Option<io::Error>,
 }
 
-/// A [`FlowWriter`] of files named by the clock.
+/// A [`FlowWriter`] of files that are named after the clock.
 struct RotatingWriter {
     place: Place,
     /// `None` between a failure and the next rotation.
     current: Option<Current>,
-    /// Period of the file, or of the pause after a failure.
+    /// Start of the period of the file, or of the pause after a failure.
     begins_ms: u64,
     ends_ms: u64,
     turns: u64,
@@ -114,19 +114,19 @@ struct Current {
     writer: Box<dyn FlowWriter>,
     path: PathBuf,
     written_bytes: Arc<AtomicU64>,
-    /// Those among `Place::given` that belong to this file.
+    /// Records passed to this file, which are part of `Place::given`.
     given: u64,
 }
 
-/// A writer to files named by `pattern` and the time of their start, or, with
-/// [`RotateBy::Record`], by that of their records. The first file is started at once, by records
-/// with the first of them. An existing file is never replaced.
+/// A writer to files named by `pattern` and the time of their start or, with [`RotateBy::Record`],
+/// the time of their records. The first file is started at once; with [`RotateBy::Record`], when
+/// the first record is written. An existing file is never replaced.
 ///
 /// A file that cannot be written does not end the output: the failure is reported, and a new file
 /// is tried at the next rotation, at most a minute later. [`FlowWriter::finish`] returns the error.
 ///
 /// # Errors
-/// As [`create`](crate::create), for the first file; [`ExportError::Encode`] for records without a
+/// As [`create`](crate::create), for the first file; [`ExportError::Encode`] if the records have no
 /// time by which to choose their file.
 pub fn rotate(
     pattern: NamePattern,
@@ -163,7 +163,7 @@ pub fn rotate(
 }
 
 impl Place {
-    /// Ends a file, and counts its records.
+    /// Completes a file and counts its records.
     fn complete(&mut self, Current { writer, path, .. }: Current) -> Result<(), ExportError> {
         let summary = writer.finish()?;
         self.total.records += summary.records;
@@ -172,7 +172,7 @@ impl Place {
         Ok(())
     }
 
-    /// Reports a failure. Returns when a new file may be tried, in ms since 1970.
+    /// Reports a failure. Returns when to try a new file, in milliseconds since 1970.
     fn fail(&mut self, error: ExportError) -> u64 {
         (self.options.observe)(&RotateEvent::Failed(&error));
         self.total.records += error.records_written();
@@ -183,7 +183,7 @@ impl Place {
         (self.options.wall_ms)().saturating_add(RETRY_MS)
     }
 
-    /// `waiting` records are in open files.
+    /// The progress while `waiting` records are in open files.
     fn progress(&self, waiting: u64) -> WriteProgress {
         WriteProgress {
             records_written: self.total.records,
@@ -191,7 +191,7 @@ impl Place {
         }
     }
 
-    /// What was written, or the last failure.
+    /// The totals, or the last failure.
     fn end(mut self) -> Result<WriteSummary, ExportError> {
         self.remove_oldest();
         match self.failure.take() {
@@ -205,7 +205,7 @@ impl Place {
         }
     }
 
-    /// Starts a file that is named by that time.
+    /// Starts a file whose name contains that time.
     fn start(&self, named_seconds: u64) -> Result<Current, ExportError> {
         if self.pattern.has_folders() {
             self.make_folder(&self.pattern.path(named_seconds))?;
@@ -221,14 +221,14 @@ impl Place {
         })
     }
 
-    /// Whether a file has reached its size.
+    /// Whether a file has reached the size limit.
     fn is_full(&self, current: &Current) -> bool {
         let limit = self.options.size_bytes.unwrap_or(u64::MAX);
         current.written_bytes.load(Ordering::Relaxed) >= limit
     }
 
-    /// Makes the folder of a file that is named by time. What has no time in its name is not made:
-    /// it is missing because something is wrong, such as a disk that is not mounted.
+    /// Creates the folders whose names contain a time. The fixed folder is not created: if it is
+    /// missing, something is wrong, such as a disk that is not mounted.
     fn make_folder(&self, path: &Path) -> Result<(), ExportError> {
         let folder = path.parent().unwrap_or(path);
         if folder.is_dir() || !self.pattern.fixed_folder().is_dir() {
@@ -239,7 +239,7 @@ impl Place {
         let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
         let mut made = std::fs::create_dir_all(folder);
         if self.write.files.sync {
-            // The name of each is part of the folder above it.
+            // The name of each folder is stored in its parent folder.
             for folder in missing.iter().rev() {
                 made = made.and_then(|()| sync_directory(directory_of(folder)));
             }
@@ -250,7 +250,7 @@ impl Place {
         })
     }
 
-    /// Removes the files that are too old or too much.
+    /// Removes the files that are too old or exceed the total size.
     fn remove_oldest(&self) {
         let now_seconds = (self.options.wall_ms)() / 1_000;
         let period_seconds = self.options.every_ms.unwrap_or(0).div_ceil(1_000);
@@ -280,7 +280,7 @@ impl RotatingWriter {
         Ok(())
     }
 
-    /// Ends the file and starts the next, if it is time.
+    /// If it is time, completes the file and starts the next one.
     fn turn(&mut self) {
         let options = self.place.options;
         let now_ms = (options.wall_ms)();
@@ -298,7 +298,7 @@ impl RotatingWriter {
         self.complete();
         // Also after a failure: a full disk may be the reason.
         self.place.remove_oldest();
-        // The next period starts where this one should have ended, however late that is noticed.
+        // The next period starts where this one should have ended, even if that is noticed late.
         let aligned_ms = options.every_ms.map(|every_ms| now_ms - now_ms % every_ms);
         let due_ms = aligned_ms.filter(|aligned_ms| *aligned_ms > self.begins_ms);
         let named_ms = due_ms.unwrap_or(now_ms);

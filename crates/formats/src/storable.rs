@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records that formats with signed times, or signed numbers, can hold.
+//! Finds the records that fit into formats with signed times or signed numbers.
 
 use std::ops::Range;
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, Value, ValueData};
 
-/// The rows without a time after 2262, where the signed nanoseconds of Parquet and
-/// Arrow end.
+/// The rows whose times are all before 2262, when the signed nanoseconds of Parquet and Arrow end.
 pub(crate) fn storable_rows(schema: &[Column], batch: &FlowBatch) -> Vec<Range<usize>> {
     rows_with(batch, |column| {
         schema[column].kind == ColumnKind::TimestampNs
     })
 }
 
-/// The rows whose numbers are all below 2^63, where signed ones end.
+/// The rows whose numbers are all below 2^63, the limit of signed numbers.
 pub(crate) fn signed_rows(_schema: &[Column], batch: &FlowBatch) -> Vec<Range<usize>> {
     rows_with(batch, |_| true)
 }
 
-/// The rows whose numbers in `signed` columns, and in lists, fit in signed ones.
+/// The rows whose numbers in columns selected by `signed`, and in lists, are all below 2^63.
 fn rows_with(batch: &FlowBatch, signed: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
     let too_large: Vec<usize> = (0..batch.columns().len())
         .filter(|&column| match &batch.column(column).data {
@@ -43,7 +42,7 @@ fn rows_with(batch: &FlowBatch, signed: impl Fn(usize) -> bool) -> Vec<Range<usi
     storable.map(|row| row..row + 1).collect()
 }
 
-/// Whether one of the numbers does not fit in a signed one.
+/// Whether one of the numbers is 2^63 or more.
 fn any_too_large(numbers: &[u64]) -> bool {
     let bits = numbers.iter().fold(0, |bits, number| bits | number);
     i64::try_from(bits).is_err()

@@ -10,7 +10,7 @@ pub enum Align {
     Right,
 }
 
-/// Rows of text under a header. A text may have several lines, each of which is a line of its row.
+/// Rows of text under a header. A cell may have several lines, which its row then spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     names: Vec<String>,
@@ -18,7 +18,7 @@ pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// A table that fits into a width.
+/// A table that fits within a width.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fitted {
     /// The lines, each with its newline.
@@ -29,7 +29,7 @@ pub struct Fitted {
 
 /// Spaces between two columns.
 const GAP: usize = 2;
-/// A text column is never cut to less than this.
+/// A text column is never cut to fewer characters than this.
 const TEXT_MIN: usize = 8;
 
 impl Table {
@@ -50,14 +50,14 @@ impl Table {
     /// Adds a row.
     ///
     /// # Panics
-    /// When it does not have one text per column.
+    /// If it does not have one text per column.
     pub fn push(&mut self, row: Vec<String>) {
         assert_eq!(row.len(), self.names.len(), "a row has one text per column");
         self.rows.push(row);
     }
 
     /// The table as lines, each with its newline. If it is wider than `width` characters, text
-    /// columns are cut and end in `…`; numbers are never cut. `None`: no limit.
+    /// columns are cut and end in `…`; numbers are never cut. `None` means no limit.
     #[must_use]
     pub fn render(&self, width: Option<usize>) -> String {
         self.lines(&self.widths(width.unwrap_or(usize::MAX)), GAP)
@@ -73,9 +73,9 @@ impl Table {
         text
     }
 
-    /// The table without the columns that do not fit into `width` characters: those of the
-    /// greatest rank go first. Nothing is cut; the column of the least rank stays. `ranks` has one
-    /// number per column.
+    /// The table without the columns that do not fit into `width` characters. The column with the
+    /// highest rank is left out first, and the one with the lowest rank always stays. Nothing is
+    /// cut. `ranks` has one number per column.
     #[must_use]
     pub fn fit(&self, width: Option<usize>, ranks: &[usize]) -> Fitted {
         let natural = self.natural_widths();
@@ -86,7 +86,7 @@ impl Table {
                 let columns: usize = kept.iter().map(|&column| natural[column]).sum();
                 columns + gap * kept.len().saturating_sub(1)
             };
-            // A narrow gap is better than a column less.
+            // A narrower gap is better than one column less.
             let limit = width.unwrap_or(usize::MAX);
             match [GAP, 1].into_iter().find(|&gap| taken(gap) <= limit) {
                 Some(gap) => break gap,
@@ -164,8 +164,8 @@ impl Table {
     }
 }
 
-/// The text in lines of at most `width` characters, each with its newline; a longer word has a line
-/// of its own. `None`: no limit.
+/// The text wrapped to lines of at most `width` characters, each with its newline; a longer word
+/// gets a line of its own. `None` means no limit.
 #[must_use]
 pub fn wrapped(text: &str, width: Option<usize>) -> String {
     let (mut lines, mut taken) = (String::new(), 0);
@@ -185,7 +185,7 @@ pub fn wrapped(text: &str, width: Option<usize>) -> String {
     lines
 }
 
-/// Characters of the longest line.
+/// Number of characters of the longest line.
 fn length(text: &str) -> usize {
     let lines = text.split('\n').map(|line| line.chars().count());
     lines.max().unwrap_or(0)
@@ -233,7 +233,7 @@ pub fn bytes(number: u64) -> String {
     format!("{value} {prefix}B")
 }
 
-/// The number in three digits or four characters, and its unit prefix.
+/// The number in at most four characters, and its unit prefix.
 fn scaled(number: u64) -> (String, &'static str) {
     if number < 1000 {
         return (number.to_string(), "");
@@ -252,8 +252,8 @@ fn scaled(number: u64) -> (String, &'static str) {
     }
 }
 
-/// A required number of bytes with a decimal unit and three digits. It is rounded up, so that the
-/// number shown is sufficient: `64 B`, `1.03 kB` for 1,024, `41.0 kB`, `793 MB`.
+/// A required number of bytes with a decimal unit and three digits, rounded up so that the number
+/// shown is sufficient: `64 B`, `1.03 kB` for 1,024, `41.0 kB`, `793 MB`.
 #[must_use]
 pub fn bytes_needed(number: u64) -> String {
     if number < 1000 {
@@ -261,7 +261,7 @@ pub fn bytes_needed(number: u64) -> String {
     }
     let magnitude = number.ilog(1000) as usize;
     let (number, unit) = (u128::from(number), 1000u128.pow(magnitude as u32));
-    // Tries hundredths of the unit, then tenths, then whole ones, until there are three digits.
+    // Tries hundredths of the unit, then tenths, then whole units, until three digits are enough.
     let prefix = PREFIXES[magnitude];
     let rounded = |parts: u128| (parts * number).div_ceil(unit);
     match (rounded(100), rounded(10), rounded(1)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values as text, fast: the cost of CSV and JSON output is here.
+//! Formats values as text. Most of the cost of CSV and JSON output is here, so it has to be fast.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -20,18 +20,19 @@ pub(crate) const UNSIGNED_BYTES: usize = 20;
 pub(crate) const MAC_BYTES: usize = 17;
 /// Longest text of a time: ISO 8601, or seconds.
 pub(crate) const TIME_BYTES: usize = 30;
-/// Longest name of a protocol or an end reason, and longest number of eight bits.
+/// Longest name of a protocol or an end reason, or longest 8-bit number.
 pub(crate) const NAME_BYTES: usize = 20;
 /// Longest text of a float.
 pub(crate) const FLOAT_BYTES: usize = 24;
 
-/// Most bytes that a text of so many bytes takes in CSV or JSON: six for every one, and two quotes.
+/// Maximum bytes of a quoted text of `length` bytes in CSV or JSON: six for each byte, and two
+/// quotes.
 pub(crate) const fn quoted_bytes(length: usize) -> usize {
     6 * length + 2
 }
 
-/// A text buffer that grows only in [`Text::reserve`], so that values are written without a
-/// capacity check for each.
+/// A text buffer that grows only in [`Text::reserve`], so that no value needs a capacity check of
+/// its own.
 #[derive(Default)]
 pub(crate) struct Text {
     bytes: Vec<u8>,
@@ -75,8 +76,7 @@ impl Text {
         self.length += text.len();
     }
 
-    /// Copies a fixed number of bytes and keeps the first `length`: one store instead of a call to
-    /// memcpy.
+    /// Copies all `N` bytes and keeps the first `length`: one store instead of a call to memcpy.
     #[inline(always)]
     fn fixed<const N: usize>(&mut self, text: [u8; N], length: usize) {
         self.bytes[self.length..self.length + N].copy_from_slice(&text);
@@ -95,8 +95,7 @@ impl Text {
         }
     }
 
-    /// Writes the shortest decimal that parses to `value`; `NaN`, `inf` or `-inf` for special
-    /// values.
+    /// Writes the shortest decimal that parses to `value`; otherwise `NaN`, `inf` or `-inf`.
     pub(crate) fn float(&mut self, value: f64) {
         self.raw(ryu::Buffer::new().format(value).as_bytes());
     }
@@ -112,7 +111,8 @@ impl Text {
         }
     }
 
-    /// Writes `[1;2;3]` with `separator`. Needs [`UNSIGNED_BYTES`] + 1 reserved bytes per element.
+    /// Writes a list in brackets: `[1;2;3]` if `separator` is `;`. Needs [`UNSIGNED_BYTES`] + 1
+    /// reserved bytes per element.
     pub(crate) fn list(&mut self, elements: &[u64], separator: u8) {
         self.byte(b'[');
         for (index, &element) in elements.iter().enumerate() {
@@ -131,8 +131,8 @@ impl Text {
         self.digits::<9>(time_ns % NS_PER_S);
     }
 
-    /// Writes ISO 8601 in UTC, always with nine decimals: texts of one length are in order of time.
-    /// Needs [`TIME_BYTES`] reserved bytes.
+    /// Writes ISO 8601 in UTC, always with nine decimals, so that sorting the texts sorts the
+    /// times. Needs [`TIME_BYTES`] reserved bytes.
     pub(crate) fn iso(&mut self, time_ns: u64) {
         let second = time_ns / NS_PER_S;
         let (year, month, day) = civil(second / 86_400);
@@ -163,12 +163,12 @@ impl Text {
         self.raw(&digits);
     }
 
-    /// Writes a text as a CSV field. Needs [`quoted_bytes`] of it.
+    /// Writes a text as a CSV field. Needs [`quoted_bytes`] of its length as reserved bytes.
     pub(crate) fn csv_text(&mut self, text: &str) {
         self.raw(csv_field(text).as_bytes());
     }
 
-    /// Writes a text as a JSON string. Needs [`quoted_bytes`] of it.
+    /// Writes a text as a JSON string. Needs [`quoted_bytes`] of its length as reserved bytes.
     pub(crate) fn json_text(&mut self, text: &str) {
         let is_plain = |byte: &u8| !matches!(byte, b'"' | b'\\' | 0..b' ');
         if text.as_bytes().iter().all(is_plain) {
@@ -179,7 +179,7 @@ impl Text {
         self.raw(json_string(text).as_bytes());
     }
 
-    /// Writes a number in the form of its column.
+    /// Writes a number in the form that its column has.
     #[inline(always)]
     pub(crate) fn number(&mut self, number: u64, written: Written) {
         match written {
@@ -204,7 +204,7 @@ impl Text {
         }
     }
 
-    /// Replaces the last separator by a newline.
+    /// Replaces the last separator with a newline.
     #[inline(always)]
     pub(crate) fn end_line(&mut self) {
         self.bytes[self.length - 1] = b'\n';
@@ -260,8 +260,8 @@ impl Text {
     }
 }
 
-/// Range of the longest run of at least two zero groups, the first of equal runs (RFC 5952, section
-/// 4.2); an empty range past the end if there is none.
+/// Start and end of the longest run of at least two zero groups, the first one if several are
+/// equally long (RFC 5952, section 4.2); an empty range past the end if there is none.
 fn longest_zero_run(groups: &[u16; 8]) -> (usize, usize) {
     let (mut best, mut start) = ((9, 9), 0);
     let zeros = groups.iter().map(|group| *group == 0);
@@ -278,7 +278,7 @@ fn longest_zero_run(groups: &[u16; 8]) -> (usize, usize) {
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Decimal digits of the numbers below 1,000, and the number of digits.
+/// Decimal digits of the numbers below 1,000, each with the number of its digits.
 static SMALL: [[u8; 4]; 1000] = small_numbers();
 
 const fn small_numbers() -> [[u8; 4]; 1000] {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How texts (CSV and JSON lines) have times, and numbers that have names.
+//! How CSV and JSON lines write times, and numbers that have names.
 
 use std::fmt;
 use std::str::FromStr;
 
 use turboflow_record::{Column, ColumnKind, END_REASON, KeyField};
 
-/// How texts have times and numbers with names. Readers of this crate read each form.
+/// How times and named numbers are written. The readers of this crate understand every form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextOptions {
     /// The form of times.
     pub time: TimeForm,
-    /// Whether protocols and end reasons have their names, where there is one.
+    /// Whether protocols and end reasons are written as names, if they have one.
     pub names: bool,
 }
 
-/// How texts have times.
+/// How times are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeForm {
     /// `first_ns`: nanoseconds since 1970.
@@ -28,7 +28,7 @@ pub enum TimeForm {
 }
 
 impl TimeForm {
-    /// Every form by its name.
+    /// All forms with their names.
     pub const NAMES: [(&str, Self); 3] = [
         ("ns", Self::Nanoseconds),
         ("s", Self::Seconds),
@@ -56,7 +56,7 @@ impl fmt::Display for TimeForm {
 /// How the values of a column are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// Addresses, floats, lists, texts.
+    /// Addresses, floats, lists and texts, which have one form only.
     AsItIs,
     Number,
     Mac,
@@ -83,7 +83,7 @@ impl Written {
         }
     }
 
-    /// The name of the column, which says the form of its times.
+    /// The name of the column, whose suffix says the form of its times.
     pub(crate) fn name(self, column: &Column) -> String {
         let name = |end: &str| {
             let plain = column.name.strip_suffix("_ns");
@@ -96,7 +96,7 @@ impl Written {
         }
     }
 
-    /// Whether JSON has it in quotes.
+    /// Whether JSON writes the value in quotes.
     pub(crate) const fn is_quoted(self) -> bool {
         matches!(
             self,

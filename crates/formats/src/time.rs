@@ -6,7 +6,8 @@ use crate::text::{TIME_BYTES, Text};
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Parses a time into nanoseconds since 1970: `2024-03-01`, `2024-03-01T12:30`, `...:15.25`, with
-/// or without `Z` (always UTC). `None` also where digits below the nanosecond would be lost.
+/// or without `Z` (always UTC). `None` if the text is not such a time, or has digits below the
+/// nanosecond, which would be lost.
 #[must_use]
 pub fn iso_time_ns(text: &str) -> Option<u64> {
     let text = text.strip_suffix('Z').unwrap_or(text);
@@ -33,8 +34,8 @@ pub fn iso_time_ns(text: &str) -> Option<u64> {
         .checked_add(second_ns)
 }
 
-/// Parses seconds with an optional fraction into nanoseconds: `1700000020.25`. `None` also where
-/// digits below the nanosecond would be lost.
+/// Parses seconds with an optional fraction into nanoseconds: `1700000020.25`. `None` if the text
+/// is not such a number, or has digits below the nanosecond, which would be lost.
 pub(crate) fn seconds_ns(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = fraction.trim_end_matches('0');
@@ -50,7 +51,7 @@ fn fixed_digits(text: &str) -> Option<()> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then_some(())
 }
 
-/// Parses digits only.
+/// Parses a number that consists of digits only.
 fn fixed(text: &str) -> Option<u64> {
     text.bytes()
         .all(|byte| byte.is_ascii_digit())
@@ -71,8 +72,8 @@ pub(crate) const fn days(year: u64, month: u64, day: u64) -> u64 {
     (era * 146_097 + day).saturating_sub(719_468)
 }
 
-/// Year, month and day of a number of days since 1970, in the Gregorian calendar. Years begin in
-/// March here, so that the leap day comes last and every 400 years have equal length.
+/// Year, month and day of a number of days since 1970, in the Gregorian calendar. Internally, years
+/// begin in March, so that the leap day comes last and every period of 400 years has equal length.
 pub(crate) const fn civil(days: u64) -> (u64, u64, u64) {
     const DAYS_400_YEARS: u64 = 146_097;
     // 1970 began 719,468 days after 1 March of the year 0.
@@ -91,7 +92,7 @@ pub(crate) const fn civil(days: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
-/// ISO 8601 in UTC, with milli-, micro- or nanoseconds as far as they are not zero.
+/// ISO 8601 in UTC, with a fraction in milli-, micro- or nanoseconds only if it is not zero.
 #[must_use]
 pub fn time_text(time_ns: u64) -> String {
     let (second, fraction) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
@@ -107,8 +108,8 @@ pub fn time_text(time_ns: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
 }
 
-/// ISO 8601 in UTC, always with nine decimals, as files have it: texts of one length are in order
-/// of time.
+/// ISO 8601 in UTC, always with nine decimals, as in files, so that sorting the texts sorts the
+/// times.
 #[must_use]
 pub fn whole_time_text(time_ns: u64) -> String {
     let mut text = Text::default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files under a temporary name beside their target, until they are complete.
+//! Files that have a temporary name beside their target until they are complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -17,33 +17,35 @@ fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the unfinished files of this process, which is about to end: none is created or
-/// completed after this.
+/// Removes the unfinished files of this process, which is about to end. Afterwards, no file can be
+/// created or completed.
 pub fn remove_unfinished() {
     let paths = unfinished();
     for path in paths.iter() {
-        // It may have got its name at this moment.
+        // This file may have just been renamed.
         let _ = fs::remove_file(path);
     }
-    // The list stays locked.
+    // Keeps the list locked for ever.
     std::mem::forget(paths);
 }
 
 /// How files are created and completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileOptions {
-    /// Whether the content, and then the name, are on the disk before a file counts as complete.
+    /// Whether a file counts as complete only when its content and its name have been synced to
+    /// disk.
     pub sync: bool,
-    /// Whether a target that is a symbolic link is refused. Otherwise its target is replaced.
-    /// (Links to directories in the path are followed.)
+    /// Whether a target that is a symbolic link is refused. Otherwise the file that the link leads
+    /// to is replaced. (Links to directories in the path are always followed.)
     pub refuses_links: bool,
 }
 
-/// A file that gets its name when it is complete.
+/// A file that gets its final name when it is complete.
 ///
-/// Until then an existing file stays as it is; then the new one has its owner and mode. Removed if
-/// it is dropped before [`UnfinishedFile::complete`]. It is locked (`man 2 flock`), so that
-/// [`left_over`] can tell files that are still written from those of a killed process.
+/// Until then an existing file stays as it is; the new file then takes over its owner and mode. The
+/// temporary file is removed if this value is dropped before [`UnfinishedFile::complete`]. The file
+/// is locked (`man 2 flock`), so that [`left_over`] can tell files that are still being written
+/// from those of a killed process.
 #[derive(Debug)]
 pub struct UnfinishedFile {
     file: File,
@@ -55,14 +57,14 @@ pub struct UnfinishedFile {
 }
 
 impl UnfinishedFile {
-    /// Creates the temporary file for the regular file `path`, which may exist.
+    /// Creates the temporary file for `path`, which is a regular file or does not exist.
     ///
     /// # Errors
     /// [`ExportError::SymbolicLink`], [`ExportError::IsDirectory`], [`ExportError::NoDirectory`] or
-    /// [`ExportError::Create`] where the file cannot be written.
+    /// [`ExportError::Create`] if the file cannot be written.
     pub fn create(path: &Path, options: FileOptions) -> Result<Self, ExportError> {
         refuse_link(path, options)?;
-        // A symbolic link stays: its target is replaced.
+        // A symbolic link stays: the file it leads to is replaced.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let source_of = |source| ExportError::Create {
             path: path.to_owned(),
@@ -84,7 +86,7 @@ impl UnfinishedFile {
             });
         }
         if existing.is_some() {
-            // A rename would also replace a write-protected file: check that it is writable.
+            // A rename would replace even a write-protected file, so check that it is writable.
             let mut append = OpenOptions::new();
             append.append(true).open(&target).map_err(source_of)?;
         }
@@ -103,16 +105,16 @@ impl UnfinishedFile {
         Ok(unfinished)
     }
 
-    /// Takes owner and mode of the file that it will replace.
+    /// Takes over owner and mode of the file that it will replace.
     fn take_after(&self, existing: &fs::Metadata) -> io::Result<()> {
         #[cfg(unix)]
         {
             use std::os::unix::fs::{MetadataExt, fchown};
 
-            // Before the mode, because it clears bits of it.
+            // The owner comes first, because changing it clears bits of the mode.
             match fchown(&self.file, Some(existing.uid()), Some(existing.gid())) {
                 Err(error) if has_no_owner_to_give(&error) => {
-                    // Its group may be another group of this process.
+                    // Its group may still be one of the groups of this process.
                     let _ = fchown(&self.file, None, Some(existing.gid()));
                 }
                 outcome => outcome?,
@@ -121,10 +123,10 @@ impl UnfinishedFile {
         self.file.set_permissions(existing.permissions())
     }
 
-    /// Gives the file its name.
+    /// Gives the file its final name.
     ///
     /// # Errors
-    /// The error of the system.
+    /// The underlying I/O error.
     pub fn complete(mut self) -> io::Result<()> {
         let target = self.target.clone();
         self.rename_to(&target)
@@ -135,7 +137,7 @@ impl UnfinishedFile {
             self.file.sync_all()?;
         }
         if let Some(temporary) = &self.temporary {
-            // Under the lock, so that it is completed or removed, and not both.
+            // Under the lock, so that a file is either completed or removed, never both.
             let mut paths = unfinished();
             fs::rename(temporary, name)?;
             paths.retain(|path| path != temporary);
@@ -154,8 +156,8 @@ impl UnfinishedFile {
         Ok(())
     }
 
-    /// Keeps the first `length_bytes` bytes, followed by `tail`, as `TARGET.part`. Returns that
-    /// name.
+    /// Keeps the first `length_bytes` bytes, followed by `tail`, as `TARGET.part`. Returns the path
+    /// of that file.
     pub(crate) fn keep(mut self, length_bytes: u64, tail: &[u8]) -> io::Result<PathBuf> {
         self.file.set_len(length_bytes)?;
         self.file.seek(SeekFrom::Start(length_bytes))?;
@@ -182,14 +184,15 @@ impl Drop for UnfinishedFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
             let mut paths = unfinished();
-            // The error cannot be reported here. The file's name shows the process that left it.
+            // The error cannot be reported here. The name of a file that stays shows which process
+            // left it.
             let _ = fs::remove_file(temporary);
             paths.retain(|path| path != temporary);
         }
     }
 }
 
-/// Puts the names in a directory on the disk: a name is part of its directory.
+/// Syncs the names in a directory to disk: a name is part of its directory.
 pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     match File::open(directory).and_then(|directory| directory.sync_all()) {
         Err(error) if has_no_sync(&error) => Ok(()),
@@ -197,25 +200,25 @@ pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a directory cannot be synced at all: file systems of the network and of user space may
-/// have no such call (EINVAL, EOPNOTSUPP, ENOSYS), and a directory that this process may write, but
-/// not read, cannot be opened for it.
+/// Whether the error means that a directory cannot be synced at all: network and user-space file
+/// systems may not support it (EINVAL, EOPNOTSUPP, ENOSYS), and a directory that this process may
+/// write but not read cannot be opened for it.
 fn has_no_sync(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
     matches!(error.kind(), InvalidInput | PermissionDenied | Unsupported)
 }
 
-/// Whether a file cannot be given to that owner: only root may give a file away (EPERM), user
-/// namespaces of containers do not map every owner (EINVAL), and some file systems have none
-/// (EOPNOTSUPP, ENOSYS).
+/// Whether the error means that the owner cannot be changed: only root may give a file away
+/// (EPERM), user namespaces of containers do not map every owner (EINVAL), and some file systems
+/// have no owners (EOPNOTSUPP, ENOSYS).
 #[cfg(unix)]
 fn has_no_owner_to_give(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
     matches!(error.kind(), InvalidInput | PermissionDenied | Unsupported)
 }
 
-/// Refuses a path that is a symbolic link, if the options say so. Those of the system lead to open
-/// files (`/dev/stdout`).
+/// Refuses a path that is a symbolic link, if the options say so. Links of the system to open
+/// files, such as `/dev/stdout`, are allowed.
 ///
 /// # Errors
 /// [`ExportError::SymbolicLink`].
@@ -238,8 +241,8 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// Creates `.NAME.PID-N.tmp` in `directory`, with the first free number N. The process id alone is
-/// not enough: in a container every process may have the same one, and a killed process leaves its
+/// Creates `.NAME.PID-N.tmp` in `directory`, with the first free number N. The process id is not
+/// sufficient: in containers, every process may have the same one, and a killed process leaves its
 /// file behind.
 fn create_beside(directory: &Path, name: &str) -> io::Result<(File, PathBuf)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -257,8 +260,8 @@ fn create_beside(directory: &Path, name: &str) -> io::Result<(File, PathBuf)> {
                 let file = file?;
                 paths.push(temporary.clone());
                 drop(paths);
-                // Waits for a process that looks for what is left over. Some file systems have no
-                // locks. Then the file is not found if it is left over.
+                // May wait for a process that looks for leftovers. On a file system without locks,
+                // this file would not be found if it were left over.
                 let _ = file.lock();
                 return Ok((file, temporary));
             }
@@ -266,8 +269,8 @@ fn create_beside(directory: &Path, name: &str) -> io::Result<(File, PathBuf)> {
     }
 }
 
-/// Unfinished files in a directory that no process writes any more, for targets whose names satisfy
-/// `is_target`: what a run had written when it was killed, or the power failed.
+/// Unfinished files in a directory that no process is writing any more and whose target names
+/// satisfy `is_target`: what was written before the process was killed or the power failed.
 #[must_use]
 pub fn left_over(directory: &Path, is_target: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -280,13 +283,13 @@ pub fn left_over(directory: &Path, is_target: impl Fn(&str) -> bool) -> Vec<Path
     found
 }
 
-/// Whether no process writes an unfinished file any more.
+/// Whether no process is writing an unfinished file any more.
 pub(crate) fn is_abandoned(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock().is_ok()) && !is_being_created(path)
 }
 
-/// Whether a file may not be locked yet because it was created at this moment: it is empty, and a
-/// process runs that has the number in its name.
+/// Whether a file may have just been created and not been locked yet: it is empty, and a process
+/// with the number in its name is running.
 fn is_being_created(temporary: &Path) -> bool {
     let name = temporary.file_name().unwrap_or_default().to_string_lossy();
     let process = parts_of(&name).map(|(_, process)| Path::new("/proc").join(process));
@@ -299,7 +302,7 @@ pub(crate) fn target_of(temporary: &str) -> Option<&str> {
     parts_of(temporary).map(|(name, _)| name)
 }
 
-/// Target and process of a file `.NAME.PID-N.tmp`.
+/// Target name and process id of a file `.NAME.PID-N.tmp`.
 fn parts_of(temporary: &str) -> Option<(&str, &str)> {
     let inner = temporary.strip_prefix('.')?.strip_suffix(".tmp")?;
     let (name, numbers) = inner.rsplit_once('.')?;
@@ -344,7 +347,7 @@ mod tests {
     fn a_file_that_is_just_created_is_not_left_over() {
         let folder = tempfile::tempdir().unwrap();
         let own = process::id();
-        // Of no process: the numbers of Linux are below 2^22.
+        // Process ids that cannot exist: those of Linux are below 2^22.
         for (name, content) in [
             (format!(".new.csv.{own}-0.tmp"), ""),
             (format!(".old.csv.{own}-1.tmp"), "x"),

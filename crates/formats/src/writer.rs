@@ -16,8 +16,8 @@ pub trait FlowWriter: Send {
     ///
     /// # Errors
     /// [`ExportError::Write`] says how many records are safe and where. It is returned once;
-    /// afterwards the writer discards further records. [`ExportError::BrokenPipe`] where the reader
-    /// of a stream closed it.
+    /// afterwards the writer discards further records. [`ExportError::BrokenPipe`] if the reader of
+    /// a stream closed it.
     fn write(&mut self, batch: &FlowBatch) -> Result<(), ExportError>;
 
     /// Writes several batches, which some formats do faster than one by one.
@@ -28,8 +28,8 @@ pub trait FlowWriter: Send {
         batches.iter().try_for_each(|batch| self.write(batch))
     }
 
-    /// Makes buffered records visible to readers of the output, where the format allows it: lines
-    /// can be flushed, Parquet only at the end.
+    /// Makes buffered records visible to readers of the output if the format allows it: lines can
+    /// be flushed, Parquet cannot before its end.
     ///
     /// # Errors
     /// As [`write`](FlowWriter::write).
@@ -37,8 +37,8 @@ pub trait FlowWriter: Send {
         Ok(())
     }
 
-    /// Says how far the run has come. It is called after writes, and several times a second without
-    /// any.
+    /// Says how far the run has come. Called after writes, and several times a second if there are
+    /// none.
     ///
     /// # Errors
     /// As [`write`](FlowWriter::write).
@@ -46,7 +46,7 @@ pub trait FlowWriter: Send {
         Ok(())
     }
 
-    /// Whether records written now are lost, although the writer continues and may recover.
+    /// Whether records written now are lost. The writer continues and may recover.
     fn is_failing(&self) -> bool {
         false
     }
@@ -56,12 +56,12 @@ pub trait FlowWriter: Send {
         WriteProgress::default()
     }
 
-    /// The progress of sending, for an output to a collector.
+    /// The progress of sending, if the output is a collector.
     fn sending(&self) -> Option<Arc<SendGauge>> {
         None
     }
 
-    /// Writes buffered records, completes the output and gives a file its name.
+    /// Writes buffered records and completes the output; a file gets its final name.
     ///
     /// # Errors
     /// As [`write`](FlowWriter::write).
@@ -71,7 +71,7 @@ pub trait FlowWriter: Send {
 /// Totals of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteSummary {
-    /// Flow records.
+    /// Number of flow records.
     pub records: u64,
     /// Bytes of the file or stream.
     pub bytes: u64,
@@ -81,13 +81,13 @@ pub struct WriteSummary {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// No record that is written from now on has a packet before this time, in nanoseconds since
-    /// 1970, except for packets that were late themselves. 0: unknown.
+    /// 1970, unless its packets were late. 0 if unknown.
     pub watermark_ns: u64,
     /// Records of this output that were discarded before they reached its writer.
     pub records_overrun: u64,
 }
 
-/// Records written and dropped. All others are in buffers, or in an unfinished file.
+/// Numbers of records written and dropped. All others are in buffers or in an unfinished file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteProgress {
     /// Records in completed files, or accepted by the reader of the stream.
@@ -110,22 +110,22 @@ pub enum Compression {
     },
 }
 
-/// Options of writing, apart from the format.
+/// Options of writers, apart from the format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteOptions {
     /// Compression of Parquet pages. Default: zstd at level 1.
     pub compression: Compression,
     /// The types of Parquet columns.
     pub parquet_types: ParquetTypes,
-    /// Records in a Parquet row group, which bounds the writer's memory. Default: 1,048,576, about
-    /// 100 MiB at most with the default definition.
+    /// Records in a Parquet row group, which bounds the writer's memory. Default: 1,048,576, at
+    /// most about 100 MiB with the default definition.
     pub row_group_records: usize,
     /// Key-value pairs for the Parquet footer, such as the definition and the command. IPFIX files
-    /// have the definition of them.
+    /// contain only the definition.
     pub metadata: Vec<(String, String)>,
     /// How files are created and completed.
     pub files: FileOptions,
-    /// Times and names in CSV and JSON lines.
+    /// How CSV and JSON lines write times and names.
     pub text: TextOptions,
     /// Options of IPFIX files: the information elements of the columns, and the observation domain.
     pub wire: WireOptions,
