@@ -27,7 +27,7 @@ pub enum RotateBy {
     /// The clock, when the record is written.
     #[default]
     Clock,
-    /// The time of the record's first packet.
+    /// The record's own time: its first time column that is never absent.
     Record,
 }
 

@@ -41,7 +41,7 @@ pub(super) fn array(column: &Column, index: usize, parts: &[Part<'_>]) -> ArrayR
     }
 }
 
-/// Which values are there; `None` if all are.
+/// Which values are present; `None` if all are.
 fn nulls<'a>(
     values: impl Iterator<Item = (&'a Values, Range<usize>)> + Clone,
 ) -> Option<NullBuffer> {
@@ -91,7 +91,7 @@ fn floats<'a>(
     Arc::new(PrimitiveArray::<Float64Type>::new(floats.into(), nulls))
 }
 
-/// Where the values of rows lie, if those of each row end at `ends`.
+/// The range of the elements of some rows, if the elements of each row end at `ends`.
 fn extent(ends: &[usize], rows: &Range<usize>) -> Range<usize> {
     let end_before = |row: usize| if row == 0 { 0 } else { ends[row - 1] };
     end_before(rows.start)..end_before(rows.end)

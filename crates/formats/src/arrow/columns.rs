@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns of one batch, for what works on Arrow arrays in the same process.
+//! Columns of one batch, for code in the same process that works on Arrow arrays.
 
 use arrow_array::ArrayRef;
 use arrow_schema::Schema;
@@ -13,8 +13,8 @@ pub fn arrow_schema(columns: &[Column]) -> Schema {
     schema::fields(columns)
 }
 
-/// The values of column `index` of a batch; `None` if there is a time that Arrow cannot hold, past
-/// 2262.
+/// The values of column `index` of a batch; `None` if there is a time after 2262, which Arrow
+/// cannot hold.
 #[must_use]
 pub fn arrow_column(columns: &[Column], index: usize, batch: &FlowBatch) -> Option<ArrayRef> {
     let column = &columns[index];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Batches as IPC messages, and the footer of a file.
+//! Encodes batches as IPC messages, and the footer of a file.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use turboflow_record::Column;
 use super::arrays::{Part, array};
 use super::schema::schema;
 
-/// First bytes of a file, filled up to the alignment of its blocks.
+/// First bytes of a file, padded to the alignment of its blocks.
 pub(super) const MAGIC: &[u8; 8] = b"ARROW1\0\0";
-/// The end of a stream: a message of no bytes.
+/// The end of a stream: an empty message.
 pub(super) const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
-/// Makes IPC messages of batches.
+/// Encodes batches as IPC messages.
 pub(super) struct Encoder {
     columns: Vec<Column>,
     schema: SchemaRef,
     generator: IpcDataGenerator,
     options: IpcWriteOptions,
     context: IpcWriteContext,
-    /// There are no dictionaries, but the library asks for it.
+    /// There are no dictionaries, but the library requires a tracker.
     tracker: DictionaryTracker,
 }
 
@@ -61,7 +61,7 @@ impl Encoder {
         self.put(message, bytes).map(|_| ())
     }
 
-    /// Appends a message with the records. Returns the lengths of its header and its body.
+    /// Appends a message with the records. Returns the lengths of its header and its body in bytes.
     pub(super) fn records(
         &mut self,
         parts: &[Part<'_>],
@@ -84,7 +84,8 @@ impl Encoder {
         write_message(bytes, message, &self.options)
     }
 
-    /// What follows the last message of a file: the end of the stream, and where each block lies.
+    /// What follows the last message of a file: the end of the stream, and the positions of all
+    /// blocks.
     pub(super) fn footer(&self, blocks: &[Block]) -> Vec<u8> {
         let mut builder = FlatBufferBuilder::new();
         let dictionaries = builder.create_vector::<Block>(&[]);

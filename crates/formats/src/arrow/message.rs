@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whole streams for messages: each tells its schema, so that a consumer can begin with any.
+//! Complete streams as messages: each contains its schema, so that a consumer can start with any of
+//! them.
 
 use std::ops::Range;
 
@@ -8,18 +9,19 @@ use turboflow_record::{Column, FlowBatch};
 use super::encoder::{END, Encoder};
 use crate::storable::storable_rows;
 
-/// Makes messages of records, each a stream with a schema, one batch and its end.
+/// Encodes records as messages, each of which is a stream of a schema, one batch and the end.
 pub struct ArrowMessages {
     encoder: Encoder,
-    /// The message with the schema, which is the same every time.
+    /// The message with the schema, which never changes.
     head: Vec<u8>,
 }
 
 impl ArrowMessages {
-    /// Messages with these columns, and key-value pairs in the metadata of their schema.
+    /// An encoder of messages with these columns, and key-value pairs for the metadata of their
+    /// schema.
     ///
     /// # Panics
-    /// Never: a buffer in memory takes every schema.
+    /// Never: a buffer in memory accepts every schema.
     #[must_use]
     pub fn new(columns: &[Column], metadata: &[(String, String)]) -> Self {
         let mut encoder = Encoder::new(columns, metadata);
@@ -30,7 +32,7 @@ impl ArrowMessages {
         Self { encoder, head }
     }
 
-    /// The rows whose times Arrow can hold: those until 2262.
+    /// The rows whose times Arrow can hold, which are those before 2262.
     #[must_use]
     pub fn rows_held(&self, batch: &FlowBatch) -> Vec<Range<usize>> {
         storable_rows(self.encoder.columns(), batch)
@@ -39,7 +41,7 @@ impl ArrowMessages {
     /// Appends a message with these rows.
     ///
     /// # Panics
-    /// When the batch has other columns than the messages.
+    /// If the columns of the batch are not those of the messages.
     pub fn encode(&mut self, batch: &FlowBatch, rows: &[usize], bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.head);
         let runs = rows.chunk_by(|one, next| one + 1 == *next);

@@ -12,7 +12,7 @@ use crate::parquet::schema::{COLUMNS_KEY, VERSION_KEY, describe};
 /// Times are in UTC.
 pub(super) const ZONE: &str = "UTC";
 
-/// The schema, with the metadata that a Parquet footer has.
+/// The schema, with the same metadata as a Parquet footer.
 pub(super) fn schema(columns: &[Column], metadata: &[(String, String)]) -> Schema {
     let own = [
         (VERSION_KEY, env!("CARGO_PKG_VERSION").to_owned()),
@@ -23,7 +23,7 @@ pub(super) fn schema(columns: &[Column], metadata: &[(String, String)]) -> Schem
     fields(columns).with_metadata(pairs)
 }
 
-/// The schema alone.
+/// The schema without metadata.
 pub(super) fn fields(columns: &[Column]) -> Schema {
     let fields = columns
         .iter()
@@ -44,7 +44,7 @@ fn data_type(kind: ColumnKind) -> DataType {
     }
 }
 
-/// The elements of a list.
+/// The field of the elements of a list.
 pub(super) fn element() -> FieldRef {
     Arc::new(Field::new("element", DataType::UInt64, false))
 }

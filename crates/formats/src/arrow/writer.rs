@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A file or a stream of record batches.
+//! A file or a stream of Arrow record batches.
 
 use std::mem;
 use std::ops::Range;
@@ -15,9 +15,10 @@ use crate::destination::{Destination, Keep};
 use crate::storable::storable_rows;
 use crate::{ExportError, FlowWriter, Unexportable, WriteOptions, WriteProgress, WriteSummary};
 
-/// Most records of a batch in a file: readers work through them batch by batch.
+/// Maximum records of a batch in a file: readers process a file batch by batch.
 const BATCH_RECORDS: usize = 65_536;
-/// Most batches that are joined into one: live ones may have one record each.
+/// Maximum number of batches that are joined into one: batches of a live run may have one record
+/// each.
 const JOINED_BATCHES: usize = 1_024;
 /// Approximate size of the chunks written to the system.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -27,20 +28,20 @@ struct ArrowWriter {
     encoder: Encoder,
     /// `None` after a failure.
     output: Option<Destination>,
-    /// Whether it has a footer.
+    /// Whether the output is a file, which has a footer.
     is_file: bool,
-    /// Batches that become one, and their records.
+    /// Batches that will be joined into one, and the number of their records.
     open: Vec<Arc<FlowBatch>>,
     open_records: usize,
-    /// Encoded, but not written yet.
+    /// Encoded bytes that are not written yet.
     bytes: Vec<u8>,
-    /// All blocks, with their records.
+    /// All blocks, each with the number of its records.
     blocks: Vec<(Block, u64)>,
-    /// Where the next block begins.
+    /// Offset of the next block.
     end: u64,
-    /// Records in what the output has accepted.
+    /// Number of records that the output has accepted.
     written: u64,
-    /// Records left out because Arrow has no such times.
+    /// Number of records left out because Arrow cannot hold their times.
     out_of_range: u64,
 }
 
@@ -70,7 +71,7 @@ pub(crate) fn writer(
     let outcome = writer.encoder.schema(&mut writer.bytes);
     writer.checked(outcome)?;
     writer.end = writer.bytes.len() as u64;
-    // At once, so that an unwritable target is reported before metering starts.
+    // Written at once, so that an unwritable target is reported before metering starts.
     writer.hand_over()?;
     Ok(Box::new(writer))
 }
@@ -88,7 +89,7 @@ impl ArrowWriter {
         }
     }
 
-    /// Encodes the batches that were waiting.
+    /// Joins and encodes the batches that are waiting.
     fn close_batch(&mut self) -> Result<(), ExportError> {
         let batches = mem::take(&mut self.open);
         self.open_records = 0;
@@ -130,7 +131,8 @@ impl ArrowWriter {
         }
     }
 
-    /// Gives the output what was encoded. A failure keeps the blocks that it accepted.
+    /// Writes the encoded bytes to the output. After a failure, the blocks that it accepted are
+    /// kept.
     fn hand_over(&mut self) -> Result<(), ExportError> {
         let Some(output) = &mut self.output else {
             return Ok(());
@@ -189,7 +191,7 @@ impl FlowWriter for ArrowWriter {
         batches.try_for_each(|batch| self.append(Arc::clone(batch)))
     }
 
-    /// A file can be read once it has its footer, so its batches wait to become large.
+    /// A file cannot be read before it has its footer, so its batches wait and become larger.
     fn flush(&mut self) -> Result<(), ExportError> {
         if self.is_file {
             return Ok(());

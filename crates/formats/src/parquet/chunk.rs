@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One column of the open row group: takes values, holds compressed pages in memory.
+//! One column of the open row group: encodes values, and holds compressed pages in memory.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Dictionaries: an index for every distinct value of a column chunk, in order of appearance.
+//! Dictionaries: each distinct value of a column chunk gets an index, in order of appearance.
 //!
 //! The library's interner hashes and compares byte strings, which took three quarters of the cost
-//! of a record with 300,000 addresses. Here addresses stay numbers until the chunk ends.
+//! of a record in a test with 300,000 addresses. Here addresses stay numbers until the chunk ends.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -13,7 +13,7 @@ trait Key: Copy + Eq + Default {
     fn mix(self, seed: u64) -> u64;
 }
 
-/// Multiplies to 128 bits and folds, as wyhash does.
+/// Multiplies to a 128-bit product and folds it, as wyhash does.
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
@@ -43,11 +43,12 @@ impl Key for u128 {
     }
 }
 
-/// Marks an empty slot. It is not 0, so that growing writes the memory first: reading system-zeroed
-/// memory before writing it costs two faults a page, and a TLB shootdown on every other processor.
+/// Marks an empty slot. It is not 0, so that memory is written before it is read when the table
+/// grows: reading system-zeroed memory first costs two faults per page, and a TLB shootdown on
+/// every other processor.
 const EMPTY: u32 = u32::MAX;
 
-/// Open addressing, at most half full. Key and index are adjacent: one cache line a lookup.
+/// Open addressing, at most half full. Key and index are adjacent: one cache line per lookup.
 struct Table<K> {
     /// Key and index.
     slots: Vec<(K, u32)>,
@@ -65,7 +66,7 @@ impl<K: Key> Table<K> {
         }
     }
 
-    /// The index of `key`, which is `next` if the key is new.
+    /// The index of `key`; if the key is new, it gets index `next`.
     #[inline(always)]
     fn number(&mut self, key: K, next: u32) -> u32 {
         if self.used * 2 >= self.slots.len() {
@@ -137,7 +138,7 @@ impl AddressDictionary {
     }
 }
 
-/// Smaller numbers are looked up directly, in an array.
+/// Numbers below this are looked up directly in an array.
 const DIRECT: usize = 1 << 12;
 
 /// The distinct numbers of a chunk.

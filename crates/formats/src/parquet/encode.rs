@@ -56,7 +56,7 @@ pub(crate) fn hybrid(bytes: &mut Vec<u8>, values: &[u32], width: u32) {
     pack(bytes, padded.map(u64::from), width);
 }
 
-/// Values of a `DELTA_BINARY_PACKED` block, and of its miniblocks.
+/// Number of values in a `DELTA_BINARY_PACKED` block; below, in one of its miniblocks.
 const BLOCK_VALUES: usize = 128;
 const PART_VALUES: usize = 32;
 

@@ -20,9 +20,9 @@ use crate::parquet::chunk::Chunk;
 use crate::parquet::page::Compressor;
 use crate::parquet::types::Leaf;
 
-/// With fewer rows, encoding is faster than starting a thread.
+/// Below this number of rows, encoding takes less time than starting a thread.
 const MIN_ROWS: usize = 1_024;
-/// More threads would only wait for the largest column.
+/// More threads would only wait for the most expensive column.
 const MAX_THREADS: usize = 4;
 
 /// The bytes of a chunk, and its metadata for the footer.
@@ -69,8 +69,8 @@ impl Encoders {
         })
     }
 
-    /// Does every piece of work with one of the compressors; the results are in the order of the
-    /// work. Each thread takes the next piece when it is done, because columns differ in cost.
+    /// Does all pieces of work, each with one of the compressors; the results are in the order of
+    /// the work. Each thread takes the next piece when it is done, because columns differ in cost.
     fn run<W, O: Send>(
         &mut self,
         work: impl Iterator<Item = W> + Send,
@@ -90,7 +90,7 @@ impl Encoders {
         let others = if parallel { others } else { &mut [] };
         let outcomes: Vec<_> = thread::scope(|scope| {
             let encode = &encode;
-            // If a thread cannot be started, the others take its work.
+            // If a thread cannot be started, the other threads do its work.
             let start = |compressor| {
                 let thread = thread::Builder::new().name("columns".to_owned());
                 thread.spawn_scoped(scope, move || encode(compressor)).ok()

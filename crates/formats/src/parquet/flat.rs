@@ -2,7 +2,8 @@
 //! Encoders for the columns of nearly all records: addresses, numbers and times.
 //!
 //! Numbers are dictionary-encoded until a page shows that this does not pay, and delta-encoded from
-//! then on. Addresses are dictionary-encoded in the same way, and plain text from then on.
+//! then on. Likewise, addresses are dictionary-encoded first, and written as plain text from then
+//! on.
 
 use std::mem;
 use std::net::IpAddr;
@@ -23,18 +24,18 @@ use crate::parquet::texts::{Bounds, PageTexts, plain};
 use crate::parquet::types::{Form, Leaf};
 use crate::text::{ADDRESS_BYTES, MAC_BYTES, Text};
 
-/// Values of a page: 128 KiB of dictionary indices, which stay in the cache until the page is full,
-/// or half a MiB of IPv4 addresses as text.
+/// Number of values in a page: 128 KiB of dictionary indices, which stay in the cache until the
+/// page is full, or half a MiB of IPv4 addresses as text.
 const PAGE_VALUES: usize = 1 << 15;
-/// Space to reserve for an address.
+/// Bytes to reserve for the text of an address.
 const ADDRESS_TEXT_BYTES: usize = ADDRESS_BYTES + 4;
-/// A page with fewer addresses keeps the dictionary.
+/// The dictionary is kept in pages with fewer addresses than this.
 const FEW_ADDRESSES: usize = 1 << 13;
 
 /// The encoder of one column chunk of addresses, MAC addresses, numbers or times.
 pub(crate) struct FlatChunk {
     kind: ColumnKind,
-    /// Numbers are divided by this: nanoseconds of a time's unit.
+    /// Divisor of the values: for times, the nanoseconds in the unit of the column.
     unit: u64,
     nullable: bool,
     descriptor: ColumnDescPtr,
@@ -56,7 +57,7 @@ enum Content {
     Addresses {
         dictionary: AddressDictionary,
         indices: Vec<u32>,
-        /// Distinct addresses in earlier pages.
+        /// Number of distinct addresses in earlier pages.
         known: usize,
     },
     Texts {
@@ -233,7 +234,7 @@ impl FlatChunk {
         self.leave_dictionary();
         self.page.clear();
         if self.nullable {
-            // The length of the levels comes first, in four bytes.
+            // The levels are preceded by their length in four bytes.
             self.page.extend_from_slice(&[0; 4]);
             hybrid(&mut self.page, &self.levels, 1);
             let length = self.page.len() as u32 - 4;
@@ -294,7 +295,7 @@ impl FlatChunk {
                     dictionary: Some(dictionary),
                 };
             }
-            // With 250,000 or more addresses drawn uniformly, 15 of 16 in a page are new. Each then
+            // With 250,000 or more uniformly drawn addresses, 15 of 16 in a page are new. Each then
             // occurs at most four times in a row group, and a text takes about three times the
             // bytes of an index.
             Content::Addresses {
@@ -322,7 +323,7 @@ impl FlatChunk {
         }
     }
 
-    /// The dictionary (its size and `PLAIN` bytes), and the statistics of the chunk.
+    /// The dictionary (number of values, and `PLAIN` bytes) and the statistics of the chunk.
     fn summary(&mut self) -> (Option<(u32, Vec<u8>)>, Statistics) {
         let absent = Some(self.absent);
         match &mut self.content {
@@ -376,7 +377,7 @@ impl FlatChunk {
     }
 }
 
-/// The size and `PLAIN` bytes of a dictionary of numbers.
+/// The number of values and the `PLAIN` bytes of a dictionary of numbers.
 fn numbers(dictionary: &NumberDictionary, physical_type: PhysicalType) -> (u32, Vec<u8>) {
     let values = dictionary.values();
     let bytes = match physical_type {
@@ -392,7 +393,8 @@ fn numbers(dictionary: &NumberDictionary, physical_type: PhysicalType) -> (u32, 
     (values.len() as u32, bytes)
 }
 
-/// The size and `PLAIN` bytes of a dictionary of addresses; `bounds` is extended by their texts.
+/// The number of values and the `PLAIN` bytes of a dictionary of addresses; `bounds` is extended by
+/// their texts.
 fn addresses(dictionary: &AddressDictionary, bounds: &mut Bounds) -> (u32, Vec<u8>) {
     let values = dictionary.values();
     let write = |text: &mut Text, &address: &IpAddr| text.address(address);
@@ -407,8 +409,8 @@ fn text_statistics(bounds: &Bounds, distinct: Option<u64>, absent: Option<u64>) 
     Statistics::byte_array(least, greatest, distinct, absent, false)
 }
 
-/// XORed into a value so that signed comparison orders it: inverts the top bit of unsigned numbers.
-/// Times are signed in Parquet.
+/// XORed with a value so that signed comparison gives the right order: inverts the top bit of
+/// unsigned numbers. Times are signed in Parquet.
 const fn order_key(kind: ColumnKind) -> u64 {
     match kind {
         ColumnKind::TimestampNs => 0,

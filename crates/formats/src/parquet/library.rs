@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Floats, lists, texts and binary addresses, which few files have: encoded by the parquet crate.
+//! Floats, lists, texts and binary addresses, which few files contain: encoded by the parquet
+//! crate.
 
 use std::io::{self, Write};
 use std::mem;
@@ -204,8 +205,8 @@ impl Write for SharedBytes {
     }
 }
 
-/// A [`SerializedPageWriter`] that owns its output. The library's type borrows the output, and all
-/// open columns cannot borrow one file.
+/// A [`SerializedPageWriter`] that owns its output. The library's type borrows the output, but
+/// several open columns cannot all borrow one file mutably.
 struct PageSink {
     tracked: TrackedWrite<SharedBytes>,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parquet: row groups of a million records, zstd, types that other tools understand.
+//! Parquet: row groups of about a million records, zstd, types that other tools understand.
 //!
 //! | column | Parquet type |
 //! |---|---|
@@ -24,9 +24,9 @@
 //! Columns are encoded as batches arrive, all columns of a row group together. So memory holds
 //! compressed pages rather than records.
 //!
-//! Numbers, times and addresses have encoders of our own: they take half of what the parquet
-//! crate's writer takes for the same records, conversion to Arrow included
-//! (`bench/runs/2026-11-28-intel-xeon-parquet`, by `bench/parquet`). The rest is left to the crate.
+//! Numbers, times and addresses have encoders of our own: they take half the time of the parquet
+//! crate's writer for the same records, including its conversion to Arrow
+//! (`bench/runs/2026-11-28-intel-xeon-parquet`, by `bench/parquet`). The other kinds use the crate.
 
 mod chunk;
 mod dictionary;

@@ -29,8 +29,8 @@ pub(crate) enum Compressor {
     Snappy(Box<snap::raw::Encoder>),
     Zstd {
         thorough: zstd::bulk::Compressor<'static>,
-        /// For pages without repeated sequences: only entropy-codes single bytes, at a third of the
-        /// cost.
+        /// For pages without repeated sequences: it only entropy-codes single bytes, at a third of
+        /// the cost.
         quick: zstd::bulk::Compressor<'static>,
     },
 }
@@ -56,7 +56,7 @@ impl Compressor {
         })
     }
 
-    /// `random`: hardly any sequence in the page repeats.
+    /// Compresses a page; `random` means that hardly any sequence in it repeats.
     fn compress(&mut self, bytes: &[u8], random: bool) -> Result<Bytes> {
         Ok(match self {
             Self::None => Bytes::copy_from_slice(bytes),
@@ -71,22 +71,23 @@ impl Compressor {
 pub(crate) struct Pages {
     tracked: TrackedWrite<Vec<u8>>,
     uncompressed_bytes: usize,
-    /// Data pages by encoding.
+    /// Numbers of data pages by encoding.
     counts: Vec<(Encoding, i32)>,
     values: i64,
     /// Number of data pages still to be compressed quickly, because an earlier page hardly shrank.
     random: u32,
-    /// Whether thorough compression of texts gains less than an eighth; `None` before the first
-    /// page.
+    /// Whether texts differ so much that thorough compression gains less than an eighth; `None`
+    /// before the first page of texts.
     texts_differ: Option<bool>,
 }
 
 /// Thorough compression is tried again after this many pages.
 const RANDOM_PAGES: u32 = 15;
 
-/// The end of a chunk.
+/// What is needed to end a chunk.
 pub(crate) struct Ending {
-    /// Distinct values and their `PLAIN` bytes; `None` where no page refers to a dictionary.
+    /// Number of distinct values, and their `PLAIN` bytes; `None` if no page refers to a
+    /// dictionary.
     pub(crate) dictionary: Option<(u32, Vec<u8>)>,
     pub(crate) statistics: Statistics,
     pub(crate) rows: u64,
@@ -147,8 +148,8 @@ impl Pages {
         Ok(())
     }
 
-    /// Distinct texts may still share substrings, as addresses of one network do. The first page
-    /// decides.
+    /// Compresses a page of texts. Distinct texts may still share substrings, as addresses of one
+    /// network do. The first page decides how thoroughly all pages are compressed.
     fn compress_texts(&mut self, bytes: &[u8], compressor: &mut Compressor) -> Result<Bytes> {
         if let Some(differ) = self.texts_differ {
             return compressor.compress(bytes, differ);

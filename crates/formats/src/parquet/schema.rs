@@ -16,15 +16,17 @@ use crate::parquet::types::{Form, Leaf};
 
 /// Footer key: the version that wrote the file.
 pub(crate) const VERSION_KEY: &str = "turboflow.version";
-/// Footer key: the kinds of the columns; a reader needs them to tell addresses from MAC addresses.
+/// Footer key: the kinds of the columns, which a reader needs to tell addresses from texts and MAC
+/// addresses.
 pub(crate) const COLUMNS_KEY: &str = "turboflow.columns";
 /// Footer key: the definition of the records as TOML, if the writer was given it (see
-/// [`WriteOptions::metadata`]). Readers take the ops of features from it.
+/// [`WriteOptions::metadata`]). From it readers learn the operation (`op`) of each feature.
 pub const DEFINITION_KEY: &str = "turboflow.definition";
 
-/// In a [`COLUMNS_KEY`] value: a column whose values another one has too.
+/// In the value of [`COLUMNS_KEY`]: a column that is derived from another one and repeats its
+/// values.
 const DERIVED: &str = "derived";
-/// Octets of an address in binary.
+/// Octets of a binary address.
 const ADDRESS_OCTETS: i32 = 16;
 
 /// The message type of the file.
@@ -117,7 +119,7 @@ pub(crate) fn properties(leaves: &[Leaf], options: &WriteOptions) -> Result<Writ
         .set_compression(codec_of(options.compression)?)
         .set_key_value_metadata(Some(pairs))
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        // Readers skip whole row groups; a page index would cost more than it helps.
+        // Readers skip whole row groups; a page index would cost more than it saves.
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(Some(options.row_group_records))
         .build())
@@ -141,8 +143,8 @@ fn kind_name(kind: ColumnKind) -> String {
     }
 }
 
-/// The kinds in a [`COLUMNS_KEY`] value, `None` for a column whose values another one has too.
-/// `None` if another program wrote it.
+/// The kinds in the value of [`COLUMNS_KEY`], with `None` for a derived column. `None` as a whole
+/// if another program wrote the value.
 pub(crate) fn parse_kinds(described: &str) -> Option<Vec<Option<ColumnKind>>> {
     let kinds = [
         ColumnKind::Address,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Texts of a dictionary, and of pages without a dictionary.
+//! Texts in a dictionary, and in pages without a dictionary.
 
 use parquet::data_type::ByteArray;
 
@@ -35,7 +35,7 @@ impl Bounds {
     }
 }
 
-/// `PLAIN` encoding of texts of up to `text_bytes`: a length of four bytes, then the text.
+/// `PLAIN` encoding of texts of at most `text_bytes` each: a length in four bytes, then the text.
 pub(crate) fn plain<T>(
     values: &[T],
     text_bytes: usize,
@@ -64,7 +64,7 @@ pub(crate) struct PageTexts {
 }
 
 impl PageTexts {
-    /// Appends a text of up to `text_bytes`.
+    /// Appends a text of at most `text_bytes`.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
@@ -80,7 +80,8 @@ impl PageTexts {
         bounds.include(text);
     }
 
-    /// Appends the page's bytes, all lengths before all texts, and clears them for the next page.
+    /// Appends the bytes of the page, all lengths before all texts, and clears the texts for the
+    /// next page.
     pub(crate) fn end_page(&mut self, page: &mut Vec<u8>) {
         delta(page, &self.lengths, true);
         page.extend_from_slice(self.text.as_bytes());

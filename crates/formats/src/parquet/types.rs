@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which Parquet types columns have: exact ones, or those that table formats know.
+//! Which Parquet types columns have: exact ones, or those that table formats support.
 //!
-//! Iceberg (format version 2) has no unsigned numbers and no times below a microsecond, and neither
-//! have Spark, Hive and Trino. For them a column becomes the next larger signed type, and a time
-//! becomes two columns: all of it as a long, and a timestamp to partition and filter by.
+//! Iceberg (format version 2), Spark, Hive and Trino have neither unsigned numbers nor times below
+//! a microsecond. For them a column gets the next larger signed type, and a time becomes two
+//! columns: one with all nanoseconds as a long, and a timestamp to partition and filter by.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,21 +16,21 @@ pub enum ParquetTypes {
     /// Unsigned numbers, times in nanoseconds.
     #[default]
     Exact,
-    /// Signed numbers, times in microseconds beside long nanoseconds.
+    /// Signed numbers; times in microseconds, beside nanoseconds as longs.
     Lake,
-    /// As [`Lake`](Self::Lake), and addresses as 16 bytes beside their texts.
+    /// As [`Lake`](Self::Lake), and in addition addresses as 16 bytes beside their texts.
     LakeBinary,
 }
 
 impl ParquetTypes {
-    /// Every choice by its name.
+    /// All values with their names.
     pub const NAMES: [(&str, Self); 3] = [
         ("exact", Self::Exact),
         ("lake", Self::Lake),
         ("lake-binary", Self::LakeBinary),
     ];
 
-    /// Whether table formats know all of the types.
+    /// Whether table formats support all of the types.
     #[must_use]
     pub const fn is_lake(self) -> bool {
         !matches!(self, Self::Exact)
@@ -54,21 +54,21 @@ impl fmt::Display for ParquetTypes {
     }
 }
 
-/// What a leaf of the file holds of a column of the records.
+/// In what form a leaf of the file holds the values of a column of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Its values, with the type that says most.
+    /// Its values, with the most precise type.
     Exact,
-    /// Its values, with a type that table formats know.
+    /// Its values, with a type that table formats support.
     Lake,
     /// Its times, in microseconds.
     Micros,
-    /// Its addresses as 16 bytes; those of IPv4 as in RFC 4291, section 2.5.5.2.
+    /// Its addresses as 16 bytes; IPv4 addresses as in RFC 4291, section 2.5.5.2.
     Bytes,
 }
 
 impl Form {
-    /// Whether another leaf has the same values, so that readers of records need not have it.
+    /// Whether another leaf has the same values, so that readers of records can ignore this one.
     pub(crate) const fn is_derived(self) -> bool {
         matches!(self, Self::Micros | Self::Bytes)
     }
@@ -79,15 +79,15 @@ impl Form {
 pub(crate) struct Leaf {
     /// Name and kind of the values.
     pub(crate) column: Column,
-    /// The number of the column of the records.
+    /// Index of the column of the records.
     pub(crate) source: usize,
     pub(crate) form: Form,
 }
 
-/// The columns of a file: those of the records, then what is derived of them.
+/// The columns of a file: those of the records, then the derived ones.
 ///
 /// # Errors
-/// The name of a derived column that a column of the records has already.
+/// The name of a derived column if a column of the records already has it.
 pub(crate) fn leaves(columns: &[Column], types: ParquetTypes) -> Result<Vec<Leaf>, String> {
     let form = match types {
         ParquetTypes::Exact => Form::Exact,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file: row groups, footer, and the records kept when the disk is full.
+//! The file: row groups, the footer, and the records to keep when a write fails.
 
 use std::io::{self, Write};
 use std::mem;
@@ -28,7 +28,7 @@ use crate::{ExportError, FlowWriter, Unexportable, WriteOptions, WriteSummary};
 struct ParquetWriter {
     schema: Vec<Column>,
     leaves: Vec<Leaf>,
-    /// Which rows the types of the file can hold.
+    /// Finds the rows that the types of the file can hold.
     storable: fn(&[Column], &FlowBatch) -> Vec<Range<usize>>,
     properties: WriterPropertiesPtr,
     file: Option<SerializedFileWriter<Sink>>,
@@ -38,9 +38,9 @@ struct ParquetWriter {
     row_group_records: usize,
     open_records: usize,
     records: u64,
-    /// Records left out because the types of the file have no such times or numbers.
+    /// Number of records left out because the types of the file cannot hold their times or numbers.
     out_of_range: u64,
-    /// End of the last row group that the output accepted.
+    /// End of the last row group that the output has accepted.
     safe_bytes: u64,
 }
 
@@ -142,7 +142,7 @@ impl FlowWriter for ParquetWriter {
 }
 
 impl ParquetWriter {
-    /// Encodes batches together, as many as fit in one row group.
+    /// Encodes several batches together, as many as fit in one row group.
     fn append<'a>(
         &mut self,
         batches: impl Iterator<Item = &'a FlowBatch>,
@@ -211,7 +211,7 @@ impl ParquetWriter {
         Ok(())
     }
 
-    /// Writes everything buffered to the output; what it accepts is safe.
+    /// Writes everything buffered to the output; whatever it accepts is safe.
     fn flush(&mut self) -> Result<(), ParquetError> {
         if let Some(file) = &mut self.file {
             file.flush()?;
@@ -220,7 +220,7 @@ impl ParquetWriter {
         Ok(())
     }
 
-    /// Turns a failure into the error for the user, keeping the row groups written so far.
+    /// Turns a failure into the error for the user, and keeps the row groups written so far.
     fn checked(&mut self, outcome: Result<(), ParquetError>) -> Result<(), ExportError> {
         let Err(error) = outcome else { return Ok(()) };
         let Some(mut file) = self.file.take() else {
@@ -242,7 +242,7 @@ impl ParquetWriter {
         Err(output.fail(keep, source))
     }
 
-    /// A footer for the safe row groups.
+    /// A footer for the row groups that are safe.
     fn footer(&self, file: &SerializedFileWriter<Sink>) -> Option<Vec<u8>> {
         let safe = |group: &&RowGroupMetaData| {
             let end = |column: &parquet::file::metadata::ColumnChunkMetaData| {

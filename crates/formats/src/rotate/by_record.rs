@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files of a period of the records' own time, so that a table can be partitioned by it.
+//! Files that each hold one period of the records' own time, so that a table can be partitioned by
+//! it.
 //!
-//! Flows of a period end for some time after it: up to the active timeout later. So files of a few
-//! periods are open beside each other, and a file is complete when the clock has passed a whole
-//! period in which nothing was written to it.
+//! Flows of a period may end up to the active timeout after that period. So the files of a few
+//! periods are open at the same time, and a file is complete when a whole period of the clock has
+//! passed in which nothing was written to it.
 
 use std::io;
 use std::mem;
@@ -15,38 +16,38 @@ use turboflow_record::{ColumnKind, FlowBatch, Value};
 use super::{Current, Place};
 use crate::{ExportError, FlowWriter, WriteProgress, WriteSummary, to_writer};
 
-/// Most files that are open at once: memory is bounded whatever times records have. With one more,
-/// the file that was not written to for longest is complete.
+/// Maximum number of files open at once, so that memory is bounded whatever times records have.
+/// When one more is needed, the file that was written to least recently is completed.
 const MAX_OPEN: usize = 4;
 
-/// Records of a writer without an interval are divided by hours.
+/// Without an interval, records are divided by hours.
 const HOUR_MS: u64 = 3_600_000;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// An open file.
 struct Open {
     file: Current,
-    /// Beginning of its period, in ms since 1970.
+    /// Start of its period, in milliseconds since 1970.
     begins_ms: u64,
-    /// Whether something was written to it since the clock entered its present period.
+    /// Whether a record was written to it since the clock entered its current period.
     is_fresh: bool,
 }
 
 struct RecordRotatingWriter {
     place: Place,
-    /// The column with the time of a record.
+    /// Index of the column with the time of a record.
     column: usize,
     every_ms: u64,
-    /// The file that was written to last is last.
+    /// Open files, the most recently written one last.
     open: Vec<Open>,
-    /// The period of the clock.
+    /// Number of the clock's current period.
     period: u64,
-    /// After a failure nothing is tried before this time.
+    /// After a failure, nothing is tried before this time, in milliseconds since 1970.
     paused_until_ms: u64,
     turns: u64,
 }
 
-/// A writer of files of the records' periods.
+/// A writer of one file per period of the records' own time.
 pub(super) fn writer(place: Place) -> Result<Box<dyn FlowWriter>, ExportError> {
     let mut columns = place.schema.iter();
     let column = columns.position(|its| its.kind == ColumnKind::TimestampNs && !its.nullable);
@@ -57,7 +58,8 @@ pub(super) fn writer(place: Place) -> Result<Box<dyn FlowWriter>, ExportError> {
                  feature with op `min` of `timestamp`"
             .to_owned(),
     })?;
-    // No file is started before the first record: what none could hold is said at once.
+    // No file is started before the first record, so check now whether the format can hold the
+    // records.
     let name = place.pattern.to_string();
     drop(to_writer(
         Box::new(io::sink()),
@@ -87,7 +89,8 @@ pub(super) fn writer(place: Place) -> Result<Box<dyn FlowWriter>, ExportError> {
 }
 
 impl RecordRotatingWriter {
-    /// Completes the files whose periods are over, or that are to end for another reason.
+    /// Completes the files whose periods are over, which are full, or for which a rotation was
+    /// requested.
     fn turn(&mut self) {
         let options = self.place.options;
         let turns = (options.turns_asked)();
@@ -119,7 +122,7 @@ impl RecordRotatingWriter {
         self.paused_until_ms = self.place.fail(error);
     }
 
-    /// Beginning of the period of a record, in ms.
+    /// Start of the period of a record, in milliseconds since 1970.
     fn period_of(&self, batch: &FlowBatch, row: usize) -> u64 {
         let Value::Unsigned(time_ns) = batch.value(row, self.column) else {
             return 0;
@@ -128,7 +131,7 @@ impl RecordRotatingWriter {
         time_ms - time_ms % self.every_ms
     }
 
-    /// Writes a batch whose records are all of one period.
+    /// Writes a batch whose records all belong to one period.
     fn write_period(&mut self, begins_ms: u64, batch: &FlowBatch) {
         let found = self
             .open
@@ -160,7 +163,7 @@ impl RecordRotatingWriter {
         }
     }
 
-    /// The records of one period, in their order.
+    /// The records of one period, in their original order.
     fn rows_of(&self, batch: &FlowBatch, periods: &[u64], wanted: u64) -> FlowBatch {
         let mut part = FlowBatch::new(&self.place.schema);
         let mut values = Vec::with_capacity(self.place.schema.len());

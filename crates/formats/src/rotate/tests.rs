@@ -29,7 +29,7 @@ fn schema_of(definition: &Definition) -> Schema {
     Layout::compile(definition, false).unwrap().schema().clone()
 }
 
-/// Flow records of zeros, with `list` as the value of every list.
+/// Flow records whose values are all zero, with `list` as the value of every list.
 fn batch(schema: &Schema, records: usize, list: &[u64]) -> FlowBatch {
     let mut batch = FlowBatch::new(schema);
     let zero = |column: &Column| match column.kind {
@@ -121,7 +121,7 @@ fn days_have_folders_and_old_files_go() {
     };
     write(&mut writer, START_MS + 1_800_000);
     assert_eq!(names(&folder.path().join("2026/11/22")), ["f-010203.csv"]);
-    // 22 November 2096: later than the clock that gives the files their times.
+    // 22 November 2096: later than the time of the clock after which files are named.
     let later_ms = START_MS + 25_568 * 86_400_000;
     for half_hour in 0..4 {
         write(&mut writer, later_ms + half_hour * 1_800_000);
@@ -138,7 +138,7 @@ fn days_have_folders_and_old_files_go() {
         names(&day),
         ["f-013000.csv", "f-020000.csv", "f-023000.csv"]
     );
-    // A folder without a time in its name is not made.
+    // A folder without a time in its name is not created.
     let missing = folder.path().join("mount");
     let pattern: NamePattern = missing.join("%Y/f.csv").to_str().unwrap().parse().unwrap();
     let options = RotateOptions {
@@ -167,7 +167,7 @@ fn files_end_on_time_even_without_records() {
         NOW_MS.set(START_MS + 177_000);
         writer.flush().unwrap();
         assert_eq!(names(folder.path()), [format!("f-010203.{ending}")]);
-        // The rotation is noticed late, and the file is still named by the clock.
+        // The rotation is noticed late, but the file is still named after the clock.
         NOW_MS.set(START_MS + 477_000 + 1_234);
         writer.flush().unwrap();
         writer.finish().unwrap();
@@ -232,7 +232,7 @@ fn old_files_go_at_the_start_and_while_no_file_can_be_written() {
     let at_start = old("f-0101.csv");
     let mut writer = start(folder.path(), "%Y/f-%m%d.csv", Some(60_000));
     assert!(!at_start.exists(), "removed before the first file");
-    // A file where the next folder has to be: no file can be begun.
+    // A file at the path of the next folder prevents any new file.
     fs::write(folder.path().join("2027"), "").unwrap();
     NOW_MS.set(START_MS + 60 * 86_400_000);
     writer.flush().unwrap();
@@ -261,7 +261,7 @@ fn records_count_as_written_when_their_file_is_renamed_and_as_dropped_when_it_fa
     assert_eq!(write(writer.as_mut(), 2), (3, 0));
     fs::remove_dir_all(&inner).unwrap();
     TURNS.set(TURNS.get() + 1);
-    // Dropped: the records of the removed file, and the one without a file.
+    // Dropped: the records of the removed file, and the record for which there was no file.
     assert_eq!(write(writer.as_mut(), 1), (3, 3));
     let ended = writer.finish();
     assert!(matches!(ended, Err(ExportError::Write { records: 3, .. })));
@@ -276,7 +276,7 @@ fn a_record_that_the_format_cannot_hold_costs_no_other_record() {
     let schema = schema_of(&definition);
     let mut writer = start_with(folder.path(), "f-%H%M%S.ipfix", None, &definition);
     writer.write(&batch(&schema, 3, &[1])).unwrap();
-    // Longer than a message can be.
+    // Longer than the maximum length of a message.
     writer.write(&batch(&schema, 1, &[1_500; 20_000])).unwrap();
     TURNS.set(TURNS.get() + 1);
     writer.flush().unwrap();
@@ -353,7 +353,7 @@ fn two_outputs_with_one_pattern_and_time_write_two_files() {
     assert_eq!(names(folder.path()), ["f-01-1.csv", "f-01.csv"]);
 }
 
-/// One record for each time, in minutes from 01:00 of the day of `START_MS`.
+/// One record for each time, in minutes after 01:00 on the day of `START_MS`.
 fn records_at(minutes: &[u64]) -> FlowBatch {
     let schema = schema();
     let hour_ns = (START_MS - START_MS % HOUR_MS) * 1_000_000;
@@ -372,7 +372,7 @@ fn records_at(minutes: &[u64]) -> FlowBatch {
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// Number of records in each file of a folder, by the file's name.
+/// Number of records in each file of a folder, by file name.
 fn counts(folder: &Path) -> Vec<(String, usize)> {
     let count = |name: String| {
         let text = fs::read_to_string(folder.join(&name)).unwrap();
@@ -396,7 +396,8 @@ fn files_by_record_have_the_records_of_their_period_however_late_they_come() {
     let mut writer = start_by(by, place, "f-%H%M.csv", Some(1_800_000), &definition).unwrap();
     write(&mut writer, 20, &[10, 12, 19]);
     write(&mut writer, 31, &[29, 30, 28, 31]);
-    // In the second half hour something came for the first: its file stays open for another one.
+    // In the second half hour a record came for the first file, so it stays open for another
+    // period.
     assert_eq!(counts(place), []);
     write(&mut writer, 61, &[60, 61]);
     assert_eq!(counts(place), []);
@@ -408,7 +409,7 @@ fn files_by_record_have_the_records_of_their_period_however_late_they_come() {
         assert_eq!(counts(place), expected.collect::<Vec<_>>());
     };
     files(&[("f-0100.csv", 5), ("f-0130.csv", 2)]);
-    // What comes later has a file of its own.
+    // A later record of this period goes to a new file.
     write(&mut writer, 92, &[1, 33]);
     assert_eq!(writer.progress().records_dropped, 0);
     assert_eq!(writer.finish().unwrap().records, 12);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Applications on the wire: a number in every record, and once for each the name of that number
-//! (RFC 6759).
+//! Applications on the wire: every record has the number of its application, and the name that
+//! belongs to each number is sent once (RFC 6759).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use turboflow_record::{ApplicationNames, ColumnElement, DataType, FlowBatch, Nam
 
 use super::options::put_text;
 
-/// Classification engine PANA-L7-PEN: an enterprise numbers the applications (RFC 6759, section
-/// 4.1).
+/// Classification engine PANA-L7-PEN: an enterprise assigns the numbers of the applications (RFC
+/// 6759, section 4.1).
 const ENGINE: u8 = 20;
-/// The enterprise that numbers those of nDPI: ntop.
+/// The enterprise that assigns nDPI's numbers: ntop.
 const NTOP: u32 = 35_632;
 
-/// Limit on the applications whose names are sent and kept: more than a library knows.
+/// Maximum number of applications whose names are sent and remembered: more than any library knows.
 const NAMES_MAX: usize = 4_096;
-/// Set in selectors of applications that no number is known of, where those of nDPI end.
+/// Set in the selector of an application without a known number; nDPI's numbers are below it.
 const UNNUMBERED: u32 = 1 << 31;
 
-/// The columns of applications, and which of them have been named.
+/// The columns that hold applications, and the applications whose names have been sent.
 pub(super) struct Applications {
     columns: Vec<usize>,
     index: NameIndex,
@@ -50,8 +50,8 @@ impl Applications {
         number.unwrap_or_else(|| UNNUMBERED | fnv_1a(name.as_bytes()) as u32)
     }
 
-    /// Calls `name` with a record of options for each application of a record that has not been
-    /// named yet.
+    /// For each application in a record whose name has not been sent yet, calls `name` with an
+    /// options record that names it.
     pub(super) fn name_new(
         &mut self,
         batch: &FlowBatch,

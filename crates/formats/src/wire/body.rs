@@ -11,7 +11,7 @@ pub(super) struct Body {
     data: DataRecords,
     /// Limit in octets.
     limit_bytes: usize,
-    /// Sets are padded to multiples of this (4 in NetFlow v9: RFC 3954, section 5.3).
+    /// Sets are padded to a multiple of this (4 in NetFlow v9: RFC 3954, section 5.3).
     align_bytes: usize,
     /// The open set: its id and the offset of its header.
     set: Option<(u16, usize)>,
@@ -57,7 +57,7 @@ impl Body {
         &mut self.data
     }
 
-    /// Starts a record of set `id`, and a new set if another one is open.
+    /// Starts a record of set `id`; starts a new set if a different one is open.
     pub(super) fn open(&mut self, id: u16) -> Mark {
         let mark = Mark {
             length: self.data.bytes.len(),
@@ -92,7 +92,7 @@ impl Body {
         let bytes = &mut self.data.bytes;
         let padded = start + (bytes.len() - start).next_multiple_of(self.align_bytes);
         bytes.resize(padded, 0);
-        // A body is at most as long as a message, whose length has 16 bits.
+        // A body is no longer than a message, whose length has 16 bits.
         let length = (padded - start) as u16;
         bytes[start + 2..start + SET_HEADER_BYTES].copy_from_slice(&length.to_be_bytes());
     }

@@ -38,10 +38,10 @@ pub(super) struct Field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     Address,
-    /// A number that is in every record and in no column.
+    /// A constant number, which does not come from a column.
     Constant(u32),
     Float,
-    /// A list of numbers, each in as few octets as the largest needs.
+    /// A list of numbers, each encoded in as many octets as the largest one needs.
     List {
         times: bool,
         fixed_bytes: Option<u8>,
@@ -51,15 +51,15 @@ enum Encoding {
     /// NTP's format, with microsecond or nanosecond resolution.
     NtpMicroseconds,
     NtpNanoseconds,
-    /// The low octets of a number, which fits in them.
+    /// The low octets of a number, which are sufficient for its column.
     Number,
     /// The low octet of the TCP flags: NetFlow v9 has no room for more.
     LowOctet,
     /// Milliseconds since the exporter's start (NetFlow v9).
     Uptime,
-    /// UTF-8 with its length.
+    /// UTF-8, preceded by its length.
     Text,
-    /// The number of an application as an applicationId.
+    /// The number of an application, as an applicationId.
     Application,
     /// A nullable value, as a list of at most one element.
     Optional(ScalarEncoding),
@@ -78,7 +78,8 @@ enum ScalarEncoding {
 }
 
 /// Whether NetFlow v9 can carry the column: it has no enterprise elements, no lists, and no texts,
-/// whose lengths vary. Without their names, applications would be numbers that say nothing.
+/// because their lengths vary. Applications are excluded too: without their names, their numbers
+/// are meaningless.
 pub(super) fn is_in_netflow9(column: &ColumnElement) -> bool {
     let is_fixed = !matches!(column.v4.data_type, DataType::String | DataType::OctetArray);
     column.v4.enterprise.is_none() && !column.is_list && is_fixed
@@ -107,7 +108,7 @@ impl Field {
         if protocol == Protocol::Netflow9 {
             match element.id {
                 6 => return plain(1, Encoding::LowOctet),
-                // LAST_SWITCHED and FIRST_SWITCHED, which every v9 collector reads.
+                // LAST_SWITCHED and FIRST_SWITCHED, which all v9 collectors understand.
                 152 | 154 | 156 => return plain(4, Encoding::Uptime).renumbered(22),
                 153 | 155 | 157 => return plain(4, Encoding::Uptime).renumbered(21),
                 _ => {}
@@ -124,7 +125,7 @@ impl Field {
         }
     }
 
-    /// A field of 32 bits that is in no column.
+    /// A 32-bit field with a constant value, which does not come from a column.
     pub(super) const fn constant(id: u16, number: u32) -> Self {
         Self {
             column: 0,
@@ -135,7 +136,7 @@ impl Field {
         }
     }
 
-    /// This field in a template for present and absent values.
+    /// This field in a template for values that may be absent.
     pub(super) fn optional(mut self) -> Self {
         let scalar = match self.encoding {
             Encoding::Float => ScalarEncoding::Float,
@@ -145,8 +146,8 @@ impl Field {
             Encoding::Number => ScalarEncoding::Number(self.length as u8),
             Encoding::Text => ScalarEncoding::Text,
             Encoding::Application => ScalarEncoding::Application,
-            // The shape gives the family of addresses, lists can be empty, and NetFlow v9 has no
-            // lists.
+            // The shape determines the family of addresses, lists can be empty, and NetFlow v9 has
+            // no lists.
             Encoding::Address
             | Encoding::Constant(_)
             | Encoding::List { .. }
@@ -159,8 +160,8 @@ impl Field {
         self
     }
 
-    /// This field for numbers that fit in one octet. Collectors handle TCP flags best in this form
-    /// (RFC 7125, section 3): pmacct 1.7.7 reads no other.
+    /// This field in a template whose values fit in one octet. Collectors handle TCP flags best in
+    /// this form (RFC 7125, section 3): it is the only one that pmacct 1.7.7 reads.
     pub(super) const fn in_one_octet(mut self) -> Self {
         self.length = 1;
         self
@@ -201,12 +202,12 @@ impl Field {
         )
     }
 
-    /// Whether the field is a basicList, which names the element itself.
+    /// Whether the field is a basicList, whose values contain the id of the element.
     const fn is_list(&self) -> bool {
         matches!(self.encoding, Encoding::List { .. } | Encoding::Optional(_))
     }
 
-    /// Whether the values are numbers of applications.
+    /// Whether the values are application numbers.
     pub(super) const fn is_application(&self) -> bool {
         matches!(
             self.encoding,
@@ -214,8 +215,8 @@ impl Field {
         )
     }
 
-    /// Appends the field specifier (RFC 7011, section 3.2). For a list it names basicList; every
-    /// list names the element of its values.
+    /// Appends the field specifier (RFC 7011, section 3.2). For a list, the specifier contains the
+    /// id of basicList, and every list contains the id of the element of its values.
     ///
     /// ```text
     ///  0                   1                   2                   3
@@ -234,7 +235,8 @@ impl Field {
         }
     }
 
-    /// Appends a value; uptime counts from `boot_ms`. False if the value is too long to encode.
+    /// Appends a value; uptimes count from `boot_ms`. Returns false if the value is too long to
+    /// encode.
     #[inline]
     pub(super) fn write(&self, value: Value<'_>, boot_ms: u64, out: &mut Vec<u8>) -> bool {
         match (self.encoding, value) {
@@ -267,8 +269,8 @@ impl Field {
             (Encoding::Text, Value::Text(text)) => return put_text(out, text.as_bytes()),
             (Encoding::Application, Value::Unsigned(number)) => put_id(out, number as u32),
             (Encoding::Optional(scalar), value) => return self.write_optional(scalar, value, out),
-            // The template follows from the shape, so a value of another kind is a bug in the
-            // caller. Zeros keep the length of the record right.
+            // The template follows from the shape, so a value of a different kind is a bug in the
+            // caller. Zeros keep the length of the record correct.
             _ => out.resize(out.len() + self.min_bytes(), 0),
         }
         true
@@ -407,8 +409,8 @@ pub(super) fn put_specifier(out: &mut Vec<u8>, id: u16, enterprise: Option<u32>,
     }
 }
 
-/// Appends a number in `bytes` octets. A number that does not fit becomes the largest that does;
-/// only an invalid batch has one, because columns are as wide as their values.
+/// Appends a number in `bytes` octets. A number that does not fit is replaced by the largest one
+/// that does. This only happens with an invalid batch, because columns are as wide as their values.
 #[inline]
 pub(super) fn put_number(out: &mut Vec<u8>, number: u64, bytes: u16) {
     let bytes = usize::from(bytes.min(8));
@@ -420,7 +422,7 @@ pub(super) fn put_number(out: &mut Vec<u8>, number: u64, bytes: u16) {
     out.extend_from_slice(&number.min(largest).to_be_bytes()[8 - bytes..]);
 }
 
-/// The usual width in octets that holds `largest`.
+/// The smallest of the usual widths, in octets, that can hold `largest`.
 const fn width_of(largest: u64) -> u16 {
     match largest {
         0..=0xff => 1,
@@ -430,15 +432,16 @@ const fn width_of(largest: u64) -> u16 {
     }
 }
 
-/// NTP format of nanoseconds since 1970 (RFC 7011, section 6.1.10). The fraction is rounded up, so
+/// Nanoseconds since 1970 in NTP format (RFC 7011, section 6.1.10). The fraction is rounded up, so
 /// that a reader that rounds down gets the exact nanosecond.
 pub(super) const fn ntp_nanoseconds(ns: u64) -> u64 {
     let fraction = ((ns % NS_PER_S) << 32).div_ceil(NS_PER_S);
     ntp_seconds(ns) << 32 | fraction
 }
 
-/// Whether readers find the year again. Seconds since 1900 have 32 bits and wrap in 2036. Those
-/// with the top bit clear count from then on, up to 2104 (RFC 4330, section 3).
+/// Whether a reader can recover the year of the time. Seconds since 1900 have 32 bits and wrap in
+/// 2036. Readers take seconds whose top bit is clear to be after the wrap, so times up to 2104 are
+/// unambiguous (RFC 4330, section 3).
 pub(super) const fn fits_ntp(ns: u64) -> bool {
     ns / NS_PER_S + NTP_EPOCH_S < (1 << 32) + (1 << 31)
 }

@@ -16,7 +16,7 @@ use crate::{DEFINITION_KEY, ExportError, FlowWriter, WriteOptions, WriteProgress
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// A [`FlowWriter`] of IPFIX messages. The export time of a message is the latest time in its
-/// records, so that a capture always gives an identical file.
+/// records, so the same capture always gives an identical file.
 struct FileWriter {
     encoder: Box<dyn Encode>,
     session: Session,
@@ -26,14 +26,14 @@ struct FileWriter {
     now_ms: u64,
 }
 
-/// Messages not yet written: their octets, and the length and number of flow records of each.
+/// Messages not yet written: their octets, and the length and the number of flow records of each.
 #[derive(Default)]
 struct Chunk {
     bytes: Vec<u8>,
     messages: Vec<(usize, u64)>,
 }
 
-/// Writes messages to `output`, with the definition that is in the metadata.
+/// Writes messages to `output`. The record definition comes from the metadata in the options.
 pub(crate) fn writer(
     output: Destination,
     schema: &[Column],
@@ -58,7 +58,7 @@ pub(crate) fn writer(
     }))
 }
 
-/// The definition of the records, if it is known and gives these columns.
+/// The definition of the records, if it is known and results in these columns.
 fn definition(schema: &[Column], options: &WriteOptions) -> Option<FileDefinition> {
     let mut pairs = options.metadata.iter();
     let (_, text) = pairs.find(|(key, _)| key == DEFINITION_KEY)?;
@@ -89,7 +89,8 @@ impl Chunk {
         self.messages.push((message.bytes.len(), message.flows));
     }
 
-    /// Octets and flow records of the complete messages in the first `accepted` octets.
+    /// Number of octets and of flow records of the complete messages in the first `accepted`
+    /// octets.
     fn whole(&self, accepted: usize) -> (usize, u64) {
         let mut whole = (0, 0);
         for (bytes, flows) in &self.messages {

@@ -9,10 +9,9 @@ const VERSION: u16 = 10;
 pub(super) const TEMPLATE_SET: u16 = 2;
 pub(super) const OPTIONS_TEMPLATE_SET: u16 = 3;
 
-/// The header for `body_bytes` octets of sets. Its sequence number counts the data records sent
-/// before, and is filled in when the message is sent. Its export time ends in 2106; the times of
-/// records, which have 64 bits, do not.
-///
+/// The header for `body_bytes` octets of sets. Its sequence number is the number of data records
+/// sent before this message, and is filled in when the message is sent. The export time ends in
+/// 2106; the times in the records, which have 64 bits, do not.
 /// ```text
 ///  0                   1                   2                   3
 ///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -28,7 +27,7 @@ pub(super) const OPTIONS_TEMPLATE_SET: u16 = 3;
 /// ```
 pub(super) fn header(body_bytes: usize, now_ms: u64, domain: u32) -> [u8; 16] {
     let mut header = [0; 16];
-    // The length of a message, header included, fits in 16 bits: bodies keep to its limit.
+    // The length of a message including its header fits in 16 bits, which bounds every body.
     let length = (header.len() + body_bytes) as u16;
     header[..2].copy_from_slice(&VERSION.to_be_bytes());
     header[2..4].copy_from_slice(&length.to_be_bytes());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow records on the wire: IPFIX (RFC 7011), NetFlow v9 (RFC 3954) and NetFlow v5.
 //!
-//! There are two halves, and neither reads a clock or opens a socket. An [`Encode`] turns batches
-//! of columns into [`Unit`]s: templates, and bodies of data records. A [`Session`] turns units into
-//! messages. It adds export time and sequence number when a message is sent, so that lost messages
-//! leave no gap. It repeats templates at intervals, and reports to collectors what was sent and
-//! lost.
+//! There are two halves, neither of which reads a clock or opens a socket. An [`Encode`] turns
+//! batches of columns into [`Unit`]s: templates, and bodies of data records. A [`Session`] turns
+//! units into messages. It adds the export time and, when a message is sent, the sequence number,
+//! so that messages that were never sent leave no gap. It repeats templates at intervals, and
+//! reports to collectors what was sent and what was lost.
 
 mod applications;
 mod body;
@@ -37,7 +37,7 @@ pub use session::{Message, Refresh, Session, SessionCounters};
 pub enum Protocol {
     /// RFC 7011.
     Ipfix,
-    /// NetFlow v5: 48 octets a record, IPv4 only.
+    /// NetFlow v5: 48 octets per record, IPv4 only.
     Netflow5,
     /// RFC 3954.
     Netflow9,
@@ -79,35 +79,36 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// The smallest limit on a message: RFC 7011, section 10.3.3, requires it where the path MTU is
-/// unknown.
+/// The smallest maximum message length, in octets: RFC 7011, section 10.3.3, requires it if the
+/// path MTU is unknown.
 pub const MIN_MESSAGE_BYTES: usize = 512;
 
-/// Default limit of a message over UDP. With IPv6 and UDP headers it leaves some 50 octets of an
-/// MTU of 1500 for tunnels.
+/// Default maximum message length over UDP, in octets. With IPv6 and UDP headers, it leaves about
+/// 50 octets of an MTU of 1500 for tunnels.
 pub const DATAGRAM_BYTES: usize = 1400;
 
-/// Limit of a message over TCP and in files, where nothing is fragmented.
+/// Maximum message length over TCP and in files, in octets; nothing is fragmented there.
 pub const STREAM_MESSAGE_BYTES: usize = 16 << 10;
 
-/// How records are put on the wire.
+/// How records are encoded for the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireOptions {
     /// The information elements of the columns, from
     /// [`Definition::elements`](turboflow_record::Definition::elements).
     pub elements: Vec<ColumnElement>,
-    /// Observation domain (NetFlow v9: source id; v5: its low octets are engine type and id).
+    /// Observation domain (NetFlow v9: source id; v5: the low two octets become engine type and
+    /// engine id).
     pub domain: u32,
-    /// Limit of a message in octets.
+    /// Maximum length of a message in octets.
     pub message_bytes: usize,
-    /// Whether options are sent: sampling, statistics, and type information of our own elements.
+    /// Whether options are sent: sampling, statistics, and type information for our own elements.
     pub has_options: bool,
-    /// The names of applications, for records that hold some: from them come the numbers and the
-    /// categories that are sent.
+    /// The names of applications, if records contain applications: they determine the numbers and
+    /// the categories that are sent.
     pub applications: Option<Arc<ApplicationNames>>,
-    /// The index of the interface on which all packets were observed, if it is one:
-    /// `ingressInterface` of records that have no such column. Their `egressInterface` is 0,
-    /// unknown. Some collectors drop records without either.
+    /// The index of the interface on which all packets were observed, if there is exactly one. It
+    /// is sent as `ingressInterface` if the records have no such column; `egressInterface` is then
+    /// 0, unknown. Some collectors drop records without these two elements.
     pub interface: Option<u32>,
 }
 
@@ -129,31 +130,32 @@ impl Default for WireOptions {
 pub enum Unit {
     /// A template record; it precedes the first data that needs it.
     Template(Vec<u8>),
-    /// A record of options that names an application; it precedes the first data that needs it.
+    /// An options record that names an application; it precedes the first data that needs it.
     Name(Vec<u8>),
     /// Data records.
     Data(DataRecords),
-    /// All records of packets before this time, in nanoseconds since 1970, were given. No flow
-    /// record tells it; senders of microflow records do.
+    /// All records of packets before this time, in nanoseconds since 1970, have been passed on.
+    /// Encoders of flow records never emit it; senders of microflow records do.
     Complete(u64),
 }
 
-/// Sets of data records (in NetFlow v5: records), and their totals.
+/// Sets of data records (in NetFlow v5: plain records), and their totals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataRecords {
     /// The octets after the message header.
     pub bytes: Vec<u8>,
     /// Number of data records, as the protocol counts them.
     pub records: u32,
-    /// Number of flow records that end in them: less than `records` where NetFlow v5 splits one.
+    /// Number of flow records that end here: less than `records` if NetFlow v5 splits a flow
+    /// record.
     pub flows: u32,
     /// Packets of the flows.
     pub packets: u64,
     /// Octets of the flows.
     pub octets: u64,
-    /// Origin of NetFlow's uptime, in ms since 1970.
+    /// Origin of NetFlow's uptime, in milliseconds since 1970.
     pub boot_ms: u64,
-    /// The latest time in the records, in ms since 1970; 0 where they have none.
+    /// The latest time in the records, in milliseconds since 1970; 0 if they have none.
     pub latest_ms: u64,
 }
 
@@ -161,16 +163,16 @@ pub struct DataRecords {
 pub trait Encode: Send {
     /// Encodes the records of `batch`. A body that is not full is kept for the next batch.
     fn encode(&mut self, batch: &FlowBatch, emit: &mut dyn FnMut(Unit));
-    /// Emits the body that was kept.
+    /// Emits the body that was kept, even if it is not full.
     fn flush(&mut self, emit: &mut dyn FnMut(Unit));
-    /// The records that could not be encoded so far.
+    /// Counts of the records that could not be encoded so far.
     fn unexportable(&self) -> Unexportable;
 }
 
-/// The encoder of `protocol` for records of that schema.
+/// The encoder of `protocol` for records with the columns of a schema.
 ///
 /// # Errors
-/// [`ExportError::Encode`] where the format cannot hold such records at all. The reason names the
+/// [`ExportError::Encode`] if the format cannot hold such records at all. The reason names the
 /// column that is missing or not supported.
 pub fn encoder(
     protocol: Protocol,
@@ -207,7 +209,7 @@ pub fn encoder(
 }
 
 /// The columns that `protocol` cannot carry: NetFlow has no enterprise elements, no lists and no
-/// texts, and v5 has fixed fields.
+/// texts, and the fields of v5 are fixed.
 #[must_use]
 pub fn left_out<'a>(
     protocol: Protocol,

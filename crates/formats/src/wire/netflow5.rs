@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! NetFlow v5: fixed records of 48 octets, IPv4, 32-bit counters.
+//! NetFlow v5: fixed records of 48 octets, IPv4 only, 32-bit counters.
 //!
-//! Flows of other families are counted as not exportable. A flow whose counters exceed 32 bits is
+//! Flows that are not IPv4 are counted as not exportable. A flow whose counters exceed 32 bits is
 //! split into several records, whose counters add up to those of the flow.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,13 +13,13 @@ use super::{DataRecords, Encode, Protocol, Unexportable, Unit, WireOptions};
 
 /// Octets of a record.
 const RECORD_BYTES: usize = 48;
-/// Maximum number of records of a message: Cisco's limit, which readers rely on.
+/// Maximum number of records in a message: Cisco's limit, which readers rely on.
 const MAX_RECORDS: usize = 30;
-/// Maximum number of records that one flow is split into: 4 TiB of octets.
+/// Maximum number of records into which a flow is split: enough for 4 TiB of octets.
 const MAX_PARTS: u64 = 1_024;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// The column of each v5 field.
+/// The index of the column for each v5 field.
 #[derive(Clone, Copy, Debug)]
 struct Columns {
     source: usize,
@@ -37,7 +37,7 @@ struct Columns {
     egress: Option<usize>,
 }
 
-/// Information elements for each v5 field; the first one present is used.
+/// The information elements for each v5 field; the first one that has a column is used.
 const SOURCE: &[u16] = &[8];
 const DESTINATION: &[u16] = &[12];
 const PACKETS: &[u16] = &[2];
@@ -49,7 +49,7 @@ const OTHERS: [u16; 7] = [7, 11, 4, 6, 5, 10, 14];
 /// Turns batches into bodies of records.
 pub(super) struct Encoder {
     columns: Columns,
-    /// The interface of records that have none, see [`WireOptions::interface`].
+    /// The interface of records that have no interface column: see [`WireOptions::interface`].
     interface: u32,
     max_records: u32,
     data: DataRecords,
@@ -205,7 +205,7 @@ impl Columns {
     }
 }
 
-/// Part number `part` of `whole` in `parts` almost equal shares.
+/// The share of part number `part` if `whole` is divided into `parts` almost equal parts.
 fn share(whole: u64, part: u64, parts: u64) -> u32 {
     let up_to = |part: u64| u128::from(whole) * u128::from(part) / u128::from(parts);
     (up_to(part + 1) - up_to(part)) as u32
@@ -224,7 +224,7 @@ struct Record {
 }
 
 impl Record {
-    /// Appends the record. Unknown fields (next hop, AS numbers, masks) are 0, as from every probe
+    /// Appends the record. Unknown fields (next hop, AS numbers, masks) are 0, as from any probe
     /// that is not a router.
     ///
     /// ```text
@@ -258,8 +258,8 @@ impl Record {
     }
 }
 
-/// The header of a message (24 octets). Its sequence number counts the records sent before, and is
-/// filled in when the message is sent.
+/// The header of a message (24 octets). Its sequence number is the number of records sent before
+/// this message, and is filled in when the message is sent.
 ///
 /// ```text
 ///  0 version 5   2 count      4 uptime, ms   8 seconds since 1970   12 nanoseconds
@@ -277,7 +277,7 @@ pub(super) fn header(data: &DataRecords, domain: u32, now_ms: u64) -> [u8; 24] {
     for (place, word) in header[4..16].chunks_exact_mut(4).zip(words) {
         place.copy_from_slice(&word.to_be_bytes());
     }
-    // Collectors tell exporters at one address apart by both: 8 bits would often be the same.
+    // Collectors tell exporters at one address apart by type and id: 8 bits would often collide.
     header[20..22].copy_from_slice(&(domain as u16).to_be_bytes());
     // Sampling mode 0 and interval 1: some readers multiply by the interval.
     header[23] = 1;

@@ -19,13 +19,12 @@ pub(super) struct Times {
     pub(super) now_ms: u64,
 }
 
-/// The header; `count` includes all records, also templates. Its sequence number counts the
-/// messages sent before, and is filled in when the message is sent.
+/// The header; `count` is the number of all records, including templates. Its sequence number is
+/// the number of messages sent before this one, and is filled in when the message is sent.
 ///
 /// The export time is rounded up to a whole second, and the uptime is computed for that second. So
 /// the start of the exporter, and every time in the message, is exact to the millisecond although
-/// the header has whole seconds only. The last second of 32 bits is not rounded up.
-///
+/// the header has whole seconds only. The last second that 32 bits can hold is not rounded up.
 /// ```text
 ///  0                   1                   2                   3
 ///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1

@@ -7,8 +7,8 @@
 //! - Type information of the enterprise elements in use (RFC 5610), so that a collector can name
 //!   and decode unknown elements.
 //! - Names and categories of the applications in records (RFC 6759).
-//! - In files: the record definition, from which a reader has the name and type of every column.
-//!   Its elements are IANA's, because decoders know their types: netgauze-flow-pkt reads an unknown
+//! - In files: the record definition, which tells a reader the name and type of every column. It
+//!   uses elements of IANA, because decoders know their types: netgauze-flow-pkt reads an unknown
 //!   element of variable length as 65,535 octets.
 
 use turboflow_record::{Element, REVERSE_ENTERPRISE};
@@ -22,23 +22,24 @@ const METERING: u16 = 257;
 const RELIABILITY: u16 = 258;
 const TYPE_INFORMATION: u16 = 259;
 const DEFINITION: u16 = 260;
-/// The id of the first template of flow records. Those of some definitions depend on it, so that
-/// it never changes.
+/// The id of the first template of flow records. It must never change, because the ids of the
+/// templates of some definitions depend on it.
 pub(super) const FIRST_FLOW_TEMPLATE: u16 = 261;
-/// The set of application names: the last id, which no template of flow records has where a
-/// definition has applications.
+/// The set of application names. It has the last id, which is never given to a template of flow
+/// records if the definition contains applications.
 pub(super) const APPLICATIONS: u16 = u16::MAX;
 
-/// Elements of the record definition: observationDomainName, which says that it is one;
-/// privateEnterpriseNumber; informationElementRangeBegin and informationElementRangeEnd, which part
-/// of the text it is; and informationElementDescription with that part of the text, in TOML.
+/// The elements of the options record that holds the record definition: observationDomainName,
+/// which marks it as such; privateEnterpriseNumber; informationElementRangeBegin and
+/// informationElementRangeEnd, which say what part of the text follows; and
+/// informationElementDescription with that part of the text, in TOML.
 pub(crate) const DEFINITION_ELEMENTS: [u16; 5] = [300, 346, 342, 343, 340];
-/// Names of the observation domain of a file: for uniflows, and for biflows.
+/// Names of the observation domain of a file with uniflows, and of a file with biflows.
 pub(crate) const DOMAIN_NAMES: [&str; 2] = ["turboflow flow records", "turboflow biflow records"];
-/// Limit of a definition in a message.
+/// Maximum length of a definition in octets.
 const DEFINITION_BYTES_MAX: usize = 60_000;
 
-/// Limit of a text in octets: names are short, descriptions may be cut.
+/// Maximum length of a text in octets: names are short, and descriptions may be cut.
 const MAX_TEXT_BYTES: usize = 200;
 const VARIABLE: u16 = u16::MAX;
 
@@ -118,8 +119,8 @@ const NETFLOW9_STATISTICS: OptionsTemplate = OptionsTemplate {
 };
 
 impl OptionsTemplate {
-    /// The template record: RFC 7011, section 3.4.2.2, or RFC 3954, section 6.1, which counts scope
-    /// and options in octets.
+    /// The template record, as in RFC 7011, section 3.4.2.2, or RFC 3954, section 6.1, which
+    /// measures scope and options in octets.
     fn record(&self, protocol: Protocol) -> SetRecord {
         let mut bytes = self.id.to_be_bytes().to_vec();
         let (all, scopes) = (self.fields.len() as u16, self.scopes as u16);
@@ -199,8 +200,8 @@ pub(super) fn descriptions(
     }
 }
 
-/// Whether a set holds options templates. Each one is sent in its own set, because pmacct 1.7.7
-/// misreads a set after its first options template.
+/// Whether a set holds options templates. Each options template is sent in a set of its own,
+/// because pmacct 1.7.7 misreads anything after the first options template of a set.
 pub(super) const fn is_template_set(set: u16) -> bool {
     matches!(
         set,
@@ -208,7 +209,7 @@ pub(super) const fn is_template_set(set: u16) -> bool {
     )
 }
 
-/// What was sent so far, and what was not.
+/// What has been sent so far, and what could not be sent.
 pub(super) fn statistics(
     protocol: Protocol,
     domain: u32,
@@ -232,8 +233,8 @@ pub(super) fn statistics(
     }
 }
 
-/// Whether an element needs type information: those of RFC 5103's enterprise are in IANA's
-/// registry.
+/// Whether an element needs type information. Reverse elements (RFC 5103) do not: they are in
+/// IANA's registry.
 pub(super) fn is_our_own(element: &Element) -> bool {
     let enterprise = element.enterprise;
     element.id != 0 && enterprise.is_some_and(|enterprise| enterprise != REVERSE_ENTERPRISE)
@@ -242,7 +243,7 @@ pub(super) fn is_our_own(element: &Element) -> bool {
 /// The definition of the records in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileDefinition {
-    /// As TOML.
+    /// The definition as TOML.
     pub(crate) text: String,
     pub(crate) is_biflow: bool,
     /// The enterprise of its elements.
@@ -250,8 +251,8 @@ pub(crate) struct FileDefinition {
 }
 
 impl FileDefinition {
-    /// The options template with the observation domain as its scope, the types of its elements,
-    /// and the record. Nothing where the definition has no room in a message.
+    /// The options template whose scope is the observation domain, the types of its elements, and
+    /// the records. Empty if the definition is too long.
     ///
     /// ```text
     /// observationDomainId (149) | observationDomainName (300) | privateEnterpriseNumber (346)
@@ -259,8 +260,8 @@ impl FileDefinition {
     /// | informationElementDescription (340)
     /// ```
     ///
-    /// The text comes in parts, each in a record: netgauze-flow-pkt does not read the long form of
-    /// lengths, which begins at 255 octets.
+    /// The text is split into parts, one per record: netgauze-flow-pkt does not read the long form
+    /// of lengths, which begins at 255 octets.
     pub(super) fn records(&self, domain: u32) -> Vec<SetRecord> {
         if self.text.len() > DEFINITION_BYTES_MAX {
             return Vec::new();
@@ -304,10 +305,11 @@ impl FileDefinition {
     }
 }
 
-/// Octets of a definition in a record.
+/// Octets of the definition in one record.
 const PART_BYTES: usize = 240;
 
-/// Appends a text with its length (RFC 7011, section 7). False if it is too long for any length.
+/// Appends a text preceded by its length (RFC 7011, section 7). Returns false if it is too long for
+/// any form of length.
 pub(super) fn put_text(to: &mut Vec<u8>, text: &[u8]) -> bool {
     match (u8::try_from(text.len()), u16::try_from(text.len())) {
         (Ok(short), _) if short < u8::MAX => to.push(short),

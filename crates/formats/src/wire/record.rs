@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Data records with templates: shared by IPFIX and NetFlow v9.
+//! Data records with templates, for IPFIX and NetFlow v9.
 
 use std::collections::HashMap;
 
@@ -13,9 +13,9 @@ use super::template_ids::TemplateIds;
 use super::uptime::{Fit, Uptime, latest_ms};
 use super::{DataRecords, Encode, Protocol, Unexportable, Unit, WireOptions};
 
-/// Number of shapes with their own template. Further shapes share one template per family, in which
-/// every nullable value is a list of at most one element. So crafted packets cannot make collectors
-/// hold more templates than this.
+/// Maximum number of shapes with a template of their own. Further shapes share one template per
+/// address family, in which every nullable value is a list of at most one element. So crafted
+/// packets cannot make collectors hold an unbounded number of templates.
 const MAX_SHAPES: usize = 64;
 
 /// Octets of a template's id and field count, before its fields (RFC 7011, section 3.4.1).
@@ -35,15 +35,15 @@ pub(super) struct Encoder {
     uptime: Uptime,
     unexportable: Unexportable,
     applications: Applications,
-    /// Fields of every record that are in no column.
+    /// Fields that every record has and that do not come from a column.
     constants: Vec<Field>,
-    /// Columns of times in NTP's format.
+    /// Columns of times in NTP format.
     ntp_columns: Vec<usize>,
     /// The shapes of the current batch.
     batch_shapes: Vec<Shape>,
 }
 
-/// Columns that are counted, or that give a record's time.
+/// Columns that are counted, or that contain a record's start or end time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Roles {
     packets: Option<usize>,
@@ -104,7 +104,7 @@ impl Encoder {
         Ok(encoder)
     }
 
-    /// Checks that the longest template and its shortest record fit in a message.
+    /// Checks that the largest template and the shortest record of that template fit in a message.
     fn check(&self, schema: &[Column]) -> Result<(), String> {
         if self.protocol == Protocol::Netflow9 {
             if schema
@@ -150,8 +150,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Checks that every column has an element of its own: a collector could not tell two columns
-    /// with one element apart.
+    /// Checks that no two columns have the same element, because a collector could not tell such
+    /// columns apart.
     fn check_elements(&self) -> Result<(), String> {
         let mut names = HashMap::new();
         for (column, mapped) in self.columns.iter().zip(&self.elements) {
@@ -173,8 +173,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// The fields of the present columns. `presence_of` gives a column's presence, and whether its
-    /// records are IPv6.
+    /// The fields of the present columns. `presence_of` returns a column's presence, and whether
+    /// the record is IPv6.
     fn fields(&self, presence_of: impl Fn(usize, &Column) -> (Presence, bool)) -> Vec<Field> {
         let mut fields = Vec::new();
         for (index, (column, element)) in self.columns.iter().zip(&self.elements).enumerate() {
@@ -192,8 +192,8 @@ impl Encoder {
         fields
     }
 
-    /// The template of a shape, created and emitted if it is new. `None` where NetFlow v9, which
-    /// has no lists, has reached the limit on templates.
+    /// The index of the template of a shape, which is created and emitted if it is new. `None` if
+    /// NetFlow v9, which has no lists, has reached the limit on templates.
     fn template(&mut self, shape: Shape, emit: &mut dyn FnMut(Unit)) -> Option<usize> {
         if let Some(index) = self.by_shape.get(&shape) {
             return Some(*index);
@@ -202,7 +202,7 @@ impl Encoder {
         if !exact && self.protocol == Protocol::Netflow9 {
             return None;
         }
-        // Inverting the key keeps shared templates apart from the exact template of "all absent".
+        // The inverted key keeps shared templates apart from the exact template of "all absent".
         let key = if exact {
             shape
         } else {
@@ -228,9 +228,10 @@ impl Encoder {
         Some(self.templates.len() - 1)
     }
 
-    /// The fields of a shape: its exact values, or every nullable value as an optional one.
+    /// The fields of a shape: exactly its present values, or every nullable value as an optional
+    /// one.
     fn fields_of(&self, shape: Shape, exact: bool) -> Vec<Field> {
-        // The family of a record is that of the first address in its key.
+        // The family of a record is that of the first address that it has.
         let family = (0..self.columns.len()).map(|index| self.shapes.presence(shape, index));
         let v6 = family
             .into_iter()
@@ -316,8 +317,8 @@ impl Encoder {
         })
     }
 
-    /// Whether the record's times fit in the uptime. If its origin moves, the buffered records are
-    /// emitted first.
+    /// Whether the record's times can be expressed as uptimes. If the origin of uptimes has to
+    /// move, the buffered records are emitted first.
     fn fit_uptime(&mut self, batch: &FlowBatch, row: usize, emit: &mut dyn FnMut(Unit)) -> bool {
         let ms = |column: Option<usize>| number(batch, row, column).map(|ns| ns / 1_000_000);
         let (start, end) = (ms(self.roles.start), ms(self.roles.end));
@@ -362,7 +363,7 @@ fn specifiers(fields: &[Field]) -> Vec<u8> {
     bytes
 }
 
-/// `ingressInterface` and `egressInterface`, where the columns have neither.
+/// `ingressInterface` and `egressInterface`, if there are no columns for them.
 fn constants(options: &WireOptions) -> Vec<Field> {
     const INGRESS: u16 = 10;
     const EGRESS: u16 = 14;

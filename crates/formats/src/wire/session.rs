@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A transport session: turns units into messages. A message gets its time when it is made, and its
-//! sequence number when it is sent.
+//! A transport session: turns units into messages. A message gets its export time when it is made,
+//! and its sequence number when it is sent.
 
 use turboflow_record::Element;
 
@@ -13,7 +13,7 @@ use super::{DataRecords, Protocol, Unit, WireOptions, ipfix, netflow5, netflow9}
 /// Intervals at which templates and options are repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refresh {
-    /// Interval in ms; `None`: never.
+    /// Interval in milliseconds; `None`: never.
     pub interval_ms: Option<u64>,
     /// Interval in messages; `None`: never.
     pub messages: Option<u64>,
@@ -23,8 +23,8 @@ pub struct Refresh {
 }
 
 impl Refresh {
-    /// Over UDP: every 30 s, and every 4,096 messages. Collectors discard templates after at least
-    /// three times the interval (RFC 7011, section 8.4).
+    /// Over UDP: every 30 s, and every 4,096 messages. Collectors keep templates for at least three
+    /// times the interval (RFC 7011, section 8.4).
     pub const DATAGRAMS: Self = Self {
         interval_ms: Some(30_000),
         messages: Some(4_096),
@@ -51,15 +51,15 @@ impl Refresh {
 pub struct SessionCounters {
     /// Messages sent.
     pub messages: u64,
-    /// Octets of the messages sent.
+    /// Octets of these messages.
     pub bytes: u64,
-    /// Flow records in them.
+    /// Flow records in these messages.
     pub flows: u64,
     /// Flow records that could not be sent.
     pub flows_not_sent: u64,
-    /// Their packets.
+    /// Packets of the flow records that could not be sent.
     pub packets_not_sent: u64,
-    /// Their octets.
+    /// Octets of the flow records that could not be sent.
     pub octets_not_sent: u64,
 }
 
@@ -68,14 +68,14 @@ pub struct SessionCounters {
 pub struct Message {
     /// The message, including its header.
     pub bytes: Vec<u8>,
-    /// Flow records that end in it.
+    /// Flow records that end in the message.
     pub flows: u64,
-    /// Their packets.
+    /// Packets of these flow records.
     pub packets: u64,
-    /// Their octets.
+    /// Octets of these flow records.
     pub octets: u64,
-    /// The increment of the sequence number when the message is sent: data records in IPFIX and
-    /// NetFlow v5, one message in NetFlow v9.
+    /// How much sending the message increments the sequence number: by the number of data records
+    /// in IPFIX and NetFlow v5, by one in NetFlow v9.
     sequence_steps: u32,
 }
 
@@ -86,19 +86,19 @@ pub struct Session {
     message_bytes: usize,
     has_options: bool,
     refresh: Refresh,
-    /// All template records so far.
+    /// All template records that have been emitted so far.
     templates: Vec<Vec<u8>>,
     /// Enterprise elements that need type information.
     elements: Vec<Element>,
-    /// Whether records have applications, and the names of those that came so far.
+    /// Whether records contain applications; `names` holds the options records received so far.
     has_applications: bool,
     names: Vec<Vec<u8>>,
     /// In files: the definition of the records.
     definition: Option<FileDefinition>,
-    /// Sent in this session, modulo 2^32: data records in IPFIX and NetFlow v5, messages in NetFlow
-    /// v9.
+    /// Sequence number, modulo 2^32: data records sent in this session in IPFIX and NetFlow v5,
+    /// messages in NetFlow v9.
     sequence: u32,
-    /// When options were last sent; `None` before the session starts.
+    /// When options were last sent, in milliseconds since 1970; `None` before the session starts.
     announced_ms: Option<u64>,
     messages_since: u64,
     /// The times of the last data sent; NetFlow v9 puts them in every header.
@@ -137,7 +137,7 @@ impl Session {
         }
     }
 
-    /// From now on the record definition is among the options.
+    /// Adds the record definition to the options from now on.
     pub(crate) fn define(&mut self, definition: FileDefinition) {
         self.definition = Some(definition);
     }
@@ -148,21 +148,22 @@ impl Session {
         &self.counters
     }
 
-    /// Starts a new session on a new connection: sequence numbers from 0, templates first.
+    /// Starts a new session on a new connection: sequence numbers restart at 0, and templates come
+    /// first.
     pub fn restart(&mut self) {
         self.sequence = 0;
         self.announce_anew();
     }
 
-    /// Sends all templates again and keeps the sequence numbers: the collector may have restarted,
-    /// or changed.
+    /// Makes the next message start with all templates again, without resetting sequence numbers:
+    /// the collector may have restarted or been replaced.
     pub fn announce_anew(&mut self) {
         self.announced_ms = None;
         self.messages_since = 0;
     }
 
-    /// Fills in the sequence number of a message just before it is sent. Messages that are never
-    /// sent have no number, so they leave no gap.
+    /// Fills in the sequence number of a message, just before it is sent. Messages that are never
+    /// sent have no number and so leave no gap.
     pub fn number(&self, message: &mut Message) {
         let at = self.protocol.sequence_at();
         message.bytes[at..at + 4].copy_from_slice(&self.sequence.to_be_bytes());
@@ -176,7 +177,7 @@ impl Session {
         self.counters.flows += message.flows;
     }
 
-    /// Recounts flow records as lost that were counted as sent.
+    /// Counts as lost flow records that were counted as sent.
     pub fn recount_lost(&mut self, flows: u64, packets: u64, octets: u64) {
         self.counters.flows -= flows.min(self.counters.flows);
         self.count_lost(flows, packets, octets);
@@ -189,7 +190,7 @@ impl Session {
         self.counters.octets_not_sent = self.counters.octets_not_sent.wrapping_add(octets);
     }
 
-    /// When [`Session::tick`] has something to send; `None` if never.
+    /// When [`Session::tick`] has something to send, in milliseconds since 1970; `None` if never.
     #[must_use]
     pub fn due_ms(&self) -> Option<u64> {
         match self.announced_ms {
@@ -201,7 +202,7 @@ impl Session {
         }
     }
 
-    /// Repeats what is due, even while there is no data.
+    /// Sends the templates and options that are due, even if there is no data.
     pub fn tick(&mut self, now_ms: u64, send: &mut dyn FnMut(Message)) {
         let begins = self.announced_ms.is_none();
         // A clock that was set back must not delay templates.
@@ -217,7 +218,7 @@ impl Session {
         }
     }
 
-    /// Sends a unit, after what is due.
+    /// Sends the templates and options that are due, then a unit.
     pub fn unit(&mut self, unit: &Unit, now_ms: u64, send: &mut dyn FnMut(Message)) {
         match unit {
             Unit::Template(record) => {
@@ -327,7 +328,7 @@ impl Session {
         }
     }
 
-    /// A message of a body with `count` records of any kind, without its sequence number.
+    /// A message with this body and `count` records of any kind, without its sequence number.
     fn message(&mut self, data: &DataRecords, count: u16, now_ms: u64) -> Message {
         let mut bytes = Vec::with_capacity(self.protocol.header_bytes() + data.bytes.len());
         let sequence_steps = match self.protocol {
@@ -361,7 +362,7 @@ impl Session {
     }
 }
 
-/// A record that names an application.
+/// An options record that names an application.
 fn name_record(bytes: &[u8]) -> SetRecord {
     SetRecord {
         set: options::APPLICATIONS,

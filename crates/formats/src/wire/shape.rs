@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The shape of a record: which of its values are present, and the families of its addresses.
 //!
-//! A template has exactly the fields that its records have: no placeholder stands for an absent
-//! value. So records of different shapes have different templates.
+//! A template has exactly the fields that its records have: there are no placeholders for absent
+//! values. So records of different shapes have different templates.
 
 use std::net::IpAddr;
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData, Values};
 
-/// Two bits for every address column (absent, IPv4, IPv6) and for TCP flags (absent, present,
-/// present in one octet); one bit for every other nullable column (absent, present).
+/// Two bits for each address column (absent, IPv4, IPv6) and for TCP flags (absent, present,
+/// present in one octet); one bit for each other nullable column (absent, present).
 pub(super) type Shape = u128;
 
-/// Positions of the columns' bits.
+/// The positions of the bits of each column.
 pub(super) struct Shapes {
     places: Vec<Place>,
-    /// Whether the columns need more bits than a [`Shape`] has: the remaining columns are not
-    /// coded.
+    /// Whether the columns need more bits than a [`Shape`] has, in which case the remaining columns
+    /// are not encoded.
     pub(super) overflows: bool,
 }
 
@@ -27,7 +27,7 @@ struct Place {
     aspect: Aspect,
 }
 
-/// The property of a column that its bits code.
+/// What the bits of a column encode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Aspect {
     /// The address family.
@@ -38,11 +38,11 @@ enum Aspect {
     Width,
 }
 
-/// What of a shape is counted.
+/// The part of a shape that is counted or numbered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Whole,
-    /// The families of the addresses.
+    /// Only the families of the addresses.
     Families,
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Presence {
     Absent,
     V4,
     V6,
-    /// Present, not coded as an address.
+    /// Present, and not an address whose family the shape encodes.
     Present,
     /// Present, and the number fits in one octet.
     Narrow,
@@ -121,7 +121,7 @@ impl Shapes {
         }
     }
 
-    /// How many values the part may have. Saturates.
+    /// Number of values that the part can have, saturating.
     pub(super) fn count(&self, part: Part) -> u64 {
         let radices = self.places_of(part).map(Place::radix);
         radices.fold(1, u64::saturating_mul)
@@ -141,7 +141,7 @@ impl Shapes {
         places.filter(move |place| all || place.aspect == Aspect::Family)
     }
 
-    /// A shape with the address families of `shape`, and every other nullable value absent.
+    /// A shape with the address families of `shape` and all other nullable values absent.
     pub(super) fn family_only(&self, shape: Shape) -> Shape {
         let addresses = (self.places.iter()).filter(|place| place.aspect == Aspect::Family);
         addresses.fold(0, |kept, place| kept | (shape & 3 << place.shift))
@@ -149,7 +149,7 @@ impl Shapes {
 }
 
 impl Place {
-    /// How many codes there are.
+    /// Number of values that the bits can have.
     const fn radix(&self) -> u64 {
         match self.aspect {
             Aspect::Family | Aspect::Width => 3,

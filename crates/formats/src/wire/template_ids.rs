@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbers of templates: they follow from the definition and the shape of a record, and not from
+//! Template ids, which are derived from the definition and the shape of a record rather than from
 //! the order in which shapes occur.
 //!
-//! A collector that takes two exporters for one, or one that has not noticed a restart, keeps
-//! templates by their numbers. With numbers in order of occurrence it would read the records of one
-//! exporter by a template of the other, without an error.
+//! A collector that confuses two exporters, or has not noticed that one restarted, keeps templates
+//! by their ids. If ids were assigned in order of occurrence, it would decode the records of one
+//! exporter with a template of the other, without an error.
 
 use turboflow_merge::fnv_1a;
 
 use super::options::{APPLICATIONS, FIRST_FLOW_TEMPLATE};
 use super::shape::{Part, Shape, Shapes};
 
-/// How many numbers there are for templates of flow records.
+/// How many ids there are for templates of flow records.
 const NUMBERS: u64 = (u16::MAX - FIRST_FLOW_TEMPLATE) as u64 + 1;
 
-/// Without the last one, which the names of applications have.
+/// How many ids there are without the last one, which the set of application names uses.
 const NUMBERS_BESIDE_APPLICATIONS: u64 = (APPLICATIONS - FIRST_FLOW_TEMPLATE) as u64;
 
-/// Gives templates their numbers.
+/// Assigns ids to templates.
 pub(super) struct TemplateIds {
-    /// How many numbers there are.
+    /// How many ids there are.
     numbers: u64,
-    /// The place of the definition's first number, so that numbers of two definitions seldom meet.
+    /// Offset of the first id of the definition, so that the ids of two definitions rarely
+    /// coincide.
     start: u64,
-    /// How many exact templates there may be; `None` where that is more than there are numbers.
+    /// How many exact templates there can be; `None` if there are more possible templates than ids.
     exact: Option<u64>,
-    /// The numbers given where every shape cannot have its own.
+    /// The ids in use, if not every shape can have an id of its own.
     taken: Vec<u16>,
 }
 
 impl TemplateIds {
-    /// Numbers for records whose template with all values present has these `fields`.
+    /// Assigns ids for the records whose template, with all values present, has these `fields`.
     pub(super) fn new(shapes: &Shapes, fields: &[u8], has_applications: bool) -> Self {
         let numbers = match has_applications {
             true => NUMBERS_BESIDE_APPLICATIONS,
@@ -46,8 +47,8 @@ impl TemplateIds {
         }
     }
 
-    /// The number of the template that is exact for `shape`, or of the one for all shapes with its
-    /// address families, with these `fields`.
+    /// The id of a template with these `fields`: the exact template of `shape`, or the one shared
+    /// by all shapes with its address families.
     pub(super) fn next(
         &mut self,
         shapes: &Shapes,
@@ -58,7 +59,8 @@ impl TemplateIds {
         let place = match (self.exact, is_exact) {
             (Some(_), true) => shapes.index(shape, Part::Whole),
             (Some(exact), false) => exact + shapes.index(shape, Part::Families),
-            // Two of the few templates of an exporter seldom meet. Then the later one moves on.
+            // The few templates of an exporter rarely collide. If they do, the later one takes the
+            // next id.
             (None, _) => return self.free(fnv_1a(fields)),
         };
         self.number(self.start.wrapping_add(place))

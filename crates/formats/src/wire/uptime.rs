@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! NetFlow's clock: milliseconds since the exporter's start, in 32 bits.
 //!
-//! A message gives its export time both in seconds since 1970 and in ms since the start. The times
-//! of its records are ms since the start, and 32 bits last for 49.7 days. Not all readers handle
-//! wrapped times. So the start moves when a record does not fit, as if the exporter had restarted,
-//! and every message is consistent by itself.
+//! A message gives its export time both in seconds since 1970 and in milliseconds since the start.
+//! The times of its records are milliseconds since the start, and 32 bits wrap after 49.7 days. Not
+//! all readers handle wrapped times. So when a record does not fit, the start moves as if the
+//! exporter had restarted, and every message is consistent in itself.
 
 /// The start is this long before the first record, because later records may begin earlier.
 const MARGIN_MS: u64 = 24 * 3_600_000;
 
-/// How far the export time may be after the message's records.
+/// How long after the times of its records a message may be exported.
 pub(super) const SEND_MARGIN_MS: u64 = 24 * 3_600_000;
 
 /// The last export time that a header holds, in seconds since 1970.
@@ -21,19 +21,19 @@ pub(super) struct Uptime {
     boot_ms: Option<u64>,
 }
 
-/// Whether a record's times can be given relative to the origin.
+/// Whether a record's times can be expressed relative to the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// Yes.
+    /// Yes, relative to the current origin.
     Same,
-    /// Yes, from a new origin: buffered records with the old one have to be emitted first.
+    /// Yes, relative to a new origin: buffered records with the old one must be emitted first.
     Moved,
-    /// No: the record is too long, or ends after the last second that a header holds, in 2106.
+    /// No: the record is too long, or ends after the last second that a header can hold, in 2106.
     Never,
 }
 
 impl Uptime {
-    /// The origin, in ms since 1970.
+    /// The origin, in milliseconds since 1970.
     pub(super) fn boot_ms(self) -> u64 {
         self.boot_ms.unwrap_or(0)
     }
@@ -50,7 +50,7 @@ impl Uptime {
         {
             return Fit::Same;
         }
-        // A whole second, which a header with whole seconds gives exactly.
+        // A whole second, which headers with whole seconds can represent exactly.
         let boot_ms = start_ms.saturating_sub(MARGIN_MS) / 1_000 * 1_000;
         if !reach(boot_ms) {
             return Fit::Never;
@@ -60,15 +60,16 @@ impl Uptime {
     }
 }
 
-/// The latest time of a record with this end, in ms since 1970. It is never 0, which means that a
-/// message has no time: the first millisecond of 1970 counts as the second.
+/// The latest time of a record with this end, in milliseconds since 1970. It is never 0, which
+/// would mean that a message has no time; a record that ends in 1970's first millisecond gets 1.
 pub(super) fn latest_ms(end_ms: u64) -> u64 {
     end_ms.max(1)
 }
 
-/// The export time of a message with records up to `latest_ms`. Normally it is the current time.
-/// For records of another time (a replayed capture) it is right after them, because the uptime must
-/// reach them. Records without a time (0) count as current.
+/// The export time of a message whose latest record is at `latest_ms`: normally the current time.
+/// For records of another time (a replayed capture) it is the time of the latest record, because
+/// the uptime must not be less than the times of the records. Messages without a time (0) get the
+/// current time.
 pub(super) const fn sent_ms(now_ms: u64, latest_ms: u64) -> u64 {
     let is_recent = now_ms >= latest_ms && now_ms - latest_ms < SEND_MARGIN_MS;
     if is_recent || latest_ms == 0 {
