@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cost of a record of the default definition in each format: nanoseconds and bytes.
+//! The cost of a record of the default definition in each format, in nanoseconds and in bytes.
 //!
 //! `cargo run --release -p turboflow-formats --example cost [RECORDS] [ADDRESSES] [DIRECTORY]`
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The integration tests of this crate in one program, which links once.
+//! All integration tests of this crate in one program, which has to be linked only once.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod arrow;

@@ -26,7 +26,7 @@ pub(crate) fn arrow_batches(path: &Path) -> Vec<RecordBatch> {
     reader.map(Result::unwrap).collect()
 }
 
-/// The values of a record batch, as far as its types are those that the schema should have.
+/// The values of a record batch. Checks that its types are those that the schema should result in.
 fn rows_of(schema: &Schema, batches: &[RecordBatch]) -> Rows {
     let mut rows = Vec::new();
     for batch in batches {
@@ -79,7 +79,7 @@ fn value(kind: ColumnKind, array: &dyn Array, row: usize) -> Owned {
     }
 }
 
-/// A stream that a test can look into.
+/// A stream whose content a test can inspect.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -117,7 +117,7 @@ proptest! {
         let mut writer = to_writer(sink, "a pipe", Format::Arrow, &schema, &options).unwrap();
         for batch in &batches {
             writer.write(batch).unwrap();
-            // What was flushed can be read, although the stream goes on.
+            // Flushed records can be read although the stream continues.
             writer.flush().unwrap();
         }
         prop_assert_eq!(writer.progress().records_written, rows.len() as u64);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files get their name when they are complete. Errors are reported once, with place and advice.
+//! Files get their final name when they are complete. Errors are reported once, with place and
+//! advice.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
@@ -63,7 +64,7 @@ fn replaces_the_target_only_when_complete() {
     }
 }
 
-/// Parquet's times are signed nanoseconds, which end in 2262. Nothing wraps to a time before 1970.
+/// Parquet's times are signed nanoseconds, which end in 2262. No time may wrap to before 1970.
 #[test]
 fn parquet_leaves_out_records_after_2262_and_says_so() {
     let directory = tempfile::tempdir().unwrap();
@@ -232,7 +233,7 @@ fn records_after_failure() -> FlowBatch {
 #[test]
 fn tells_a_broken_pipe_from_other_failures() {
     for format in Format::ALL {
-        // Room for every header.
+        // Enough bytes for the header of any format.
         let mut writer = limited(4_000, io::ErrorKind::BrokenPipe, format);
         let outcome = writer
             .write(&records(100_000))
@@ -378,7 +379,7 @@ fn read_errors_name_line_and_column() {
     assert!(matches!(missing, ReadError::NoFile { .. }));
 }
 
-/// A file of `count` records.
+/// The bytes of a file of `count` records.
 fn bytes_of(format: Format, count: usize) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("flows");
@@ -413,7 +414,7 @@ fn reads_gzip_and_zstd_and_nothing_else() {
         outcome.err().unwrap().to_string()
     };
     let whole = gzip(&text);
-    // What was compressed is read, and the cut is reported.
+    // The readable part is read, and the cut is reported.
     let mut cut = read(&write("odd", &whole[..whole.len() / 2])).unwrap();
     let rows = cut
         .by_ref()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parquet files that other programs wrote. Those in `foreign` were rewritten with Arrow.
+//! Parquet files written by other programs. Those in `foreign` were rewritten with Arrow.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs::File;
@@ -54,7 +54,7 @@ fn an_unknown_compression_is_refused_with_what_to_do() {
     }
 }
 
-/// Values of one column.
+/// The values of one column.
 enum Values<'a> {
     Int32(&'a [i32]),
     Int64(&'a [i64]),
@@ -189,7 +189,7 @@ fn numbers_that_would_be_wrapped_are_refused() {
             "{refused}"
         );
     }
-    // A column that says that it is unsigned may use all of its bits.
+    // A column that is declared unsigned may use all of its bits.
     let message = "message records { REQUIRED INT64 bytes (UINT_64); }";
     written(
         &path,
@@ -204,7 +204,7 @@ fn numbers_that_would_be_wrapped_are_refused() {
 fn strange_columns_that_do_not_fit_are_left_out() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.parquet");
-    // The first texts look like addresses, and a later one does not.
+    // The first texts look like addresses, but a later one does not.
     let mut nearly = vec!["10.0.0.1"; 2_000];
     nearly[1_999] = "gateway";
     let message = "message records {
@@ -232,7 +232,7 @@ fn strange_columns_that_do_not_fit_are_left_out() {
     for column in ["balance (numbers", "ordered_at (numbers", "peer (text)"] {
         assert!(left_out.contains(column), "{left_out}");
     }
-    // No text at all is no address.
+    // A column without any text does not count as addresses.
     let message = "message records { REQUIRED INT64 bytes; OPTIONAL BYTE_ARRAY peer (UTF8); }";
     let columns = [Values::Int64(&[]), Values::Text(&[])];
     written(&path, message, Compression::UNCOMPRESSED, &columns);

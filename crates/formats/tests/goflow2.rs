@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! goflow2's protobuf, read by a decoder that knows nothing but `contrib/kafka/turboflow.proto`.
+//! goflow2's protobuf, read by a decoder that knows only `contrib/kafka/turboflow.proto`.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn decoded(descriptor: &MessageDescriptor, mut bytes: &[u8]) -> Vec<DynamicMessa
         let (record, rest) = bytes.split_at(length);
         bytes = rest;
         let message = DynamicMessage::decode(descriptor.clone(), record).unwrap();
-        // A field that the file does not describe would be unknown.
+        // The decoder reports a field that the .proto file does not describe as unknown.
         assert_eq!(message.unknown_fields().count(), 0, "{message:?}");
         messages.push(message);
     }
@@ -152,7 +152,7 @@ fn applications_have_fields_and_what_has_none_is_named() {
             assert_eq!(text(&message, name), long, "{name}");
         }
     }
-    // The second has the name of a field of another kind.
+    // The second feature has the name of a field of a different kind.
     let definition = "[[feature]]\nname = \"spread\"\nop = \"variance\"\nof = \"ip_length\"\n\
                       [[feature]]\nname = \"rule\"\nop = \"count\"\n";
     let definition = Definition::parse(definition).unwrap();
@@ -162,7 +162,7 @@ fn applications_have_fields_and_what_has_none_is_named() {
 }
 
 proptest! {
-    /// Records of any schema are framed right, and say how many they are.
+    /// Records of any schema are framed correctly, with the right number of records.
     #[test]
     fn any_schema_can_be_decoded((schema, rows) in table(0..60)) {
         let meant = batch(&schema, &rows);

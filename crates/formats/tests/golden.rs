@@ -79,7 +79,7 @@ fn text_is_as_documented() {
 fn parquet_types_and_statistics_are_as_documented() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("flows.parquet");
-    // The last time of one of them is after 2262.
+    // In one record, the last time is after 2262.
     let (late, last) = (format!(" {} ", u64::MAX), format!(" {} ", i64::MAX));
     let records: Vec<_> = RECORDS
         .iter()
@@ -132,7 +132,7 @@ fn parquet_types_and_statistics_are_as_documented() {
         bounds(2),
         (0u32.to_le_bytes().to_vec(), 49152u32.to_le_bytes().to_vec())
     );
-    // Unsigned order: the greatest value is not taken for -1.
+    // Unsigned order: the greatest value does not count as -1.
     assert_eq!(
         bounds(5),
         (1u64.to_le_bytes().to_vec(), u64::MAX.to_le_bytes().to_vec())

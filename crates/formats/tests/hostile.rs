@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! IPFIX files of other exporters, damaged and hostile ones too.
+//! IPFIX files of other exporters, including damaged and hostile ones.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
@@ -19,7 +19,7 @@ fn set(id: u16, content: &[u8]) -> Vec<u8> {
     [be(&[id, content.len() as u16 + 4]), content.to_vec()].concat()
 }
 
-/// A template of elements of IANA and their lengths.
+/// A template of IANA elements and their lengths.
 fn template(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
     let fields: Vec<u8> = fields.iter().flat_map(|&(a, b)| be(&[a, b])).collect();
     set(2, &[be(&[id, fields.len() as u16 / 4]), fields].concat())
@@ -31,16 +31,16 @@ fn message(sets: &[Vec<u8>]) -> Vec<u8> {
     [head, content].concat()
 }
 
-/// A list of octets, with the semantic and the length of its elements, in a variable length.
+/// A list of octets with a semantic, encoded with a variable length.
 fn list(element: u16, semantic: u8, octets: &[u8]) -> Vec<u8> {
     let content = [&[semantic][..], &be(&[element, 1]), octets].concat();
     [&[content.len() as u8][..], &content].concat()
 }
 
-/// Columns, rows and what is left out.
+/// Columns, rows, and what is left out.
 type Found = (Vec<String>, Vec<String>, Vec<String>);
 
-/// The rows of a file as text, its columns and what is left out; or the error.
+/// The columns of a file, its rows as text, and what is left out; or the error.
 fn rows(messages: &[Vec<u8>]) -> Result<Found, String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.ipfix");
@@ -85,7 +85,7 @@ fn an_element_that_is_a_number_and_a_list_is_refused() {
     );
 }
 
-/// A record of options that names the element 1 of the enterprise 9 (RFC 5610).
+/// An options record that names element 1 of enterprise 9 (RFC 5610).
 fn naming(name: &str, data_type: u8) -> Vec<Vec<u8>> {
     let fields = be(&[258, 4, 2, 346, 4, 303, 2, 339, 1, 341, 0xffff]);
     let name = [&[name.len() as u8][..], name.as_bytes()].concat();
@@ -93,7 +93,7 @@ fn naming(name: &str, data_type: u8) -> Vec<Vec<u8>> {
     vec![set(3, &fields), set(258, &record)]
 }
 
-/// A record of the element 1 of the enterprise 9 beside octetDeltaCount.
+/// A record with element 1 of enterprise 9 and octetDeltaCount.
 fn both(own: &[u8], octets: u8) -> Vec<Vec<u8>> {
     let length = own.len() as u16;
     let fields = be(&[259, 2, 0x8001, length, 0, 9, OCTETS, 1]);
@@ -179,7 +179,7 @@ fn records_of_no_template_are_an_error() {
 
 #[test]
 fn columns_and_batches_are_bounded() {
-    // 1,100 elements that the file could name.
+    // 1,100 elements, all of which the file could name.
     let many: Vec<(u16, u16)> = (0..1_100).map(|id| (10_000 + id, 1)).collect();
     let record = vec![0; many.len()];
     let error = rows(&[message(&[template(256, &many), set(256, &record)])]).unwrap_err();

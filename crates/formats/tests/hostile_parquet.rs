@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parquet files whose footer lies, and texts that a dictionary repeats.
+//! Parquet files whose footer is wrong, and texts that a dictionary repeats.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use parquet::schema::parser::parse_message_type;
 use turboflow_formats::{Format, WriteOptions, create, read};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
-/// A number that stands in the footer as 0x96 0x4e, and nowhere else there; 8,191 has two bytes,
-/// too.
+/// A number whose bytes in the footer are 0x96 0x4e, and which occurs there nowhere else; 8,191
+/// also takes two bytes.
 const RECORDS: u64 = 5_003;
 const COUNT: [u8; 3] = [0x16, 0x96, 0x4e];
 const LIE: [u8; 3] = [0x16, 0xfe, 0x7f];
@@ -31,7 +31,7 @@ fn honest(path: &Path) {
     writer.finish().unwrap();
 }
 
-/// Where the footer names the number of records: of the file, of each column, of the row group.
+/// Offsets of the number of records in the footer: of the file, of each column, of the row group.
 fn counts(file: &[u8]) -> Vec<usize> {
     let length: [u8; 4] = file[file.len() - 8..file.len() - 4].try_into().unwrap();
     let footer = file.len() - 8 - u32::from_le_bytes(length) as usize;
@@ -41,7 +41,7 @@ fn counts(file: &[u8]) -> Vec<usize> {
         .collect()
 }
 
-/// The error of a question that reads these columns; `None` if the file is read to its end.
+/// The error when these columns are read; `None` if the file is read to its end.
 fn error(path: &Path, columns: &[usize]) -> Option<String> {
     let mut reader = read(path).unwrap();
     reader.read_apart(columns, &[]);
@@ -66,7 +66,7 @@ fn a_footer_with_more_records_than_there_are_is_an_error() {
     let file = std::fs::read(&path).unwrap();
     let places = counts(&file);
     assert_eq!(places.len(), 4, "file, two columns, row group");
-    // The row group alone, one column, or all of them.
+    // The row group alone, one column, or all counts are wrong.
     for lies in [&places[3..], &places[1..2], &places[..]] {
         let mut lying = file.clone();
         for &at in lies {
@@ -82,7 +82,7 @@ fn a_footer_with_more_records_than_there_are_is_an_error() {
     }
 }
 
-/// One text of that many bytes, in each of so many records. The file has it once.
+/// Writes the same text of `bytes` bytes in each of `records` records. The file contains it once.
 fn repeated(path: &Path, bytes: usize, records: usize) {
     let schema = parse_message_type("message m { required binary application (UTF8); }").unwrap();
     let properties = WriterProperties::builder().set_dictionary_page_size_limit(1 << 30);

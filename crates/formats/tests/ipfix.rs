@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! IPFIX files are read back as they were written.
+//! IPFIX files are read back exactly as they were written.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
@@ -30,7 +30,7 @@ fn options(definition: &Definition, is_biflow: bool, time: TimeUnit) -> WriteOpt
     }
 }
 
-/// Rows of every shape: IPv4 and IPv6, and every third value absent where it may be.
+/// Rows of every shape: IPv4 and IPv6, and every third nullable value absent.
 fn rows(schema: &Schema, count: u64) -> Rows {
     let value = |row: u64, index: u64, kind: ColumnKind, nullable: bool| match kind {
         _ if nullable && (row >> (index % 9)) & 1 == 1 => Owned::Absent,
@@ -75,7 +75,7 @@ fn written(
     (schema, records)
 }
 
-/// The records in one order: a file has them by the shape of their templates.
+/// The records in sorted order: a file has them in the order of their templates.
 fn sorted(batch: &FlowBatch, columns: usize) -> Vec<String> {
     let row = |row: usize| {
         let values = (0..columns).map(|column| format!("{:?}", batch.value(row, column)));
@@ -86,7 +86,7 @@ fn sorted(batch: &FlowBatch, columns: usize) -> Vec<String> {
     rows
 }
 
-/// The times as precise as the file has them.
+/// The records with their times reduced to the resolution of the file.
 fn cut(schema: &Schema, batch: &FlowBatch, unit_ns: u64) -> FlowBatch {
     let mut cut = FlowBatch::new(schema);
     for row in 0..batch.rows() {
@@ -112,7 +112,7 @@ fn default_records_are_read_back_with_their_columns() {
             (TimeUnit::Microseconds, 1_000),
             (TimeUnit::Nanoseconds, 1),
         ] {
-            // Biflows have more shapes than templates.
+            // Biflows have more shapes than there can be templates.
             let (schema, records) = written(&path, &Definition::default(), is_biflow, time, 20_000);
             let (found, read) = read_all(&path);
             let names = |schema: &Schema| {
@@ -188,7 +188,7 @@ fn columns_of_a_definition_have_the_names_of_their_elements() {
     }
 }
 
-/// The text of a definition with one feature for each op and input that make a column of their own.
+/// Texts that define one feature for each operation and input that result in a column of their own.
 fn all_features() -> Vec<String> {
     let feature =
         |text: &str| format!("[key]\nfields = [\"protocol\", \"source_address\"]\n{text}");
@@ -211,14 +211,14 @@ fn all_features() -> Vec<String> {
                 };
                 let of = format!("{of}{more}");
                 let definition = Definition::parse(&feature(&one(0, op, &of))).ok()?;
-                // `nth` of the inputs beyond the 48th has no number.
+                // `nth` of inputs beyond the 48th has no element.
                 let elements = definition.elements(true, &ElementOptions::default());
                 let has_numbers = elements.iter().all(|mapped| mapped.v4.id != 0);
                 assert!(has_numbers || op == "nth", "{op} {of}");
                 has_numbers.then_some(of)
             })
             .collect();
-        // As many as a definition has room for.
+        // As many features as fit into a definition.
         for some in all.chunks(8) {
             let parts = some.iter().enumerate();
             let parts: Vec<String> = parts.map(|(index, of)| one(index, op, of)).collect();
@@ -228,7 +228,7 @@ fn all_features() -> Vec<String> {
     texts
 }
 
-/// A file of this crate has its definition, so that every column is read back as itself.
+/// A file of this crate contains its definition, so that every column is read back unchanged.
 #[test]
 fn columns_of_every_definition_are_read_back() {
     let directory = tempfile::tempdir().unwrap();
@@ -262,7 +262,7 @@ fn columns_of_every_definition_are_read_back() {
                 columns.collect::<Vec<_>>()
             };
             assert_eq!(plain(&found), plain(&schema), "{text}");
-            // A column without a number in IPFIX is not in the file.
+            // A column without an element in IPFIX is not in the file.
             let numbered = |column: usize| options.wire.elements[column].v4.id > 0;
             let sent = |batch: &FlowBatch| {
                 let row = |row: usize| {
@@ -307,7 +307,7 @@ fn a_damaged_file_is_reported_with_its_place() {
         };
         (error.to_string(), records)
     };
-    // Whole messages are read, and the cut is reported.
+    // Complete messages are read, and the cut is reported.
     let mut before = 0;
     for length in [10, whole.len() / 2, whole.len() - 1] {
         let (message, records) = refused(&whole[..length]);
@@ -316,14 +316,14 @@ fn a_damaged_file_is_reported_with_its_place() {
             "{message}"
         );
         assert_eq!(length == 10, records == 0, "{length}: {records}");
-        // The last message may be one of options.
+        // The last message may be an options message.
         assert!((before..=5_000).contains(&records), "{length}: {records}");
         assert!(length > whole.len() / 2 || records < 5_000);
         before = records;
     }
     let (message, _) = refused(&[&whole[..], b"\0\x0a\0\x04 garbage garbage garbage"].concat());
     assert!(message.contains("damaged"), "{message}");
-    // No bytes, whatever they are, panic.
+    // No input causes a panic.
     for at in 0..whole.len().min(3_000) {
         let mut bytes = whole.clone();
         bytes.truncate(6_000);

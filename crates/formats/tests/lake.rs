@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parquet with the types that table formats know.
+//! Parquet with the types that table formats support.
 
 use std::fs::File;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn open(path: &Path) -> SerializedFileReader<File> {
     SerializedFileReader::new(File::open(path).unwrap()).unwrap()
 }
 
-/// A column of every kind and width, as required and as optional.
+/// A column of every kind and width, once required and once optional.
 fn every_kind() -> Schema {
     let unsigned = [8, 16, 32, 64].map(|bits| ColumnKind::Unsigned { bits });
     let others = [
@@ -41,7 +41,7 @@ fn every_kind() -> Schema {
     both.enumerate().map(column).collect()
 }
 
-/// Iceberg's table of Parquet types, format version 2, without those that flow records never need.
+/// Iceberg's table of Parquet types, format version 2, without types that flow records never need.
 fn is_known(physical: PhysicalType, logical: Option<&LogicalType>) -> bool {
     match (physical, logical) {
         (PhysicalType::INT32 | PhysicalType::INT64 | PhysicalType::DOUBLE, None) => true,
@@ -104,13 +104,13 @@ fn times_are_long_nanoseconds_and_microseconds_and_addresses_texts_and_bytes() {
         let octets = address.parse::<std::net::Ipv6Addr>().unwrap().octets();
         assert_eq!(value(name), Field::Bytes(octets.to_vec().into()), "{name}");
     }
-    // Our reader has the columns of the records alone.
+    // Our reader returns only the columns of the records.
     let (read_schema, read) = read_all(&path);
     assert_eq!(read_schema, schema);
     assert_eq!(read.value(0, 7), written[0].value(0, 7));
 }
 
-/// Where signed numbers end, nothing wraps to a negative one.
+/// Numbers beyond the limit of signed numbers must not wrap to negative ones.
 #[test]
 fn numbers_from_two_to_the_63_on_are_left_out_and_said() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Texts that are compressed because their name says so.
+//! Texts that are compressed because of their file names.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
@@ -9,7 +9,7 @@ use turboflow_record::FlowBatch;
 
 use crate::support::{default_batch, default_options, default_schema, read_all};
 
-/// Enough for several frames.
+/// Enough records for several frames.
 fn records() -> FlowBatch {
     let line = |port: u32| format!("10.0.0.1 10.0.0.2 {port} 2 6 3 4 5 6 7 8 9 10 11 12 3");
     let lines: Vec<String> = (0..40_000).map(line).collect();
@@ -31,7 +31,7 @@ fn a_name_compresses_the_text() {
         let format = Format::from_path(&path).unwrap();
         let mut writer = create(&path, format, &default_schema(), &default_options()).unwrap();
         writer.write(&batch).unwrap();
-        // What is flushed can be read, without the end.
+        // Flushed records can be read before the stream ends.
         writer.flush().unwrap();
         writer.write(&batch).unwrap();
         let summary = writer.finish().unwrap();
@@ -63,7 +63,7 @@ fn nothing_but_the_header_is_a_stream_too() {
     }
 }
 
-/// What a killed writer left is read to its last whole line.
+/// A file left by a killed writer is read up to its last complete line.
 #[test]
 fn a_cut_line_is_left_out_and_reported() {
     let directory = tempfile::tempdir().unwrap();
@@ -95,7 +95,7 @@ fn a_cut_line_is_left_out_and_reported() {
     }
 }
 
-/// Half a frame is nothing: what is kept ends with a frame.
+/// Half a frame cannot be decompressed: whatever is kept ends with a complete frame.
 #[test]
 fn a_cut_text_is_an_error_behind_its_last_whole_frame() {
     let directory = tempfile::tempdir().unwrap();

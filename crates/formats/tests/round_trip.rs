@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use turboflow_formats::{Format, ParquetTypes};
 use turboflow_record::{ColumnKind, FlowBatch, Schema, Value};
 
-/// Whether two batches hold the same values.
+/// Asserts that two batches hold the same values.
 fn same(schema: &Schema, left: &FlowBatch, right: &FlowBatch) -> Result<(), TestCaseError> {
     prop_assert_eq!(left.rows(), right.rows());
     for row in 0..left.rows() {
@@ -29,7 +29,8 @@ fn same(schema: &Schema, left: &FlowBatch, right: &FlowBatch) -> Result<(), Test
     Ok(())
 }
 
-/// A first row without absent values, which shows readers of text files the kind of every column.
+/// A first row without absent values, from which readers of text files learn the kind of every
+/// column.
 fn telling_row(schema: &Schema) -> Vec<Owned> {
     let value = |kind| match kind {
         ColumnKind::Address => Owned::Address("2001:db8::7".parse().unwrap()),
@@ -63,7 +64,7 @@ proptest! {
 
     #[test]
     fn text_gives_back_records((schema, mut rows) in table(0..40)) {
-        // Texts alone, under names that say nothing, are taken for another kind of file.
+        // A file with only text columns of unknown names would not be recognised as flow records.
         prop_assume!(schema.iter().any(|column| column.kind != ColumnKind::Text));
         rows.insert(0, telling_row(&schema));
         let directory = tempfile::tempdir().unwrap();
@@ -102,7 +103,7 @@ fn pages_row_groups_and_dictionaries_of_every_size_are_read_back() {
                 Owned::Address(address(mixed >> 50)),
                 match n % 11 {
                     0 => Owned::Absent,
-                    // Dictionary-encoded for two pages, then not.
+                    // Dictionary-encoded for two pages, then no longer.
                     _ => Owned::Address(address(if n < 40_000 { n % 500 } else { n })),
                 },
             ];
@@ -218,7 +219,7 @@ fn options() -> turboflow_formats::WriteOptions {
     turboflow_formats::WriteOptions::default()
 }
 
-/// The kind of a column is only shown by values after the sample.
+/// The kind of a column is shown only by values after the sample.
 #[test]
 fn text_shows_the_kinds_of_columns_that_are_absent_for_long() {
     let directory = tempfile::tempdir().unwrap();

@@ -40,7 +40,7 @@ fn sets(lines: &[&str]) -> Vec<(u16, Vec<u8>)> {
     sets
 }
 
-/// The field lengths of an element in the templates of a set.
+/// The field lengths that an element has in the templates of a set.
 fn lengths(set: &[u8], element: u16) -> Vec<u16> {
     let (mut at, mut lengths) = (0, Vec::new());
     while at < set.len() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Applications, names and Community IDs: through every format and back, and on the wire.
+//! Applications, names and Community IDs: written to every format and read back, and on the wire.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn options(definition: &Definition, is_biflow: bool, keeps_definition: bool) -> 
     }
 }
 
-/// Texts that are hard to write, among them that of every input that is absent.
+/// Texts that are hard to write, including the absent text for each input.
 fn text(row: usize, column: usize, name: &str) -> Owned {
     let applications = ["TLS.NetFlix", "DNS", "Unknown", "TLS", "Own protocol"];
     let texts = [
@@ -83,7 +83,7 @@ fn schema(definition: &Definition, is_biflow: bool) -> Schema {
     layout.schema().clone()
 }
 
-/// The records in one order, since IPFIX has them by their templates.
+/// The records in sorted order, because IPFIX files have them in the order of their templates.
 fn sorted(batch: &FlowBatch, columns: usize) -> Vec<String> {
     let row = |row: usize| {
         let values = (0..columns).map(|column| format!("{:?}", batch.value(row, column)));
@@ -132,7 +132,7 @@ fn texts_are_read_back_from_every_format() {
                     );
                     continue;
                 }
-                // Without the definition, elements are known by their numbers.
+                // Without the definition, elements are recognised by their ids.
                 let mut expected = kinds(&schema);
                 let mut named = kinds(&its);
                 expected.sort();
@@ -146,7 +146,8 @@ fn texts_are_read_back_from_every_format() {
 
 #[test]
 fn templates_for_every_shape_and_one_for_all_hold_texts() {
-    // More shapes than templates: most records share a template in which a text is a list.
+    // More shapes than there can be templates: most records share a template in which a text is a
+    // list.
     let mut definition = Definition::with_applications();
     let of_ports = [Input::Vlan, Input::Vni, Input::MplsLabel];
     let further = of_ports.map(|input| Feature::new(input.name(), Op::First, Some(input)));
@@ -173,7 +174,7 @@ fn templates_for_every_shape_and_one_for_all_hold_texts() {
 
 #[test]
 fn control_characters_stay_within_their_line() {
-    // Texts are cleaned where they come from. A writer that gets others writes no broken file.
+    // Texts are cleaned at their source. A writer that gets others still writes valid files.
     let definition = Definition::with_applications();
     let schema = schema(&definition, false);
     let mut rows = rows(&schema, 3);
@@ -227,7 +228,7 @@ fn names_of_applications_are_sent_once_and_with_every_refresh() {
         id.extend_from_slice(&application.to_be_bytes());
         id
     };
-    // Number, name, category: as RFC 6759 asks for.
+    // Number, name and category, as RFC 6759 requires.
     let mut netflix = id(91 << 16 | 133);
     netflix.extend_from_slice(b"\x0bTLS.NetFlix\x09Streaming");
     let names_in = |messages: &[turboflow_formats::wire::Message]| {
@@ -273,7 +274,7 @@ fn netflow_leaves_texts_out_by_name() {
     assert!(left_out(Protocol::Ipfix, &schema, &elements).is_empty());
 }
 
-/// What tshark says of a file, if it is installed.
+/// What tshark prints for a file, if tshark is installed.
 fn tshark(path: &std::path::Path, fields: &[&str]) -> Option<String> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(path).args(["-T", "fields"]);

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use turboflow_merge::Layout;
 use turboflow_record::{Definition, FlowBatch, Schema, Value};
 
-/// A small generator (splitmix64): no dependency, and equal records on every run.
+/// A small generator (splitmix64) without dependencies; it gives identical records on every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -35,8 +35,8 @@ pub(crate) fn schema() -> Schema {
         .clone()
 }
 
-/// Records like real traffic: many clients on ephemeral ports, few services, flow sizes with a long
-/// tail, ordered by end time.
+/// Records that resemble real traffic: many clients on ephemeral ports, few services, flow sizes
+/// with a long tail, ordered by end time.
 pub(crate) fn batches(records: usize, addresses: u64) -> Vec<FlowBatch> {
     let mut numbers = Numbers(1);
     let schema = schema();

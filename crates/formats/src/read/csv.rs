@@ -16,8 +16,8 @@ struct CsvSource {
     notations: Vec<Notation>,
 }
 
-/// Reads the header and the first lines. If those do not show every column's kind and the file can
-/// be opened again, reads all lines for it.
+/// Reads the header and the first lines. If these do not show the kind of every column and the file
+/// can be opened again, reads all lines to find out.
 pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, ReadError> {
     let sample = lines.sample()?;
     let is_long = memchr::memchr_iter(b'\n', sample).count() > SAMPLE_LINES;
@@ -37,8 +37,8 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, Rea
     }
     lines.next()?;
     checked.map_err(|reason| lines.error(None, reason))?;
-    // Any text could be a header. A file whose header has no known name, and whose lines hold no
-    // values of flow records, is something else.
+    // Any text could be a header. A file whose header has no known name and whose lines have no
+    // values of flow records is something else.
     if !has_values && !known {
         let reason = "this is no header of flow records, and no records follow: \
                       `turboflow record -w FILE.csv` makes such files";
@@ -100,13 +100,13 @@ impl Source for CsvSource {
             let Some(line) = self.lines.next()? else {
                 break;
             };
-            // For a single column, an absent value is an empty line.
+            // With a single column, an empty line is an absent value.
             if line.is_empty() && schema.len() > 1 {
                 continue;
             }
             self.row.clear(schema.len());
             if let Err((column, reason)) = parse(line, schema, &self.notations, &mut self.row) {
-                // The values of a cut line are right up to the last one that is there.
+                // In a line that was cut off, all values but the last one are intact.
                 let there = fields(line).count();
                 let at = column.and_then(|wrong| schema.iter().position(|c| c.name == wrong.name));
                 let is_short = match at {

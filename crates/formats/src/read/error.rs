@@ -5,7 +5,7 @@ use std::io;
 
 use thiserror::Error;
 
-/// Why a file of flow records could not be read.
+/// Why flow records could not be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// The file cannot be opened.
@@ -13,7 +13,7 @@ pub enum ReadError {
     Open {
         /// The file.
         place: String,
-        /// The error of the system.
+        /// The underlying I/O error.
         source: io::Error,
     },
     /// There is no such file.
@@ -22,7 +22,7 @@ pub enum ReadError {
         /// The file.
         place: String,
     },
-    /// A pipe ended without a byte.
+    /// A pipe ended before its first byte.
     #[error(
         "{place} is empty: the program that writes to the pipe failed, or it had no flow records"
     )]
@@ -30,17 +30,17 @@ pub enum ReadError {
         /// "standard input", or the pipe.
         place: String,
     },
-    /// Reading failed after the start.
+    /// Reading failed after some bytes.
     #[error("cannot read {place} past byte {offset_bytes}: {source}")]
     Read {
         /// The file or "standard input".
         place: String,
-        /// Number of bytes read before.
+        /// Number of bytes read before the failure.
         offset_bytes: u64,
-        /// The error of the system.
+        /// The underlying I/O error.
         source: io::Error,
     },
-    /// The content is not that of a file of flow records.
+    /// The content is not flow records.
     #[error("{place} is {what}; {mend}")]
     Foreign {
         /// The file or "standard input".
@@ -55,9 +55,9 @@ pub enum ReadError {
     Line {
         /// The file or "standard input".
         place: String,
-        /// Counted from 1.
+        /// Number of the line, counted from 1.
         line: u64,
-        /// The column.
+        /// Name of the column.
         column: Option<String>,
         /// What is wrong.
         reason: String,
@@ -67,12 +67,12 @@ pub enum ReadError {
     Ipfix {
         /// The file.
         place: String,
-        /// Where the message begins.
+        /// Offset of the damaged message.
         offset_bytes: u64,
         /// What is wrong.
         reason: String,
     },
-    /// A Parquet file lacks its end, without which nothing of it can be read.
+    /// A Parquet file lacks its end, without which nothing in it can be read.
     #[error(
         "{place} is a Parquet file that is not complete: its end is missing, without which nothing \
          of it can be read; its writer was stopped or is still writing, or it was cut when it was \

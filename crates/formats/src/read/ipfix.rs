@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads IPFIX files (RFC 5655): those of this crate, and of other exporters as far as their
-//! elements are those of flow records.
+//! Reads IPFIX files (RFC 5655): those of this crate, and from those of other exporters the
+//! elements that flow records have.
 //!
-//! A first pass learns the templates, and with them the columns; a second one reads the records.
-//! Files of this crate hold the definition of their records, which gives every column its name and
-//! type; otherwise columns are called after their elements.
+//! The first pass learns the templates, and from them the columns; the second one reads the
+//! records. Files of this crate contain the definition of their records, which gives each column
+//! its name and type; in other files, columns are named after their elements.
 
 mod applications;
 mod definition;
@@ -98,7 +98,7 @@ impl Source for IpfixSource {
     }
 }
 
-/// Reads a record as a row of the columns. What its template does not have is absent.
+/// Reads a record as a row of the columns. Values that its template lacks are absent.
 fn fill_row(
     row: &mut Row,
     values: &[Value<'_>],
@@ -120,7 +120,7 @@ fn fill_row(
             );
             let parsed =
                 parsed.map_err(|what| format!("column {}: {what}", schema[*column].name))?;
-            // A column may have an element for each family.
+            // A column may have one element for each address family.
             if parsed != Parsed::Absent {
                 row.values[*column] = Some(parsed);
             }
@@ -129,7 +129,7 @@ fn fill_row(
     Ok(())
 }
 
-/// Whether the file begins as an IPFIX message does.
+/// Whether the file starts like an IPFIX message.
 pub(crate) fn is_start(first: &[u8]) -> bool {
     first.starts_with(b"\0\x0a")
 }

@@ -16,14 +16,15 @@ struct JsonSource {
     keys: Vec<Key>,
 }
 
-/// What a column is called in the file, and how its values are written.
+/// The name of a column in the file, and how its values are written.
 struct Key {
     name: String,
     notation: Notation,
 }
 
-/// Reads the first lines. If those do not show every column's kind and the file can be opened
-/// again, reads all lines for it. A file without lines has the columns of the default definition.
+/// Reads the first lines. If these do not show the kind of every column and the file can be opened
+/// again, reads all lines to find out. A file without lines has the columns of the default
+/// definition.
 pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, ReadError> {
     let mut names = Names::default();
     for line in lines.sample()?.split(|&byte| byte == b'\n') {
@@ -68,7 +69,7 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, Rea
     })
 }
 
-/// Keys in order of appearance.
+/// Keys, in order of appearance.
 #[derive(Default)]
 struct Names {
     list: Vec<String>,
@@ -133,7 +134,7 @@ impl Source for JsonSource {
     }
 }
 
-/// Finds the column of that name, usually the one after the last.
+/// Index of the column of that name, which usually is the one after the previous one.
 fn find(keys: &[Key], key: &str, next: usize) -> Result<usize, String> {
     if keys.get(next).is_some_and(|known| known.name == key) {
         return Ok(next);
@@ -156,7 +157,7 @@ fn kind_of(token: &Token<'_>) -> Option<ColumnKind> {
     match token {
         Token::Null => None,
         Token::Number(text) => kinds::kind_of(text),
-        // In a string, numbers are no numbers.
+        // A number in a string does not count as a number.
         Token::Text(text) => match kinds::kind_of(text.as_bytes()) {
             Some(ColumnKind::Address) => Some(ColumnKind::Address),
             Some(ColumnKind::Mac) => Some(ColumnKind::Mac),
@@ -191,7 +192,7 @@ fn value(
             | ColumnKind::TimestampNs
             | ColumnKind::Text),
         ) => kinds::scalar(text.as_bytes(), kind, notation, parts),
-        // By name, or by number where there is none.
+        // As a name, or as a number if there is no such name.
         (Token::Text(text), kind)
             if matches!(notation, Notation::Protocol | Notation::EndReason) =>
         {
@@ -204,7 +205,7 @@ fn value(
     parsed.ok_or_else(|| format!("the value of {name:?} is not {what}"))
 }
 
-/// Calls `visit` for every pair of the object that is the whole line.
+/// Calls `visit` for every pair of the object, which must be the whole line.
 fn object(
     line: &[u8],
     mut visit: impl FnMut(&str, Token<'_>) -> Result<(), String>,

@@ -23,7 +23,7 @@ pub(crate) enum Parsed {
     Text { start: usize, end: usize },
 }
 
-/// What the values of a record hold that have no fixed size.
+/// The parts of a record's values that have no fixed size: elements of lists, and texts.
 #[derive(Default)]
 pub(crate) struct Parts {
     pub(crate) elements: Vec<u64>,
@@ -31,10 +31,10 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Keeps a text; an empty one is absent.
+    /// Keeps a text; an empty text counts as absent.
     pub(crate) fn text(&mut self, text: &str) -> Parsed {
         let start = self.texts.len();
-        // Files of others may hold what a terminal would misread.
+        // Files of other programs may contain characters that a terminal would interpret.
         self.texts.push_str(&clean_text(text));
         match self.texts.len() {
             end if end == start => Parsed::Absent,
@@ -51,7 +51,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Forgets the previous record.
+    /// Discards the previous record.
     pub(crate) fn clear(&mut self, columns: usize) {
         self.parts.elements.clear();
         self.parts.texts.clear();
@@ -79,13 +79,13 @@ pub(crate) fn default_schema() -> Schema {
         .expect("the default definition compiles")
         .schema()
         .clone();
-    // In a text file any field may be empty.
+    // In a text file, any field may be empty.
     schema.iter_mut().for_each(|column| column.nullable = true);
     schema
 }
 
-/// The kind of a column whose name means the same in every file: a column of the default
-/// definition, or of its biflow form, or what inspection finds out, called after its input.
+/// The kind of a column whose name means the same in every file: a column of the default definition
+/// or of its biflow form, or a result of inspection, which is named after its input.
 pub(crate) fn kind_by_name(name: &str) -> Option<ColumnKind> {
     static KNOWN: LazyLock<HashMap<String, ColumnKind>> = LazyLock::new(|| {
         let biflow = Layout::compile(&Definition::default(), true);
@@ -102,10 +102,10 @@ pub(crate) fn kind_by_name(name: &str) -> Option<ColumnKind> {
     KNOWN.get(name).copied()
 }
 
-/// How the values of a column are written, as far as its name says it.
+/// How the values of a column are written, as far as the name of the column says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notation {
-    /// As the kind says.
+    /// In the usual form of the kind.
     Plain,
     /// Times in seconds since 1970.
     Seconds,
@@ -125,21 +125,22 @@ impl Notation {
     }
 }
 
-/// Endings of the names of times: whether they are written as `first_iso`, or as `first_s`.
+/// Suffixes of the names of time columns, which say whether times are written as in `first_iso` or
+/// as in `first_s`.
 const TIME_ENDINGS: [(&str, Notation); 2] = [("_iso", Notation::Plain), ("_s", Notation::Seconds)];
 
-/// Column names, and the kinds shown by their values so far.
+/// The names of columns, and the kinds that their values have shown so far.
 pub(crate) struct Seen {
     names: Vec<String>,
     notations: Vec<Notation>,
     kinds: Vec<Option<ColumnKind>>,
-    /// Which columns have shown a value that is nothing but a text.
+    /// Which columns have shown a value that can only be a text.
     have_texts: Vec<bool>,
 }
 
 impl Seen {
-    /// Columns of these names. A time of the default definition that is written otherwise than in
-    /// nanoseconds has its own name: `first_iso` is `first_ns`.
+    /// Columns of these names. A time column of the default definition that is not written in
+    /// nanoseconds gets the name of the definition: `first_iso` becomes `first_ns`.
     pub(crate) fn new(names: Vec<String>) -> Self {
         let mut notations: Vec<Notation> = names.iter().map(|name| Notation::of(name)).collect();
         let mut own = names.clone();
@@ -160,7 +161,7 @@ impl Seen {
         }
     }
 
-    /// Whether some column is one of the default definition.
+    /// Whether at least one column is a column of the default definition.
     pub(crate) fn knows_any(&self) -> bool {
         self.names.iter().any(|name| kind_by_name(name).is_some())
     }
@@ -170,8 +171,8 @@ impl Seen {
         self.notations.clone()
     }
 
-    /// Notes the kind of a value, if it shows one. A text shows one only if no value of the column
-    /// shows another.
+    /// Notes the kind of a value, if it shows one. A column counts as text only if none of its
+    /// values shows another kind.
     pub(crate) fn note(&mut self, column: usize, kind: impl FnOnce() -> Option<ColumnKind>) {
         if let Some(known @ None) = self.kinds.get_mut(column) {
             match kind() {
@@ -181,19 +182,19 @@ impl Seen {
         }
     }
 
-    /// Whether some column has shown no value yet.
+    /// Whether at least one column has not shown a value yet.
     pub(crate) fn lacks_any(&self) -> bool {
         let mut columns = self.kinds.iter().zip(&self.have_texts);
         columns.any(|(kind, has_text)| kind.is_none() && !has_text)
     }
 
-    /// The columns, and which of them have shown their kind. The others are taken for unsigned
-    /// numbers.
+    /// The columns, and for each of them whether it has shown its kind. The others are assumed to
+    /// be unsigned numbers.
     pub(crate) fn columns(mut self) -> (Schema, Vec<bool>) {
         for (kind, has_text) in self.kinds.iter_mut().zip(&self.have_texts) {
             *kind = kind.or(has_text.then_some(ColumnKind::Text));
         }
-        // Times of other definitions show in their values.
+        // Times of other definitions are recognised by their values.
         for at in 0..self.names.len() {
             if self.kinds[at] == Some(ColumnKind::TimestampNs)
                 && let Some((name, _)) = time_name(&self.names[at])
@@ -213,13 +214,14 @@ impl Seen {
     }
 }
 
-/// The kind that a text shows, the kind of texts if no other; `None` if it is empty or not UTF-8.
+/// The kind that a text shows, which is text if it shows no other; `None` if it is empty or not
+/// UTF-8.
 pub(crate) fn kind_of_any(text: &[u8]) -> Option<ColumnKind> {
     let is_text = || !text.is_empty() && std::str::from_utf8(text).is_ok();
     kind_of(text).or_else(|| is_text().then_some(ColumnKind::Text))
 }
 
-/// The kind that a text shows; `None` if it is at most a text.
+/// The kind that a text shows; `None` if it can only be a text.
 pub(crate) fn kind_of(text: &[u8]) -> Option<ColumnKind> {
     if unsigned(text).is_some() {
         Some(ColumnKind::Unsigned { bits: 64 })
@@ -267,7 +269,7 @@ pub(crate) fn scalar(
     }
 }
 
-/// What a value of that kind looks like, for errors.
+/// What a value of that kind looks like, for error messages.
 pub(crate) const fn describe(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Address => "an IP address",
@@ -280,7 +282,8 @@ pub(crate) const fn describe(kind: ColumnKind) -> &'static str {
     }
 }
 
-/// The name of the column of a time that is called `first_iso` or `first_s`, and its notation.
+/// For a column that is called `first_iso` or `first_s`: the usual name of that time column, and
+/// the notation.
 fn time_name(name: &str) -> Option<(String, Notation)> {
     TIME_ENDINGS.iter().find_map(|(ending, notation)| {
         let stem = name.strip_suffix(ending)?;
@@ -309,8 +312,8 @@ fn seconds(text: &[u8]) -> Option<u64> {
     time::seconds_ns(std::str::from_utf8(text).ok()?)
 }
 
-/// Whether a number can only be a time in seconds, as `turboflow show --time s` writes it: a float
-/// has fewer digits.
+/// Whether a number can only be a time in seconds, as `turboflow show --time s` writes it: floats
+/// have fewer digits.
 fn is_in_seconds(text: &[u8]) -> bool {
     let point = text.iter().position(|&byte| byte == b'.');
     let has_form = point.is_some_and(|point| point >= 9 && text.len() - point == 10);
@@ -335,14 +338,14 @@ pub(crate) fn address(text: &[u8]) -> Option<IpAddr> {
         .or_else(|| std::str::from_utf8(text).ok()?.parse().ok())
 }
 
-/// Read in one pass: a file of millions of flows has twice as many addresses.
+/// Parses in one pass, because a file of millions of flows has twice as many addresses.
 fn v4(text: &[u8]) -> Option<Ipv4Addr> {
     let (mut octets, mut place) = ([0; 4], 0);
     let (mut value, mut digits) = (0u32, 0);
     for &byte in text {
         let digit = u32::from(byte.wrapping_sub(b'0'));
         if digit < 10 {
-            // No octet but zero begins with one.
+            // Only the octet 0 may start with the digit 0.
             if digits > 0 && value == 0 {
                 return None;
             }
@@ -384,7 +387,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The standard library is slower, and knows what an address is.
+        /// The standard library is slower, but serves as the reference.
         #[test]
         fn addresses_are_those_of_the_standard_library(
             text in prop_oneof![

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The lines of a stream, with their numbers, from one buffer.
+//! The lines of a stream, with their numbers, from a single buffer.
 
 use std::io::{self, Read};
 
@@ -7,7 +7,7 @@ use super::ReadError;
 
 /// Number of bytes examined to learn the kinds of the columns.
 const SAMPLE_BYTES: usize = 1 << 20;
-/// Limit for a line: a longer one is not a flow record.
+/// Maximum bytes of a line: a longer one is not a flow record.
 const LINE_BYTES_MAX: usize = 16 << 20;
 
 /// Lines of a stream.
@@ -18,13 +18,13 @@ pub(crate) struct Lines {
     start: usize,
     end: usize,
     ended: bool,
-    /// Whether the last line must have its newline.
+    /// Whether the last line must end with a newline.
     whole_lines: bool,
     line: u64,
     read_bytes: u64,
     /// Whether the last line that was returned had no newline.
     is_open: bool,
-    /// The line in which the stream was cut, and why.
+    /// The line in which the stream was cut off, and why that was noticed.
     cut: Option<(u64, String)>,
 }
 
@@ -50,8 +50,9 @@ impl Lines {
         }
     }
 
-    /// The error for the last line; `None` if the file ends within it and nothing else is wrong, so
-    /// that what stands before is whole. `is_short`: whether more text could mend the line.
+    /// The error for the last line; `None` if the file ends within that line and nothing else is
+    /// wrong, so that everything before it is intact. `is_short` says whether more text could make
+    /// the line valid.
     pub(crate) fn wrong(
         &mut self,
         column: Option<&str>,
@@ -65,7 +66,7 @@ impl Lines {
         Some(self.error(column, reason))
     }
 
-    /// Where the stream was cut.
+    /// Where the stream was cut off.
     pub(crate) fn damage(&self) -> Option<ReadError> {
         let (line, reason) = self.cut.as_ref()?;
         Some(ReadError::Line {
@@ -76,12 +77,12 @@ impl Lines {
         })
     }
 
-    /// From now on a last line without a newline is an error: its last number may be cut.
+    /// From now on, a last line without a newline is an error: its last number may be cut off.
     pub(crate) fn expect_whole_lines(&mut self) {
         self.whole_lines = true;
     }
 
-    /// Peeks at the first bytes, cut to whole lines where possible.
+    /// Peeks at the first bytes; ends at the end of a line if possible.
     pub(crate) fn sample(&mut self) -> Result<&[u8], ReadError> {
         while !self.ended && self.end < self.buffer.len() {
             self.fill()?;
@@ -100,7 +101,7 @@ impl Lines {
         self.ended
     }
 
-    /// The next line without its newline; `None` after the last.
+    /// The next line without its newline; `None` after the last line.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, ReadError> {
         let mut searched = 0;
         let length = loop {
@@ -134,7 +135,7 @@ impl Lines {
         Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
     }
 
-    /// An error about the last line returned.
+    /// An error in the line that was returned last.
     pub(crate) fn error(&self, column: Option<&str>, reason: impl Into<String>) -> ReadError {
         ReadError::Line {
             place: self.place.clone(),
@@ -161,7 +162,7 @@ impl Lines {
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            // Of a decoder: the rest of a compressed file is missing.
+            // From a decompressor: the rest of the compressed file is missing.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 let lines = memchr::memchr_iter(b'\n', &self.buffer[self.start..self.end]).count();
                 self.ended = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads flow records that this crate writes, batch by batch in bounded memory.
+//! Reads the flow records that this crate writes, batch by batch, in bounded memory.
 
 mod csv;
 mod error;
@@ -29,7 +29,7 @@ const BATCH_RECORDS: usize = 8192;
 /// Reads a file of flow records batch by batch; see [`read`].
 pub struct FlowReader {
     schema: Schema,
-    /// Which columns have shown their kind.
+    /// For each column, whether its values have shown its kind.
     shown: Vec<bool>,
     has_columns: bool,
     definition: Option<Definition>,
@@ -37,7 +37,7 @@ pub struct FlowReader {
     source: Box<dyn Source>,
 }
 
-/// Opens the stream again from its start, where that is possible.
+/// Opens the stream again from its start, if that is possible.
 type Again<'a> = &'a dyn Fn() -> Option<Lines>;
 
 /// A reader of one format.
@@ -45,21 +45,22 @@ trait Source: Send {
     /// Appends up to [`BATCH_RECORDS`] records to an empty batch; none at the end.
     fn fill(&mut self, schema: &Schema, batch: &mut FlowBatch) -> Result<(), ReadError>;
 
-    /// Has batches with the columns of `first` alone, where a format has columns apart; those of
-    /// `then` are for [`Source::complete`].
+    /// Limits the batches to the columns in `first`, if the format stores columns separately; those
+    /// in `then` are left to [`Source::complete`].
     fn read_apart(&mut self, _first: &[usize], _then: &[usize]) {}
 
-    /// Fills the further columns of the batch that came last.
+    /// Fills in the columns of the last batch that were left to this call.
     fn complete(&mut self, _batch: &mut FlowBatch) -> Result<(), ReadError> {
         Ok(())
     }
 
-    /// After the end: where the file was cut, if the rest was left out for it.
+    /// After the end: where the file was cut off, if an incomplete rest was left out.
     fn damage(&self) -> Option<ReadError> {
         None
     }
 
-    /// Takes other columns, by the names that both have, if records do not always have all.
+    /// Changes the columns to those of `_schema`, matched by name; false if every record has all
+    /// columns.
     fn rearrange(&mut self, _before: &Schema, _schema: &Schema) -> bool {
         false
     }
@@ -92,29 +93,31 @@ impl FlowReader {
 
     /// The columns of every batch.
     ///
-    /// Parquet files declare their columns. In CSV and JSON lines the columns of the default
-    /// definition are recognised by name. The kind of any other column is that of its values: in a
-    /// file all of them, in a stream those in the first MiB. A column without values is taken for
-    /// unsigned numbers. Every column of a text file is nullable.
+    /// Parquet files declare their columns. In CSV and JSON lines, the columns of the default
+    /// definition are recognised by name. The kind of any other column is determined by its values:
+    /// in a file by all of them, in a stream by those in the first MiB. A column without values is
+    /// assumed to hold unsigned numbers. Every column of a text file is nullable.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// Whether the columns are known. They are not in a JSON lines file without records.
+    /// Whether the columns are known, which they are unless it is a JSON lines file without
+    /// records.
     #[must_use]
     pub const fn has_columns(&self) -> bool {
         self.has_columns
     }
 
-    /// The definition of the records, which TurboFlow's Parquet and IPFIX files contain.
+    /// The definition of the records, if the file contains it, as TurboFlow's Parquet and IPFIX
+    /// files do.
     #[must_use]
     pub const fn definition(&self) -> Option<&Definition> {
         self.definition.as_ref()
     }
 
-    /// Names of the columns of the file that are not read, each with what it holds: texts and other
-    /// types that flow records do not have.
+    /// Names of the columns of the file that are not read because flow records do not have such
+    /// types, each with what it holds.
     #[must_use]
     pub fn left_out(&self) -> &[String] {
         &self.left_out
@@ -126,7 +129,7 @@ impl FlowReader {
         self.shown.get(column) == Some(&true)
     }
 
-    /// Takes the kinds of columns that have not shown theirs from another file. If the file has no
+    /// Takes the kinds of columns that have not shown theirs from another file. If this file has no
     /// records, takes all columns.
     pub fn take_kinds(&mut self, of: &Schema) {
         if !self.has_columns {
@@ -139,8 +142,8 @@ impl FlowReader {
         }
     }
 
-    /// Takes the columns of several files whose records have different ones: IPFIX templates leave
-    /// out what is absent. False if this file has the same columns in every record.
+    /// Takes the columns that several files have together: they may differ, because IPFIX templates
+    /// leave out what is absent. Returns false if this file has all of its columns in every record.
     pub fn take_columns(&mut self, all: &Schema) -> bool {
         let takes = self.source.rearrange(&self.schema, all);
         if takes {
@@ -150,16 +153,18 @@ impl FlowReader {
         takes
     }
 
-    /// Has batches with the columns of `first` alone, and those of `then` where
-    /// [`FlowReader::complete`] asks for them; both are places in the schema. Parquet has columns
-    /// apart, so that the others cost nothing; other formats have all in every batch.
+    /// Limits the batches to the columns in `first`; those in `then` are read when
+    /// [`FlowReader::complete`] asks for them. Both are indices into the schema. Parquet stores
+    /// columns separately, so that columns that are not read cost nothing; other formats return all
+    /// columns in every batch.
     ///
-    /// What is wrong with a value that is not read is not found.
+    /// Invalid values are not detected in columns that are not read.
     pub fn read_apart(&mut self, first: &[usize], then: &[usize]) {
         self.source.read_apart(first, then);
     }
 
-    /// Fills the further columns of the batch that came last.
+    /// Fills in the columns of the last batch that were given as `then` to
+    /// [`FlowReader::read_apart`].
     ///
     /// # Errors
     /// As [`FlowReader::next_batch`].
@@ -167,8 +172,8 @@ impl FlowReader {
         self.source.complete(batch)
     }
 
-    /// After the last records: where the file was cut, because its writer was stopped. What stands
-    /// before was read, and the incomplete rest was left out.
+    /// After the last record: where the file was cut off, because its writer was stopped.
+    /// Everything before was read, and the incomplete rest was left out.
     #[must_use]
     pub fn damage(&self) -> Option<ReadError> {
         self.source.damage()
@@ -177,7 +182,7 @@ impl FlowReader {
     /// The next records; `None` at the end.
     ///
     /// # Errors
-    /// [`ReadError`] with the line and column of the invalid value.
+    /// [`ReadError`], which for text formats has the line and column of the invalid value.
     pub fn next_batch(&mut self) -> Result<Option<FlowBatch>, ReadError> {
         let mut batch = FlowBatch::new(&self.schema);
         self.source.fill(&self.schema, &mut batch)?;
@@ -196,13 +201,14 @@ impl Iterator for FlowReader {
 /// Opens a file of flow records; `-` is standard input. The content determines the format.
 ///
 /// # Errors
-/// [`ReadError::Open`] where there is no such file, other errors where it holds no flow records.
+/// [`ReadError::NoFile`] if there is no such file, [`ReadError::Open`] if it cannot be opened, and
+/// other errors if it does not contain flow records.
 pub fn read(path: &Path) -> Result<FlowReader, ReadError> {
     open(path, Kinds::Inferred)
 }
 
-/// Opens a file that was read before. Columns that do not show their kind early have the kind given
-/// in `columns`.
+/// Opens a file that was read before. Columns whose kind does not show early get the kind given in
+/// `columns`.
 ///
 /// # Errors
 /// As [`read`].
@@ -212,7 +218,7 @@ pub fn read_again(path: &Path, columns: &Schema) -> Result<FlowReader, ReadError
     Ok(reader)
 }
 
-/// How the kinds of columns are found if the start of a file does not show them.
+/// How the kinds of columns are determined if the start of a file does not show them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kinds {
     Inferred,
@@ -242,8 +248,8 @@ fn open(path: &Path, kinds: Kinds) -> Result<FlowReader, ReadError> {
     if is_file && ipfix::is_start(&start_of(path, &place)?) {
         return ipfix::open(path, place);
     }
-    // A capture without flows gives an empty JSON lines file, but a CSV file with a header. An
-    // empty file with such a name is therefore truncated.
+    // A capture without flows gives an empty JSON lines file, but a CSV file with a header. So an
+    // empty file whose name says CSV is truncated.
     let empty = match is_file {
         true if has_header(path) => EmptyStream::Refused,
         true => EmptyStream::Allowed,
@@ -259,22 +265,22 @@ fn open(path: &Path, kinds: Kinds) -> Result<FlowReader, ReadError> {
     from_text(Box::new(file), &place, empty, &again)
 }
 
-/// Whether an empty stream is a file without records, or an error.
+/// Whether an empty stream is an error or a file without records.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EmptyStream {
     Allowed,
     Refused,
-    /// Refused, because the program at the other end of a pipe has probably failed. So has one
-    /// that stopped within a line.
+    /// Refused, because the program at the other end of the pipe has probably failed. A program
+    /// that stopped within a line has failed, too.
     Failed,
 }
 
-/// Reads CSV or JSON lines from a stream, also gzip- or zstd-compressed; `place` is its name in
-/// errors.
+/// Reads CSV or JSON lines from a stream, which may be compressed with gzip or zstd; `place` is its
+/// name in errors.
 ///
 /// # Errors
-/// As [`read`]. Parquet and IPFIX cannot be read from a stream: the one has its schema at the end,
-/// the other has templates in between.
+/// As [`read`]. Parquet and IPFIX cannot be read from a stream: Parquet has its schema at the end,
+/// and IPFIX has templates between the records.
 pub fn from_stream(stream: Box<dyn Read + Send>, place: &str) -> Result<FlowReader, ReadError> {
     from_text(stream, place, EmptyStream::Allowed, &|| None)
 }
@@ -306,7 +312,7 @@ fn from_text(
 
 const EMPTY: &str = "the file is empty: its writer stopped before the header";
 
-/// Whether a file of that name has content even without records.
+/// Whether a file of that name has content even if it has no records.
 fn has_header(path: &Path) -> bool {
     Format::from_path(path).is_ok_and(Format::has_header)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads records from Parquet files: TurboFlow's own exactly, those of other programs as far as
-//! their columns have types of flow records.
+//! Reads records from Parquet files: all columns of TurboFlow's own files exactly, and from files
+//! of other programs the columns whose types flow records have.
 
 mod column;
 mod shape;
@@ -19,7 +19,7 @@ use crate::parquet::schema::DEFINITION_KEY;
 use column::OpenColumn;
 use shape::{Read, Shape};
 
-/// Maximum number of records in a batch with texts, of which each has up to 64 KiB.
+/// Maximum number of records in a batch with texts, each of which has up to 64 KiB.
 const TEXT_BATCH_RECORDS: usize = 1024;
 
 struct ParquetSource {
@@ -29,7 +29,7 @@ struct ParquetSource {
     reader: SerializedFileReader<File>,
     next_row_group: usize,
     open: Vec<OpenColumn>,
-    /// Records of the open row group not yet read.
+    /// Records of the open row group that have not been read yet.
     remaining: usize,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn open(file: File, place: String) -> Result<FlowReader, ReadError> {
     let metadata = reader.metadata();
     let Shape { columns, left_out } = Shape::of(&reader).map_err(|why| refused(&place, why))?;
     let schema: Schema = columns.iter().map(|read| read.column.clone()).collect();
-    // A definition that this version cannot parse is ignored: columns are then known by name.
+    // Ignored if this version cannot parse it: columns are then recognised by name.
     let text = footer_value(metadata, DEFINITION_KEY);
     let definition = text.and_then(|text| Definition::parse(text).ok());
     let (next_row_group, open, remaining) = (0, Vec::new(), 0);
@@ -65,14 +65,14 @@ pub(crate) fn open(file: File, place: String) -> Result<FlowReader, ReadError> {
     })
 }
 
-/// Whether the file ends as Parquet does: the footer, which says where everything is, is written
-/// last.
+/// Whether the file ends as a Parquet file does: the footer, which locates everything else, is
+/// written last.
 fn is_complete(mut file: &File) -> io::Result<bool> {
     let mut end = [0; 4];
     let length = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(length.saturating_sub(4)))?;
     file.read_exact(&mut end)?;
-    // A file with an encrypted footer is whole.
+    // A file with an encrypted footer is complete.
     Ok(length >= 12 && matches!(&end, b"PAR1" | b"PARE"))
 }
 
@@ -90,8 +90,8 @@ fn refused(place: &str, reason: String) -> ReadError {
     }
 }
 
-/// Whether all values of a column are some that flow records can have. Where statistics say so, no
-/// value is read.
+/// Checks that all values of a column are ones that flow records can have. If the statistics say
+/// so, no value is read.
 ///
 /// # Errors
 /// What does not fit.
@@ -166,7 +166,7 @@ impl Source for ParquetSource {
     }
 
     fn read_apart(&mut self, first: &[usize], then: &[usize]) {
-        // How many records there are is what a column has, not what the footer says.
+        // The number of records is counted by reading a column, instead of trusting the footer.
         let counted = first.is_empty().then(|| self.smallest_column()).flatten();
         for (index, turn) in self.order.iter_mut().enumerate() {
             *turn = match index {
@@ -189,7 +189,7 @@ impl Source for ParquetSource {
     }
 }
 
-/// When the values of a column are read.
+/// At what point the values of a column are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     First,
@@ -199,7 +199,8 @@ enum Turn {
 }
 
 impl ParquetSource {
-    /// Opens the next row group. Its number is then that of the row groups opened.
+    /// Opens the next row group. Afterwards its number is the number of opened row groups minus
+    /// one.
     fn open_row_group(&mut self) -> Result<(), String> {
         let group = self.reader.get_row_group(self.next_row_group);
         self.next_row_group += 1;
@@ -217,14 +218,15 @@ impl ParquetSource {
         Ok(())
     }
 
-    /// An error in the open row group, counted from 0 as in other programs.
+    /// An error in the open row group, whose number counts from 0 as in other programs.
     #[cold]
     fn broken(&self, why: &str) -> ReadError {
         let number = self.next_row_group.saturating_sub(1);
         refused(&self.place, format!("row group {number}: {why}"))
     }
 
-    /// So few that texts of a batch are bounded, no matter how often a dictionary repeats one.
+    /// Maximum records in a batch: few enough to bound the size of its texts, however often a
+    /// dictionary repeats one.
     fn batch_records(&self) -> usize {
         let mut turns = self.columns.iter().zip(&self.order);
         let has_texts =
@@ -235,7 +237,7 @@ impl ParquetSource {
         }
     }
 
-    /// The column that costs least to read, other than texts and lists.
+    /// The column that is cheapest to read, other than texts and lists.
     fn smallest_column(&self) -> Option<usize> {
         let groups = self.reader.metadata().row_groups();
         let bytes = |read: &Read| -> i64 {
@@ -249,10 +251,10 @@ impl ParquetSource {
     }
 }
 
-/// Number of records of a row group, if its columns have as many.
+/// Number of records in a row group, if all of its columns agree on it.
 ///
 /// # Errors
-/// What the footer contradicts itself in.
+/// The contradiction in the footer.
 fn rows_of(group: &RowGroupMetaData, columns: &[Read]) -> Result<usize, String> {
     let rows = group.num_rows();
     let count = usize::try_from(rows)
@@ -264,7 +266,7 @@ fn rows_of(group: &RowGroupMetaData, columns: &[Read]) -> Result<usize, String> 
     }
     for read in columns {
         let values = group.column(read.leaf).num_values();
-        // A list has a value for each element, or one that says that it is empty.
+        // A list has one value for each element, or one that marks it as empty.
         let fits = match read.column.kind {
             ColumnKind::List => values >= rows,
             _ => values == rows,

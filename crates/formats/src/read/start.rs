@@ -24,7 +24,7 @@ enum Start {
     Text,
 }
 
-/// A kind of file given by mistake, and what the user can do about it.
+/// A kind of file that was given by mistake, and what the user can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Foreign {
     what: &'static str,
@@ -47,7 +47,7 @@ const BINARY: Foreign = Foreign::new("binary data", OF_RECORD);
 const OF_RECORD: &str = "CSV, JSON lines and Parquet as `turboflow record -w` writes them are read";
 
 /// Known formats by their first bytes. `crates/capture` has its own list for files that are not
-/// captures: the rooms do not depend on each other, and the advice differs.
+/// captures: the two crates do not depend on each other, and the advice differs.
 const FOREIGN: &[(&[u8], Foreign)] = &[
     (b"\xd4\xc3\xb2\xa1", CAPTURE),
     (b"\xa1\xb2\xc3\xd4", CAPTURE),
@@ -112,7 +112,7 @@ const USTAR: std::ops::Range<usize> = 257..262;
 
 impl Start {
     fn of(first: &[u8]) -> Self {
-        // RFC 8878, section 3.1.2: skippable frames may come first.
+        // Skippable frames may come first (RFC 8878, section 3.1.2).
         let is_skippable = first.first().is_some_and(|byte| byte & 0xf0 == 0x50)
             && first.get(1..4) == Some(b"\x2a\x4d\x18");
         if first.starts_with(b"\x1f\x8b") {
@@ -135,10 +135,10 @@ impl Start {
     }
 }
 
-/// The text of a stream, decompressed if it is gzip or zstd (one layer).
+/// The text of a stream, decompressed once if it is gzip or zstd.
 ///
 /// # Errors
-/// [`ReadError::Foreign`] where the content is not text, and [`ReadError::Read`].
+/// [`ReadError::Foreign`] if the content is not text, and [`ReadError::Read`].
 pub(crate) fn text_of(stream: Stream, place: &str) -> Result<Stream, ReadError> {
     let failed = |source| ReadError::Read {
         place: place.to_owned(),
@@ -177,7 +177,7 @@ pub(crate) fn text_of(stream: Stream, place: &str) -> Result<Stream, ReadError> 
 
 const DECOMPRESS: &str = "decompress it first";
 
-/// The kind of content of a stream, and the stream from its start.
+/// The kind of content of a stream, and the stream, again from its start.
 fn peek(mut stream: Stream) -> io::Result<(Start, Stream)> {
     let mut first = Vec::with_capacity(START_BYTES);
     stream

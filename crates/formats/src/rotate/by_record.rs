@@ -58,8 +58,7 @@ pub(super) fn writer(place: Place) -> Result<Box<dyn FlowWriter>, ExportError> {
                  feature with op `min` of `timestamp`"
             .to_owned(),
     })?;
-    // No file is started before the first record, so check now whether the format can hold the
-    // records.
+    // Checks the format now, because no file is started before the first record.
     let name = place.pattern.to_string();
     drop(to_writer(
         Box::new(io::sink()),

@@ -12,6 +12,7 @@ pub(super) const OPTIONS_TEMPLATE_SET: u16 = 3;
 /// The header for `body_bytes` octets of sets. Its sequence number is the number of data records
 /// sent before this message, and is filled in when the message is sent. The export time ends in
 /// 2106; the times in the records, which have 64 bits, do not.
+///
 /// ```text
 ///  0                   1                   2                   3
 ///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1

@@ -25,6 +25,7 @@ pub(super) struct Times {
 /// The export time is rounded up to a whole second, and the uptime is computed for that second. So
 /// the start of the exporter, and every time in the message, is exact to the millisecond although
 /// the header has whole seconds only. The last second that 32 bits can hold is not rounded up.
+///
 /// ```text
 ///  0                   1                   2                   3
 ///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1

@@ -59,8 +59,7 @@ impl TemplateIds {
         let place = match (self.exact, is_exact) {
             (Some(_), true) => shapes.index(shape, Part::Whole),
             (Some(exact), false) => exact + shapes.index(shape, Part::Families),
-            // The few templates of an exporter rarely collide. If they do, the later one takes the
-            // next id.
+            // The few ids of an exporter rarely collide. If they do, the later one moves on.
             (None, _) => return self.free(fnv_1a(fields)),
         };
         self.number(self.start.wrapping_add(place))

@@ -13,7 +13,7 @@ use turboflow_formats::{Format, ParquetTypes, WriteOptions, create, read};
 use turboflow_merge::Layout;
 use turboflow_record::{Column, ColumnKind, Definition, ElementOptions, FlowBatch, Schema, Value};
 
-/// A value that owns its list.
+/// A value that owns its content.
 #[derive(Clone, Debug)]
 pub(crate) enum Owned {
     Absent,
@@ -25,7 +25,7 @@ pub(crate) enum Owned {
 }
 
 impl Owned {
-    /// Clears the bit of a number that signed ones do not have.
+    /// Clears the top bit of a number, so that it fits in a signed one.
     pub(crate) fn make_signed(&mut self) {
         if let Self::Unsigned(number) = self {
             *number &= i64::MAX as u64;
@@ -100,7 +100,7 @@ pub(crate) fn default_batch(lines: &[&str]) -> FlowBatch {
     batch(&default_schema(), &default_rows(lines))
 }
 
-/// The values of such records.
+/// The values of one record of the default definition per line of text.
 pub(crate) fn default_rows(lines: &[&str]) -> Rows {
     lines
         .iter()
@@ -146,7 +146,7 @@ fn value(kind: ColumnKind, nullable: bool) -> BoxedStrategy<Owned> {
         ColumnKind::List => prop::collection::vec(number(63), 0..5)
             .prop_map(Owned::List)
             .boxed(),
-        // Nothing that a text file shows to be of another kind.
+        // Excludes texts that text files would show to be of another kind.
         ColumnKind::Text => "[ \",;'\\\\é]{0,3}x[ -~é]{0,20}"
             .prop_map(Owned::Text)
             .boxed(),

@@ -60,13 +60,13 @@ pub(crate) fn messages(
     (messages, encoder.unexportable().total())
 }
 
-/// Numbers and counts a message, as sending does.
+/// Gives a message its sequence number and counts it, as sending does.
 pub(crate) fn send(session: &mut Session, message: &mut Message) {
     session.number(message);
     session.count_sent(message);
 }
 
-/// A value's octets.
+/// The octets of a value.
 pub(crate) fn octets(value: &FieldValue) -> Vec<u8> {
     let mut octets = Vec::new();
     value.write_be_bytes(&mut octets).unwrap();

@@ -52,8 +52,8 @@ fn netflow9_refuses_records_that_look_like_padding() {
     assert_eq!(refusal(vec![window(), packets]), None);
 }
 
-/// Seconds since 1970 have 32 bits in NetFlow's headers. Those of NTP, since 1900, have 32 bits in
-/// IPFIX, and readers tell two of their eras apart.
+/// NetFlow's headers have 32 bits for seconds since 1970. IPFIX has 32 bits for NTP's seconds since
+/// 1900, of which readers can distinguish two eras.
 #[test]
 fn times_that_would_wrap_are_counted_and_left_out() {
     const S: u64 = 1_000_000_000;
@@ -97,7 +97,7 @@ fn times_that_would_wrap_are_counted_and_left_out() {
     assert_eq!(left_out(Protocol::Ipfix, Milliseconds, u64::MAX - 1), 0);
 }
 
-/// The reason for which IPFIX refuses a definition.
+/// The reason why IPFIX refuses a definition.
 fn ipfix_refusal(features: Vec<Feature>, biflow: bool) -> Option<String> {
     let definition = Definition {
         key: KeyField::FIVE_TUPLE.to_vec(),

@@ -73,7 +73,7 @@ fn messages_that_are_never_sent_leave_no_gap() {
             session.number(message);
             let sequence = message.bytes[at..at + 4].try_into().unwrap();
             sequences.push(u32::from_be_bytes(sequence));
-            // The first message with flows is refused.
+            // The first message with flows is refused by the collector.
             if index != flows {
                 session.count_sent(message);
             }
@@ -148,7 +148,7 @@ fn without_options_there_are_templates_and_flows_alone() {
     let (with, without) = (sent(&with), sent(&without));
     assert_eq!(decode(&with), decode(&without), "the same flows");
     assert_eq!(decode(&without).len(), 2);
-    // Only the last message has data: nothing before it is counted.
+    // Only the last message has data, so the messages before it are not counted.
     let sequence = |message: &Message| message.bytes[8..12].to_vec();
     assert!(without.iter().all(|message| sequence(message) == [0; 4]));
     assert!(with.iter().any(|message| sequence(message) != [0; 4]));

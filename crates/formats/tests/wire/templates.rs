@@ -69,7 +69,7 @@ fn absent_values_have_no_field_and_lists_are_basic_lists() {
     assert_eq!(list[9..], [0, 40, 5, 220]);
 }
 
-/// The numbers of the templates in some messages, and their fields.
+/// The ids of the templates in some messages, with their fields.
 fn templates(messages: &[Message]) -> BTreeMap<u16, Vec<u8>> {
     let two = |bytes: &[u8], at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
     let mut found = BTreeMap::new();
@@ -92,7 +92,7 @@ fn templates(messages: &[Message]) -> BTreeMap<u16, Vec<u8>> {
     found
 }
 
-/// Rows whose values are present according to the bits of a number, of [`rich`].
+/// Rows of [`rich`], in which the bits of each number say which values are present.
 fn rich_rows(numbers: impl Iterator<Item = u64>) -> Vec<Vec<Owned>> {
     let row = |bits: u64| {
         let address = ["192.0.2.1", "2001:db8::1"][(bits & 1) as usize];

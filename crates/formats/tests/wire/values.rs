@@ -218,7 +218,7 @@ fn the_first_millisecond_of_1970_is_a_time() {
     assert_eq!([48, 52].map(|at| boot_ms + word(at)), [0, 0]);
 }
 
-/// Some collectors drop records of which they learn no interface.
+/// Some collectors drop records that have no interface.
 #[test]
 fn an_interface_that_no_column_has_is_in_every_record() {
     let definition = Definition::default();

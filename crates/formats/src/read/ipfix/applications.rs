@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names of applications, which a file tells once each (RFC 6759, section 4.2).
+//! Names of applications, which a file contains once each (RFC 6759, section 4.2).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,11 +10,12 @@ use super::messages::Value;
 pub(super) const ID: u16 = 95;
 pub(super) const NAME: u16 = 96;
 
-/// Limit on the applications that a file names, and on what their names take.
+/// Limit on the number of applications that a file names, and on the total bytes of their names.
 const NAMED_MAX: usize = 1 << 18;
 const BYTES_MAX: usize = 16 << 20;
 
-/// The classification engine whose applications an enterprise numbers (RFC 6759, section 4.1).
+/// The classification engine whose application numbers are assigned by an enterprise (RFC 6759,
+/// section 4.1).
 const ENGINE_WITH_ENTERPRISE: u8 = 20;
 
 /// The applications that a file names.
@@ -25,10 +26,10 @@ pub(super) struct Applications {
 }
 
 impl Applications {
-    /// Learns from a record of options what an application is called.
+    /// Learns the name of an application from an options record.
     ///
     /// # Errors
-    /// There are more than an exporter knows.
+    /// If there are more than an exporter can know.
     pub(super) fn learn(&mut self, values: &[Value<'_>]) -> Result<(), String> {
         let octets = |id: u16| {
             let found = values.iter().find(|value| value.element == (None, id));
@@ -50,7 +51,7 @@ impl Applications {
         }
     }
 
-    /// The name of an application, or engine and selector if it has none: `3:80`.
+    /// The name of an application; if it has none, its engine and selector: `3:80`.
     pub(super) fn name(&self, id: &[u8]) -> Cow<'_, str> {
         if let Some(name) = self.names.get(id) {
             return Cow::Borrowed(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The definition that a file of this crate holds, and the columns that follow from it.
+//! The definition that a file of this crate contains, and the columns that follow from it.
 
 use std::collections::HashMap;
 
@@ -14,9 +14,10 @@ use crate::wire::{DEFINITION_ELEMENTS, DOMAIN_NAMES};
 #[derive(Default)]
 pub(super) struct Own {
     found: Option<Found>,
-    /// The parts of its text that have come.
+    /// The parts of its text that have been read.
     text: Vec<u8>,
-    /// Whether the file has several, as files that were joined do: then none is right for all.
+    /// Whether the file has several definitions, as concatenated files do: then no definition is
+    /// right for all records.
     is_ambiguous: bool,
 }
 
@@ -27,12 +28,13 @@ struct Found {
     enterprise: u32,
 }
 
-/// No definition is longer. Bounds what a hostile file makes this reader keep.
+/// No definition is longer than this. Bounds how much memory a hostile file can make this reader
+/// use.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
 impl Own {
-    /// Learns the definition from a record of options, if it has one. One that this version cannot
-    /// parse is passed over: columns are then called after their elements.
+    /// Learns the definition from an options record, if it holds one. A definition that this
+    /// version cannot parse is ignored: columns are then named after their elements.
     pub(super) fn learn(&mut self, values: &[Value<'_>]) {
         let of = |wanted: u16| {
             let mut values = values.iter();

@@ -30,30 +30,30 @@ pub(super) enum OfType {
     Float,
     Mac,
     Number,
-    /// In two's complement. Columns have no negative numbers.
+    /// A signed number in two's complement. Columns cannot hold negative numbers.
     Signed,
-    /// Units of so many nanoseconds since 1970.
+    /// A number of units since 1970; the unit in nanoseconds.
     Time(u64),
-    /// Seconds since 1900 and a fraction, good to so many nanoseconds.
+    /// Seconds since 1900 and a fraction, with a resolution in nanoseconds.
     Ntp(u64),
     /// UTF-8.
     Text,
-    /// An applicationId, whose name other records tell.
+    /// An applicationId, whose name is in other records.
     Application,
 }
 
-/// Limits on the names that a file gives to elements.
+/// Limit on the names that a file gives to elements.
 const NAMED_MAX: usize = 32_768;
 const NAME_BYTES_MAX: usize = 256;
 
-/// The elements of a file, and what they are.
+/// The elements of a file, and what is known about them.
 #[derive(Default)]
 pub(super) struct Elements {
-    /// Those that records have, in the order in which they are seen.
+    /// The elements that records have, in the order in which they are seen.
     seen: Vec<Seen>,
-    /// Their places in `seen`.
+    /// Their indices in `seen`.
     places: HashMap<ElementId, usize>,
-    /// Names and types that the file gives. No type: one that columns do not have.
+    /// Names and types that the file gives. The type is `None` if columns do not have it.
     named: HashMap<ElementId, (String, Option<OfType>)>,
     known: HashMap<ElementId, Known>,
     own: Own,
@@ -63,33 +63,33 @@ pub(super) struct Elements {
 struct Seen {
     element: ElementId,
     is_list: bool,
-    /// Whether some value is below zero, if it has a sign.
+    /// Whether some value of a signed type is below zero.
     is_negative: bool,
 }
 
-/// ingressInterface and egressInterface, which the writer adds where all records are of one.
+/// ingressInterface and egressInterface, which the writer adds if all records are of one interface.
 const INTERFACES: [ElementId; 2] = [(None, 10), (None, 14)];
 
-/// Limit on the elements of a file, and on those that it names.
+/// Limit on the number of distinct elements in the records of a file.
 const ELEMENTS_MAX: usize = 1_024;
 
-/// An element of the definitions that this crate knows: name, type, place among the columns.
+/// An element of the definitions that this crate knows: name, type, and position among the columns.
 type Usual = (String, OfType, usize);
 
-/// Numbers of elements by which a file describes others (RFC 5610, section 3.9).
+/// Ids of the elements with which a file describes other elements (RFC 5610, section 3.9).
 const ELEMENT_ID: u16 = 303;
 const ENTERPRISE: u16 = 346;
 const TYPE: u16 = 339;
 const NAME: u16 = 341;
 
-/// The names of the columns of a definition, as biflows.
+/// The names of the columns of a definition, including those of biflows.
 fn biflow_names(definition: &Definition) -> Vec<String> {
     let layout = Layout::compile(definition, true).expect("these definitions compile");
     let columns = layout.schema().iter();
     columns.map(|column| column.name.clone()).collect()
 }
 
-/// The columns of the default definition and of a bridge, biflows too, and of all fields of keys.
+/// The columns of the default definition and of a bridge, including biflows, and all key fields.
 static USUAL: LazyLock<HashMap<ElementId, Usual>> = LazyLock::new(|| {
     let mut usual = HashMap::new();
     let definition = Definition::default().with_verdicts();
@@ -139,7 +139,7 @@ static USUAL: LazyLock<HashMap<ElementId, Usual>> = LazyLock::new(|| {
     usual
 });
 
-/// How the octets of an element of ours are read.
+/// How the octets of one of our elements are read.
 pub(super) fn of_element(element: &Element) -> Option<OfType> {
     match element.data_type {
         DataType::OctetArray => Some(OfType::Application),
@@ -147,11 +147,11 @@ pub(super) fn of_element(element: &Element) -> Option<OfType> {
     }
 }
 
-/// The type of that number in IANA's registry.
+/// The data type with that number in IANA's registry.
 pub(super) fn of_type(number: u64) -> Option<OfType> {
     let is = |data_type: DataType| number == data_type as u64;
     Some(match number {
-        // Octets without a meaning (0) are no number.
+        // Octets without a meaning (type 0, octetArray) are not a number.
         1..=4 => OfType::Number,
         5..=8 => OfType::Signed,
         9 | 10 => OfType::Float,
@@ -170,7 +170,7 @@ impl Elements {
     /// Notes the element of a value.
     ///
     /// # Errors
-    /// There are more than records have.
+    /// If there are more elements than records can have.
     pub(super) fn see(&mut self, value: &Value<'_>) -> Result<(), String> {
         let is_list = value.list.is_some_and(|(_, is_one_value)| !is_one_value);
         let is_negative = value.octets.first().is_some_and(|octet| octet >> 7 == 1);
@@ -179,7 +179,7 @@ impl Elements {
         Ok(())
     }
 
-    /// Notes the element of a template whose records did not come.
+    /// Notes an element of a template for which no record was found.
     ///
     /// # Errors
     /// As [`Elements::see`].
@@ -204,17 +204,17 @@ impl Elements {
         Ok(&mut self.seen[place])
     }
 
-    /// Learns from a record of options what an element is called, or what the records are.
+    /// Learns from an options record the name of an element, or the definition of the records.
     ///
     /// # Errors
-    /// There are more than records have.
+    /// If there are more than a file may have.
     pub(super) fn learn(&mut self, values: &[Value<'_>]) -> Result<(), String> {
         self.own.learn(values);
         self.applications.learn(values)?;
         self.learn_name(values)
     }
 
-    /// The definition of the records, if the file has it.
+    /// The definition of the records, if the file contains it.
     pub(super) fn definition(&self) -> Option<Definition> {
         self.own.definition().cloned()
     }
@@ -251,7 +251,7 @@ impl Elements {
         }
     }
 
-    /// The columns, and the elements that are none.
+    /// The columns, and descriptions of the elements that do not become columns.
     pub(super) fn columns(&mut self) -> (Schema, Vec<String>) {
         if let Some((schema, known)) = self.own.columns() {
             let others = self.seen.iter().map(|seen| seen.element);
@@ -265,8 +265,7 @@ impl Elements {
         let mut columns: Vec<(usize, Column)> = Vec::new();
         let mut names: HashMap<String, (ColumnKind, bool)> = HashMap::new();
         let mut taken: Vec<(ElementId, String, OfType)> = Vec::new();
-        // Elements that are known by their number have their names before those that the file
-        // names.
+        // Elements that are known by their id get their names before elements that the file names.
         let mut seen: Vec<(usize, &Seen)> = self.seen.iter().enumerate().collect();
         seen.sort_by_key(|(_, seen)| !USUAL.contains_key(&seen.element));
         for (index, seen) in seen {
@@ -287,7 +286,7 @@ impl Elements {
             }
             let kind = kind_of(of_type, seen.is_list);
             match names.get(&name) {
-                // The elements of both families are one column.
+                // The elements for both address families form one column.
                 Some(&(its, by_number)) if its == kind && by_number == is_usual => {}
                 Some(_) => {
                     left_out.push(self.describe(element, Some("a second column of that name")));
@@ -312,7 +311,7 @@ impl Elements {
         (schema, left_out)
     }
 
-    /// The columns of the elements among those of a schema.
+    /// Maps each element to its column in a schema.
     fn map_to(&mut self, schema: &Schema, taken: Vec<(ElementId, String, OfType)>) {
         let places = schema.iter().enumerate();
         let places: HashMap<&str, usize> = places.map(|(at, its)| (&*its.name, at)).collect();
@@ -322,7 +321,7 @@ impl Elements {
         }
     }
 
-    /// Moves the values of the columns `before` to those of the same name in `schema`.
+    /// Maps the values of the columns `before` to the columns of the same name in `schema`.
     pub(super) fn rearrange(&mut self, before: &Schema, schema: &Schema) {
         let places = schema.iter().enumerate();
         let places: HashMap<&str, usize> = places.map(|(at, its)| (&*its.name, at)).collect();
@@ -333,7 +332,7 @@ impl Elements {
         });
     }
 
-    /// An element by its number, and its name if the file has it; `what` it holds.
+    /// Describes an element: its number, its name if the file gives it, and `what` it holds.
     fn describe(&self, element: ElementId, what: Option<&str>) -> String {
         let number = match element {
             (None, id) => format!("information element {id}"),
@@ -366,8 +365,8 @@ fn kind_of(of_type: OfType, is_list: bool) -> ColumnKind {
     }
 }
 
-/// All columns of the default definition, if these are some of them and lack none that always has
-/// a value. (Templates leave out what is absent, so files of one run would differ.)
+/// All columns of the default definition, if `columns` are some of them and lack none that is never
+/// absent. (Templates leave out absent values, so files of the same run would differ otherwise.)
 fn whole_default(columns: &Schema) -> Option<Schema> {
     let names: HashSet<&str> = columns.iter().map(|column| &*column.name).collect();
     [false, true].into_iter().find_map(|is_biflow| {
@@ -469,7 +468,7 @@ fn parsed(
     })
 }
 
-/// The octets of a text of variable length that is the only one of its list.
+/// The octets of a text of variable length, if it is the only element of its list.
 fn whole_text(octets: &[u8]) -> Option<&[u8]> {
     let (length, text) = match octets {
         [u8::MAX, high, low, text @ ..] => (u16::from_be_bytes([*high, *low]).into(), text),
@@ -508,7 +507,8 @@ fn scalar(octets: &[u8], of_type: OfType) -> Result<Parsed, String> {
     })
 }
 
-/// Nanoseconds since 1970 of an NTP time, as the writer's rounding asks for. An era ends in 2036.
+/// Nanoseconds since 1970 of an NTP time, rounded down because the writer rounds up. An era ends in
+/// 2036.
 fn ntp_ns(time: u64, unit_ns: u64) -> u64 {
     const NTP_EPOCH_S: u64 = 2_208_988_800;
     const ERA_S: u64 = 1 << 32;
@@ -529,14 +529,14 @@ fn address(octets: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// A number of at most eight octets.
+/// An unsigned number of at most eight octets.
 pub(super) fn number(octets: &[u8]) -> u64 {
     octets
         .iter()
         .fold(0, |number, octet| number << 8 | u64::from(*octet))
 }
 
-/// The name of an element as that of a column: `maxTcpWindow` becomes `max_tcp_window`.
+/// Turns the name of an element into a column name: `maxTcpWindow` becomes `max_tcp_window`.
 fn words(name: &str) -> String {
     let mut words = String::new();
     for letter in name.chars() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The messages of a file, taken apart into records and values (RFC 7011, section 3).
+//! Splits the messages of a file into records and values (RFC 7011, section 3).
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,15 +14,15 @@ const HEADER_BYTES: usize = 16;
 const TEMPLATE_SET: u16 = 2;
 const OPTIONS_TEMPLATE_SET: u16 = 3;
 const FIRST_DATA_SET: u16 = 256;
-/// Length of what comes with its length.
+/// The length of a field whose values are preceded by their own length.
 pub(super) const VARIABLE: u16 = u16::MAX;
 const ENTERPRISE_BIT: u16 = 1 << 15;
-/// Semantic of a list whose one element is the value of a nullable column.
+/// Semantic of a list that stands for the value of a nullable column, and has at most one element.
 const ALL_OF: u8 = 3;
-/// Limit on the fields of all templates that are known at a time.
+/// Limit on the fields of all templates that are known at the same time.
 const TEMPLATE_FIELDS_MAX: usize = 1 << 20;
 
-/// An information element: enterprise, if it is not IANA's, and number.
+/// An information element: its enterprise number, unless it is one of IANA's, and its id.
 pub(super) type ElementId = (Option<u32>, u16);
 
 /// A value of a record.
@@ -30,7 +30,7 @@ pub(super) type ElementId = (Option<u32>, u16);
 pub(super) struct Value<'a> {
     pub(super) element: ElementId,
     pub(super) octets: &'a [u8],
-    /// For a list: the octets of each of its elements, and whether it stands for one value.
+    /// For a list: the octets of each element, and whether the list stands for a single value.
     pub(super) list: Option<(usize, bool)>,
 }
 
@@ -43,30 +43,30 @@ struct Field {
 struct Template {
     fields: Vec<Field>,
     is_options: bool,
-    /// Octets of the shortest record, at least one.
+    /// Octets of the shortest possible record, at least one.
     shortest_bytes: usize,
 }
 
-/// The rest of a set of records.
+/// The rest of a set of data records.
 struct OpenSet {
     template: Arc<Template>,
     at: usize,
     end: usize,
 }
 
-/// Reads record by record.
+/// Reads a file record by record.
 pub(super) struct Messages {
     file: BufReader<File>,
     place: String,
     message: Vec<u8>,
-    /// Where the next set of the message begins.
+    /// Offset of the next set in the message.
     at: usize,
     open: Option<OpenSet>,
-    /// By observation domain and whether they are of options, and by id.
+    /// Templates, by observation domain and whether they are options templates, then by id.
     templates: HashMap<(u32, bool), HashMap<u16, Arc<Template>>>,
     template_fields: usize,
     read_bytes: u64,
-    /// Where the last message begins.
+    /// Offset of the last message in the file.
     begins_at: u64,
     is_cut: bool,
 }
@@ -87,8 +87,8 @@ impl Messages {
         }
     }
 
-    /// The elements in the templates of flow records so far, lists aside: their elements stand in
-    /// the records.
+    /// The elements in the templates of flow records so far, except lists, whose elements are only
+    /// in the records.
     pub(super) fn templates(&self) -> Vec<ElementId> {
         let templates = self.templates.values().flat_map(HashMap::values);
         let of_flows = templates.filter(|template| !template.is_options);
@@ -100,8 +100,8 @@ impl Messages {
         elements
     }
 
-    /// Calls `take` with the values of each record, and whether it is one of options, until it
-    /// says false, or the file ends. Returns whether records may follow.
+    /// Calls `take` with the values of each record, and whether it is an options record, until
+    /// `take` returns false or the file ends. Returns whether more records may follow.
     pub(super) fn next(
         &mut self,
         take: &mut dyn FnMut(&[Value<'_>], bool) -> bool,
@@ -122,12 +122,12 @@ impl Messages {
         }
     }
 
-    /// Whether the file ends within a message, which was not read.
+    /// The error if the file ends within a message, which then was not read.
     pub(super) fn cut(&self) -> Option<ReadError> {
         self.is_cut.then(|| self.error(CUT.to_owned()))
     }
 
-    /// Whether there was no whole message at all.
+    /// Whether there was not a single complete message.
     pub(super) const fn is_without_message(&self) -> bool {
         self.begins_at == 0 && self.is_cut
     }
@@ -141,8 +141,8 @@ impl Messages {
         }
     }
 
-    /// Reads the header and content of the next message; false at the end of the file, and where
-    /// it ends within a message.
+    /// Reads the header and content of the next message; false at the end of the file, or if the
+    /// file ends within a message.
     fn read_message(&mut self) -> Result<bool, ReadError> {
         if self.is_cut {
             return Ok(false);
@@ -169,7 +169,8 @@ impl Messages {
         Ok(false)
     }
 
-    /// Reads the message from `start` on; gives the number of bytes, fewer at the file's end.
+    /// Reads the message from `start` on; returns the number of bytes, which is less at the end of
+    /// the file.
     fn fill(&mut self, start: usize) -> Result<usize, ReadError> {
         let mut at = start;
         while at < self.message.len() {
@@ -184,7 +185,7 @@ impl Messages {
         Ok(at - start)
     }
 
-    /// Reads the records of the open set; false if `take` said so.
+    /// Reads the records of the open set; false if `take` returned false.
     fn records(
         &mut self,
         take: &mut dyn FnMut(&[Value<'_>], bool) -> bool,
@@ -210,7 +211,7 @@ impl Messages {
         Ok(true)
     }
 
-    /// Learns from the next set, or opens it.
+    /// Learns the templates of the next set, or opens it if it holds records.
     fn next_set(&mut self) -> Result<(), String> {
         let message = std::mem::take(&mut self.message);
         let outcome = self.set(&message);
@@ -251,7 +252,7 @@ impl Messages {
     fn learn(&mut self, domain: u32, set: &[u8], is_options: bool) -> Result<(), String> {
         const EARLY: &str = "a template ends too early";
         let mut rest = set;
-        // What is shorter than a template is padding.
+        // A rest that is shorter than a template is padding.
         while rest.len() >= 4 {
             let (id, count) = (two(rest, 0), two(rest, 2));
             rest = &rest[4..];
@@ -297,7 +298,7 @@ impl Messages {
         Ok(())
     }
 
-    /// Forgets a template, or all of its kind (RFC 7011, section 8.1).
+    /// Forgets a template, or all templates of its kind (RFC 7011, section 8.1).
     fn withdraw(&mut self, domain: u32, id: u16, is_options: bool) {
         let kind = (domain, is_options);
         let fields = if matches!(id, TEMPLATE_SET | OPTIONS_TEMPLATE_SET) {
@@ -373,7 +374,7 @@ fn specifier(rest: &mut &[u8]) -> Option<Field> {
     })
 }
 
-/// Takes the first `length` bytes away.
+/// Splits off the first `length` bytes.
 fn split<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     let (first, behind) = rest.split_at_checked(length)?;
     *rest = behind;
@@ -384,7 +385,7 @@ fn two(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The error of the system past a byte.
+/// An I/O error after that many bytes.
 fn unread(place: &str, offset_bytes: u64, source: io::Error) -> ReadError {
     ReadError::Read {
         place: place.to_owned(),

@@ -12,12 +12,13 @@ use turboflow_record::{Column, ColumnKind, ValueData, Values, clean_text};
 use super::shape::Read;
 use crate::read::kinds;
 
-/// The longest text that is read, as in IPFIX. A dictionary repeats a text at no cost to the file.
+/// Maximum bytes of a text that is read, as in IPFIX. A dictionary can repeat a long text at no
+/// cost to the file.
 const MOST_TEXT_BYTES: usize = 65_535;
-/// Characters of a text that a message shows.
+/// Number of characters of a text that an error message shows.
 const SHOWN: usize = 64;
 
-/// How a file is read without one of its columns.
+/// Advice on how to read the file without one of its columns.
 fn without(column: &str) -> String {
     format!(
         "to read the others, drop it: \
@@ -34,11 +35,11 @@ pub(super) struct OpenColumn {
     full_level: i16,
     definition_levels: Vec<i16>,
     repetition_levels: Vec<i16>,
-    /// Records that were passed over, before the next value that is read.
+    /// Number of records that were skipped before the next value that is read.
     behind: usize,
 }
 
-/// The values that are there.
+/// The values that are present.
 enum Packed {
     Addresses(Vec<IpAddr>),
     Numbers(Vec<u64>),
@@ -66,12 +67,12 @@ impl OpenColumn {
         }
     }
 
-    /// Passes over the next `rows` values.
+    /// Skips the next `rows` values.
     pub(super) const fn pass(&mut self, rows: usize) {
         self.behind += rows;
     }
 
-    /// Reads the last `rows` values that were passed over.
+    /// Reads the last `rows` of the values that were skipped.
     pub(super) fn read_passed(&mut self, rows: usize) -> Result<Values, String> {
         self.behind -= rows;
         self.read(rows)
@@ -121,7 +122,7 @@ impl OpenColumn {
         }
     }
 
-    /// Passes over what was not read.
+    /// Skips the values that were not read.
     fn catch_up(&mut self) -> Result<(), String> {
         let behind = std::mem::take(&mut self.behind);
         let passed = match &mut self.reader {
@@ -145,7 +146,7 @@ impl OpenColumn {
         format!("column {name} ends before its row group does")
     }
 
-    /// Whole numbers. Where negative ones are none that flow records have, they are refused rather
+    /// Whole numbers. Negative numbers that do not stand for large unsigned ones are refused rather
     /// than wrapped.
     fn numbers(&self, values: impl Iterator<Item = i64>) -> Result<Packed, String> {
         let (unit, is_unsigned) = (self.unit, self.is_unsigned);
@@ -225,7 +226,7 @@ impl OpenColumn {
         whole.ok_or_else(|| self.wrong_levels())
     }
 
-    /// Texts behind each other. An empty one is absent.
+    /// Concatenated texts. An empty text counts as absent.
     fn joined(
         &self,
         rows: usize,
@@ -256,7 +257,7 @@ impl OpenColumn {
         }
     }
 
-    /// Finds where each list ends.
+    /// Finds the end of each list.
     fn lists(&self, rows: usize, elements: Vec<u64>) -> Result<Values, String> {
         let (mut valid, mut ends) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
         let mut end = 0;
@@ -316,8 +317,8 @@ fn read<T: DataType>(
     Ok((values, total))
 }
 
-/// Moves the values to the places of the records that have one; `None` if their number is wrong.
-/// Without `valid`, all have.
+/// Moves the values to the positions of the records that have one; `None` if their number is wrong.
+/// If `valid` is empty, all records have one.
 fn spread<T: Clone>(mut values: Vec<T>, valid: &[bool], rows: usize, zero: T) -> Option<Vec<T>> {
     if valid.is_empty() {
         return (values.len() == rows).then_some(values);

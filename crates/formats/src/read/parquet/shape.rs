@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The columns of a Parquet file: which are those of flow records, and how their values are read.
+//! The columns of a Parquet file: which of them flow records have, and how their values are read.
 
 use std::fs::File;
 
@@ -15,7 +15,7 @@ use turboflow_record::{Column, ColumnKind};
 use crate::parquet::schema::{COLUMNS_KEY, parse_kinds};
 use crate::read::kinds;
 
-/// The columns that are read, and the others.
+/// The columns that are read, and those that are left out.
 pub(super) struct Shape {
     pub(super) columns: Vec<Read>,
     /// Names of the columns that are not read, each with what it holds.
@@ -26,23 +26,24 @@ pub(super) struct Shape {
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     pub(super) column: Column,
-    /// Its number among the leaves of the file's schema.
+    /// Index of the column among the leaves of the file's schema.
     pub(super) leaf: usize,
-    /// Nanoseconds of a unit, for times; otherwise 1.
+    /// For times, the number of nanoseconds in a unit; otherwise 1.
     pub(super) unit: u64,
-    /// Whether a negative number stands for a large one.
+    /// Whether negative numbers stand for large unsigned ones.
     pub(super) is_unsigned: bool,
-    /// Whether neither its name nor our footer says that it is a column of flow records.
+    /// Whether neither its name nor the footer of one of our files says that it is a column of flow
+    /// records.
     pub(super) is_strange: bool,
 }
 
-/// What the type of a column is.
+/// What the type of a column means.
 enum Kind {
-    /// A kind of flow records, with the unit and whether it is unsigned.
+    /// A kind that flow records have, with the unit and whether it is unsigned.
     Flow(ColumnKind, u64, bool),
     /// Texts that may be addresses.
     Text,
-    /// Something that flow records do not have.
+    /// A type that flow records do not have.
     Foreign(&'static str),
 }
 
@@ -64,19 +65,19 @@ impl Shape {
         for (index, field) in fields.iter().enumerate() {
             let declared = described.as_ref().map(|kinds| kinds[index]);
             if declared == Some(None) {
-                // Another column has its values too.
+                // This column repeats the values of another one.
                 leaf += leaves(field);
                 continue;
             }
             let declared = declared.flatten();
             let kind = match (kind_of(field), declared) {
                 (Kind::Text, _) => of_texts(reader, field, leaf, declared),
-                // Table formats have a signed type for them.
+                // Table formats have a signed type for these kinds.
                 (
                     Kind::Flow(ColumnKind::Unsigned { .. }, 1, is_unsigned),
                     Some(kind @ (ColumnKind::Unsigned { .. } | ColumnKind::TimestampNs)),
                 ) => Kind::Flow(kind, 1, is_unsigned),
-                // Other numbers and times need no help.
+                // The type of other numbers and times is sufficient.
                 (kind, _) => kind,
             };
             match kind {
@@ -115,7 +116,7 @@ impl Shape {
     }
 }
 
-/// Refuses codecs that are not built in.
+/// Refuses files that use compression codecs that are not built in.
 fn check_compression(metadata: &ParquetMetaData) -> Result<(), String> {
     let groups = metadata.row_groups().iter();
     let mut codecs = groups
@@ -136,7 +137,7 @@ fn check_compression(metadata: &ParquetMetaData) -> Result<(), String> {
     }
 }
 
-/// Number of leaves, which are what the file has columns for.
+/// Number of leaves of a field; each leaf is a column of the file.
 fn leaves(field: &Type) -> usize {
     match field.is_group() {
         true => field.get_fields().iter().map(|inner| leaves(inner)).sum(),
@@ -213,8 +214,8 @@ fn is_list_of_numbers(field: &Type) -> bool {
             && matches!(list.get_fields(), [element] if is_number(element)))
 }
 
-/// The kind of a column of texts: what our footer or its name says, otherwise what its first texts
-/// are.
+/// The kind of a column of texts: what the footer or its name says, otherwise what its first texts
+/// look like.
 fn of_texts(
     reader: &SerializedFileReader<File>,
     field: &Type,
@@ -226,7 +227,7 @@ fn of_texts(
         return Kind::Flow(kind, 1, true);
     }
     let texts = first_texts(reader, leaf).unwrap_or_default();
-    // Without a text nothing says that it is more than one.
+    // Without any text, nothing shows that the column is more than text.
     let all = |is: fn(&[u8]) -> bool| !texts.is_empty() && texts.iter().all(|text| is(text.data()));
     if all(|text| kinds::address(text).is_some()) {
         Kind::Flow(ColumnKind::Address, 1, true)
