@@ -73,7 +73,7 @@ fn messages_that_are_never_sent_leave_no_gap() {
             session.number(message);
             let sequence = message.bytes[at..at + 4].try_into().unwrap();
             sequences.push(u32::from_be_bytes(sequence));
-            // The first message with flows is refused by the collector.
+            // Sending the first message with flows fails.
             if index != flows {
                 session.count_sent(message);
             }
