@@ -34,8 +34,8 @@ impl<'a> Batch<'a> {
         &self.frames
     }
 
-    /// Removes the frames that the filter rejects, and those behind the first `limit` that pass,
-    /// which are not counted.
+    /// Removes the frames that the filter rejects. Also removes all frames after the first `limit`
+    /// accepted ones, without counting them.
     pub fn filter(&mut self, filter: &FileFilter, limit: u64) -> Filtered {
         let (mut filtered, mut left) = (Filtered::default(), limit);
         self.frames.retain(|frame| {

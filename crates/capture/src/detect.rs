@@ -129,8 +129,9 @@ fn is_zero(first: &[u8]) -> bool {
     first.iter().all(|byte| *byte == 0)
 }
 
-/// ERF has no magic number: 8 bytes of time, type, flags, record length, losses, wire length. Type
-/// 2 is Ethernet; its records have 16 bytes of header and 2 of padding besides the frame.
+/// ERF has no magic number. A record has 8 bytes of time, then type, flags, record length, losses
+/// and wire length. Type 2 is Ethernet; its records have 16 bytes of header and 2 bytes of padding
+/// in addition to the frame.
 fn looks_like_erf(first: &[u8]) -> bool {
     let Some(header) = first.first_chunk::<16>() else {
         return false;

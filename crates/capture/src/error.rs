@@ -112,8 +112,8 @@ pub enum OpenError {
     },
 }
 
-/// Where and why reading stopped early. All complete packets before this place were delivered. The
-/// file then counts as read to its end.
+/// Where and why reading stopped early. All complete packets before that place were delivered.
+/// After this error, the file counts as read to its end.
 #[derive(Debug, thiserror::Error)]
 #[error("{name}: packet {packet} at byte {offset_bytes}: {damage}")]
 pub struct ReadError {

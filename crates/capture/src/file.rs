@@ -43,7 +43,7 @@ pub struct CaptureFile {
     /// Bytes read from a compressed file.
     compressed_bytes: Option<Arc<AtomicU64>>,
     total_bytes: Option<u64>,
-    /// What is needed to open the file again, as long as no frame was delivered.
+    /// What is needed to open the file again, while no frame has been delivered.
     reopen: Option<OpenedFile>,
     /// Whether the file must be opened again before reading.
     is_closed: bool,
@@ -55,7 +55,7 @@ pub struct CaptureFile {
 enum Reached {
     /// The input has ended.
     End,
-    /// A packet that is there completely.
+    /// A complete packet is available.
     Packet,
     /// A pipe that is silent for now.
     Silence,
@@ -255,8 +255,8 @@ impl CaptureFile {
     }
 
     /// Closes a regular file and frees its read buffers until its first batch is requested, so that
-    /// thousands of waiting files need only their names. If the name then belongs to another file,
-    /// that is not read.
+    /// thousands of waiting files need only their names. If the name belongs to a different file by
+    /// then, that file is not read.
     pub fn close_until_read(&mut self) {
         if self.reopen.is_some() && !self.at_end {
             self.source = Source::Memory(Memory::new(Vec::new()));
@@ -290,11 +290,11 @@ impl CaptureFile {
     ///
     /// The batch reuses its storage, so that a loop with a constant limit allocates once. Packets
     /// from a pipe are delivered as they arrive, without waiting for a full batch. A batch is empty
-    /// only where a reader gave up waiting ([`CaptureFile::from_reader`]).
+    /// only if a reader gave up waiting ([`CaptureFile::from_reader`]).
     ///
     /// # Errors
-    /// Once, after the last complete packet, if the file is damaged or truncated. Then `None`
-    /// follows.
+    /// Once, after the last complete packet, if the file is damaged or truncated. After that,
+    /// `None` is returned.
     pub fn next_batch(&mut self, limit: usize) -> Result<Option<Batch<'_>>, ReadError> {
         if self.reopen.is_some() {
             self.open_again()?;
@@ -324,14 +324,14 @@ impl CaptureFile {
         let walk = self
             .walker
             .walk(window, limit, batch.frames_mut(), &mut self.counters);
-        // The reason why the walk stopped is found again by the next call.
+        // The next call finds again the reason why the walk stopped.
         self.scouts.after_walk(walk.consumed, batch.frames().len());
         self.lent_bytes = walk.consumed;
         self.offset_bytes += walk.consumed as u64;
         Ok(Some(batch))
     }
 
-    /// Advances to the next complete packet.
+    /// Advances to the next complete packet, if there is one.
     fn reach_packet(&mut self) -> Result<Reached, Damage> {
         loop {
             let window = self.source.window();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Decompresses gzip files: any number of members (RFC 1952, section 2.2), and zeros behind them,
+//! Decompresses gzip files: any number of members (RFC 1952, section 2.2), and trailing zeros,
 //! which tapes, block devices and file systems after a power failure leave.
 
 use std::io::{self, BufRead, Read};
@@ -12,7 +12,7 @@ pub(crate) struct Members<R>(State<R>);
 enum State<R> {
     Between(R),
     Within(Box<GzDecoder<R>>),
-    /// For the moment of a change between the others.
+    /// A placeholder during the transition between two other states.
     Changing,
 }
 

@@ -37,7 +37,7 @@ impl Walker {
         }
     }
 
-    /// Sends scouts ahead of the walk through `data`.
+    /// Sends scouts through `data`, ahead of the walk.
     pub(crate) fn scout(&self, data: &[u8]) {
         match self {
             Self::Pcap(walker) => walker.scout(data),
@@ -144,7 +144,7 @@ pub(crate) fn fill_error(name: String, damage: Damage) -> OpenError {
     }
 }
 
-/// Reads the bytes that tell the format, or fewer at the end of the input.
+/// Reads the bytes that identify the format; fewer if the input ends before.
 pub(crate) fn first_bytes(reader: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut first = Vec::with_capacity(detect::MAGIC_BYTES);
     loop {

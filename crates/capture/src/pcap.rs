@@ -151,7 +151,7 @@ impl PcapWalker {
         }
     }
 
-    /// Sends scouts ahead of the walk through `data`.
+    /// Sends scouts through `data`, ahead of the walk.
     pub(crate) fn scout(&self, data: &[u8]) {
         const PLAIN: usize = PACKET_HEADER_BYTES;
         const MODIFIED: usize = MODIFIED_PACKET_HEADER_BYTES;
@@ -248,7 +248,7 @@ impl PcapWalker {
 /// The records of a file, for scouts.
 struct PcapRecords<'a, const BIG: bool, const HEADER_BYTES: usize> {
     walker: &'a PcapWalker,
-    /// Time of a record near by.
+    /// Time of a nearby record, in seconds since 1970: other records are close to it.
     seconds: u32,
 }
 
@@ -282,8 +282,8 @@ impl<const BIG: bool, const HEADER_BYTES: usize> Records for PcapRecords<'_, BIG
     }
 }
 
-/// Whether the bytes in the place of a packet are the beginning of a capture file. In a pcap file,
-/// the time zone and the accuracy of times stand where a packet has its lengths, and are 0.
+/// Whether the bytes where a packet is expected are the header of a capture file. A pcap file
+/// header has its time zone and accuracy, which are 0, where a packet header has its lengths.
 #[cold]
 #[inline(never)]
 fn is_file_header(header: &[u8]) -> bool {
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
     use crate::write::PcapWriter;
 
-    /// What scouts follow is where the walk goes, and every record seems to start where it does.
+    /// Scouts go from record to record as the walk does, and recognise the start of every record.
     #[test]
     fn records_follow_each_other_as_in_the_walk() {
         let mut writer = PcapWriter::new(Vec::new(), LinkType::Ethernet).unwrap();

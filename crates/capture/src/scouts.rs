@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scouts: brings the headers of long records into the cache before the walk needs them.
+//! Scouts bring the headers of long records into the cache before the walk needs them.
 //!
 //! The start of a record is only known from the record before it. In a capture of whole packets,
-//! each header lies in a page of its own, no prefetcher can guess it, and the walk waits for memory
-//! at every packet. Scouts start at several places of the next bytes at once, each at what looks
-//! like a record, and go from header to header in turn, so that their waits overlap. They only
-//! prefetch: a scout that started at a wrong place costs time and changes no result.
+//! each header lies in a page of its own, which no prefetcher can guess, and the walk waits for
+//! memory at every packet. Several scouts start at different places ahead of the walk, each at what
+//! looks like a record. They take turns going from header to header, so that their memory accesses
+//! overlap. They only prefetch: a scout that started at a wrong place costs time but changes no
+//! result.
 
 use crate::walk::prefetch_line;
 
-/// How many bytes are scouted at once. The headers in them fit into a second-level cache.
+/// Bytes that are scouted at once. The headers in them fit into a second-level cache.
 const REGION_BYTES: usize = 2 << 20;
-/// Scouts that go in turn. More would wait for each other: a core has room for about twice as many
-/// cache lines on their way.
+/// Number of scouts that take turns. More would wait for each other: a core can have about twice as
+/// many cache misses in flight.
 const SCOUTS: usize = 16;
-/// The least bytes for one scout: its search for a start must pay.
+/// Minimum bytes per scout, so that its search for a start pays.
 const LEAST_BYTES: usize = 32 << 10;
-/// Mean length of records from which on scouts pay. Prefetching in the order of addresses is enough
-/// for shorter ones.
+/// Minimum mean length of records for which scouts pay, in bytes. For shorter records, prefetching
+/// in address order is enough.
 const LONG_RECORD_BYTES: usize = 384;
-/// Fewer packets tell nothing about the mean length.
+/// Minimum number of packets for a meaningful mean length.
 const TELLING_PACKETS: usize = 16;
-/// How far a scout looks for a start: a few long records.
+/// How far a scout searches for a start, in bytes: a few long records.
 const SEARCH_BYTES: usize = 16 << 10;
 
-/// Where the records of a file are.
+/// Locates the records of a file.
 pub(crate) trait Records {
     /// The distance between two starts is a multiple of this.
     const ALIGNED_BYTES: usize;
 
-    /// Where the record after the one at `at` starts, as its header says. `None` if the header is
-    /// incomplete or cannot be one.
+    /// Where the record after the one at `at` starts, according to its header. `None` if the header
+    /// is incomplete or invalid.
     fn after(&self, data: &[u8], at: usize) -> Option<usize>;
 
     /// Whether a record seems to start at `at`.
@@ -40,18 +41,18 @@ pub(crate) trait Records {
 /// Decides when scouts go ahead.
 #[derive(Debug, Default)]
 pub(crate) struct Scouts {
-    /// Mean length of the last records.
+    /// Mean length of recent records.
     mean_bytes: usize,
     /// Bytes and packets since that mean was taken.
     bytes: usize,
     packets: usize,
-    /// Bytes from the position of the walk on that were scouted.
+    /// Number of bytes ahead of the walk that have been scouted.
     scouted_bytes: usize,
 }
 
 impl Scouts {
-    /// Sends scouts through the start of `data` with `go_ahead` if records are so long that this
-    /// pays. Returns how many packets the walk should take, `limit` at most.
+    /// Calls `go_ahead` on the start of `data` if records are long enough for scouts to pay.
+    /// Returns how many packets the walk should take, at most `limit`.
     pub(crate) fn before_walk(
         &mut self,
         limit: usize,
@@ -61,7 +62,8 @@ impl Scouts {
         if !cfg!(target_arch = "x86_64") || self.mean_bytes < LONG_RECORD_BYTES {
             return limit;
         }
-        // What is left is scouted again: the position of the walk is where a record surely starts.
+        // The remaining part is scouted again, because only the walk's position is surely the start
+        // of a record.
         if self.scouted_bytes < REGION_BYTES / 4 {
             let region = &data[..data.len().min(REGION_BYTES)];
             go_ahead(region);
@@ -70,7 +72,7 @@ impl Scouts {
         limit.min((self.scouted_bytes / self.mean_bytes).max(1))
     }
 
-    /// Learns from a walk.
+    /// Learns the mean length of records from a walk.
     pub(crate) const fn after_walk(&mut self, bytes: usize, packets: usize) {
         self.scouted_bytes = self.scouted_bytes.saturating_sub(bytes);
         self.bytes = self.bytes.saturating_add(bytes);
@@ -82,7 +84,7 @@ impl Scouts {
     }
 }
 
-/// Sends scouts through a region, which starts with a record.
+/// Sends scouts through a region that starts with a record.
 pub(crate) fn go_ahead(records: &impl Records, region: &[u8]) {
     let part_bytes = (region.len() / SCOUTS).max(LEAST_BYTES);
     let mut places = [usize::MAX; SCOUTS];
@@ -97,11 +99,11 @@ pub(crate) fn go_ahead(records: &impl Records, region: &[u8]) {
             if *place >= region.len().min((scout + 1) * part_bytes) {
                 continue;
             }
-            // A length of 0 would hold a scout for ever.
+            // A length of 0 would trap a scout for ever.
             let next = records.after(region, *place);
             *place = next.filter(|next| next > place).unwrap_or(usize::MAX);
             if *place < region.len() {
-                // The end of the record before, its trailer in pcapng, is next to this header.
+                // The end of the previous record (in pcapng, its trailer) is next to this header.
                 prefetch_line(region, place.wrapping_sub(4));
                 prefetch_line(region, *place);
                 prefetch_line(region, place.wrapping_add(64));
@@ -111,7 +113,7 @@ pub(crate) fn go_ahead(records: &impl Records, region: &[u8]) {
     }
 }
 
-/// The first place from `from` on where a record, and another behind it, seem to start.
+/// The first place from `from` on where two consecutive records seem to start.
 fn first_start<R: Records>(records: &R, region: &[u8], from: usize) -> Option<usize> {
     let from = from.next_multiple_of(R::ALIGNED_BYTES);
     let places = (from..region.len().min(from + SEARCH_BYTES)).step_by(R::ALIGNED_BYTES);
@@ -133,7 +135,7 @@ mod tests {
     const MARK: u8 = 0xa5;
     const HEADER_BYTES: usize = 8;
 
-    /// Records of which each starts with four marks and its length. Keeps where scouts have looked.
+    /// Records that each start with four marks and a length. Remembers where scouts have looked.
     #[derive(Default)]
     struct Marked {
         seen: RefCell<BTreeSet<usize>>,
@@ -153,7 +155,8 @@ mod tests {
         }
     }
 
-    /// Records of many lengths, and where they start. Some contain what looks like a start.
+    /// Records of many lengths, and where they start. Some of them contain a decoy that looks like
+    /// a start.
     fn records(bytes: usize) -> (Vec<u8>, BTreeSet<usize>) {
         let (mut data, mut starts) = (Vec::new(), BTreeSet::new());
         while data.len() < bytes {
@@ -177,7 +180,8 @@ mod tests {
             let marked = Marked::default();
             go_ahead(&marked, &data);
             let seen = marked.seen.into_inner();
-            // Not the first records of a part: the search for its start takes two in a row.
+            // May miss the first records of a part, because the search for a start needs two in a
+            // row.
             let missed = starts
                 .difference(&seen)
                 .filter(|start| **start < bytes.min(data.len()));

@@ -53,8 +53,8 @@ impl Source {
         }
     }
 
-    /// Extends the window to at least `at_least` bytes, unless the input ends or a pipe is silent
-    /// before.
+    /// Extends the window to at least `at_least` bytes, unless the input ends or a pipe falls
+    /// silent first.
     pub(crate) fn fill(&mut self, at_least: usize) -> Result<Filled, Damage> {
         match self {
             Self::Mapped(mapped) => mapped.fill(at_least).map(Filled::of),

@@ -44,8 +44,8 @@ pub struct FileFilter {
 }
 
 impl FileFilter {
-    /// Compiles an expression. `link_types` are those known to occur. At least one of them, or any
-    /// if none is known, must support the expression.
+    /// Compiles an expression. `link_types` are those known to occur. At least one of them must
+    /// support the expression; if none is known, any link type is sufficient.
     ///
     /// # Errors
     /// If libpcap is not installed, or rejects the expression.

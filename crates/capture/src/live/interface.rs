@@ -25,14 +25,14 @@ const TAG_ROOM_BYTES: c_int = 4;
 pub struct InterfaceConfig {
     /// Size of the ring. Default: 64 MiB.
     pub ring: RingSize,
-    /// The most bytes to capture of a packet; `None` captures all.
+    /// Maximum bytes to capture of each packet; `None` captures all.
     pub snap_length_bytes: Option<u32>,
     /// Whether to capture only frames for this host, instead of using promiscuous mode.
     pub only_own_frames: bool,
     /// Whether to leave out frames that this host sends (Linux 4.20; ignored before).
     pub only_incoming: bool,
-    /// How long the kernel keeps packets of a block that is not full, in milliseconds; as exact as
-    /// its timers. `None`: as long as few packets may wait for others.
+    /// How long the kernel keeps packets in a block that is not full, in milliseconds, within the
+    /// precision of its timers. `None`: the default, 20 ms.
     pub latency_ms: Option<u32>,
     /// The kernel's packet filter. Packets that it rejects are not counted.
     pub filter: Option<Program>,
@@ -85,7 +85,7 @@ impl State {
         matches!(self, Self::Gone)
     }
 
-    /// An interface that does not answer is being removed.
+    /// An interface that does not answer is being removed and counts as down.
     fn up_or_down(is_up: io::Result<bool>) -> Self {
         match is_up {
             Ok(true) => Self::Up,
@@ -220,7 +220,7 @@ impl Interface {
         socket
             .set(libc::PACKET_VERSION, version)
             .map_err(io("no ring of version 3 (Linux 3.2 or newer)"))?;
-        // Without this option there may be room for the tag, with it there is.
+        // Without this option there may or may not be room for the tag; with it there always is.
         let _ = socket.set(libc::PACKET_RESERVE, TAG_ROOM_BYTES);
         let ring = Ring::new(&socket, config.ring, config.latency_ms).map_err(|source| {
             InterfaceError::Ring {

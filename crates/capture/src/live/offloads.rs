@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Offloads: whether kernel or card merge received packets before the capture, or segment sent
-//! packets after it.
+//! Offloads: whether the kernel or the card merges received packets before the capture, or segments
+//! sent packets after it.
 
 use std::ffi::CStr;
 

@@ -13,9 +13,10 @@ use super::socket::PacketSocket;
 /// Its timer checks whether the block has changed since the last check.
 pub(crate) const RETIRE_MS: u32 = 20;
 
-/// The smallest ring: four blocks, each for a frame of any Ethernet interface, but not of 64 KiB.
+/// The smallest ring, in bytes: each of its four blocks can hold a frame of any Ethernet interface,
+/// but not a frame of 64 KiB.
 const LOW_BYTES: usize = 64 << 10;
-/// The largest ring: the kernel counts in 32 bits.
+/// The largest ring, in bytes: the kernel's sizes have 32 bits.
 const HIGH_BYTES: usize = 2 << 30;
 /// Block size, unless the ring is small. Every [`RETIRE_MS`] uses up a block, however few packets
 /// arrived. A reader that stalls for seconds needs many blocks: the default ring has 256.
@@ -86,8 +87,8 @@ pub(crate) struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Requests a ring and maps it.
-    /// The kernel hands over a block that is not full once its first packet is this old.
+    /// Requests a ring and maps it. The kernel hands over a block that is not full when its first
+    /// packet is `latency_ms` old, or [`RETIRE_MS`] by default.
     pub(crate) fn new(
         socket: &PacketSocket,
         size: RingSize,
@@ -123,7 +124,7 @@ impl Ring {
         unsafe { self.memory.add(index * self.size.block_bytes) }
     }
 
-    /// The ownership of a block, by which kernel and program hand it over.
+    /// The word that says who owns a block, through which kernel and program hand it over.
     fn status(&self, index: usize) -> &AtomicU32 {
         let status = self.block(index).as_ptr().wrapping_add(BLOCK_STATUS_AT);
         // SAFETY: the word is in the mapping, which lives as long as `self`, and aligned to four

@@ -153,7 +153,7 @@ impl PcapngWalker {
         }
     }
 
-    /// Sends scouts ahead of the walk through `data`.
+    /// Sends scouts through `data`, ahead of the walk.
     pub(crate) fn scout(&self, data: &[u8]) {
         if self.skip.is_none() {
             match self.byte_order {
@@ -392,7 +392,7 @@ mod tests {
     use crate::write::{InterfaceOptions, PcapngWriter};
     use turboflow_packet::LinkType;
 
-    /// What scouts follow is where the walk goes, and every packet seems to start where it does.
+    /// Scouts go from block to block as the walk does, and recognise the start of every packet.
     #[test]
     fn blocks_follow_each_other_as_in_the_walk() {
         fn check<const BIG: bool>(order: ByteOrder) {

@@ -32,7 +32,7 @@ pub(super) struct Packet<'a> {
     /// The interface's link type, if TurboFlow can parse it.
     pub(super) link_type: Option<LinkType>,
     pub(super) timestamp_ns: Option<u64>,
-    /// Whether the time in the file is not `timestamp_ns`, but one that does not fit.
+    /// Whether the time in the file was out of range and `timestamp_ns` is the nearest valid time.
     pub(super) is_time_clamped: bool,
     pub(super) wire_length_bytes: u32,
     pub(super) bytes: &'a [u8],

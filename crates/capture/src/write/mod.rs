@@ -9,7 +9,7 @@ pub use pcapng::{InterfaceOptions, PcapngWriter};
 
 use turboflow_packet::LinkType;
 
-/// The number of a link type in files. The first one, if it has several.
+/// The number of a link type in files; the first one if there are several.
 #[must_use]
 pub const fn link_type_number(link_type: LinkType) -> u16 {
     match link_type {

@@ -10,9 +10,11 @@ use super::{captured_length, link_type_number};
 /// How many bytes are buffered before a write.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Writes a pcap file with nanosecond timestamps. It buffers by itself: pass the bare file.
+/// Writes a pcap file with nanosecond timestamps. It has a buffer of its own: pass an unbuffered
+/// file.
 ///
-/// [`PcapWriter::finish`] writes the rest of the buffer. Without it the end of the file is missing.
+/// [`PcapWriter::finish`] writes the rest of the buffer. Without it, the end of the file is
+/// missing.
 #[derive(Debug)]
 pub struct PcapWriter<W: Write> {
     inner: W,
@@ -23,7 +25,7 @@ impl<W: Write> PcapWriter<W> {
     /// Starts a file of packets with the given link type and a snap length of 262,144 bytes.
     ///
     /// # Errors
-    /// None at present; the signature allows for some.
+    /// None at present; the signature leaves room for errors.
     pub fn new(inner: W, link_type: LinkType) -> io::Result<Self> {
         let mut buffer = Vec::with_capacity(BUFFER_BYTES);
         buffer.extend_from_slice(&0xa1b2_3c4d_u32.to_le_bytes());
