@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! IPFIX over TLS as a collector takes it (RFC 7011, section 11): who it is, who may send, and the
-//! octets of one exporter.
+//! The collector's side of IPFIX over TLS (RFC 7011, section 11): its identity, which exporters may
+//! send, and the octets of one exporter.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
@@ -16,25 +16,25 @@ use crate::stream::is_not_yet;
 use crate::tls::{Time, authorities, certificates, mismatch, private_key, refused};
 use crate::{Clock, TlsPart, TransportError};
 
-/// Timeout of a handshake: two round trips, and the exporter's own slowness.
+/// Timeout of a handshake: covers two round trips and a slow exporter.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Reads of a socket for one read of octets. An exporter may send any number of TLS records that
-/// hold none.
+/// Maximum reads from a socket for one read of octets. An exporter may send any number of TLS
+/// records without content.
 const READS_AT_ONCE: usize = 16;
 
 /// Certificates and keys of a collector, as PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFiles {
-    /// Its certificate with its intermediate certificates.
+    /// The certificate, followed by its intermediate certificates.
     pub certificate: PathBuf,
     /// The private key of that certificate.
     pub key: PathBuf,
-    /// Authorities whose certificates exporters must have (RFC 7011, section 11.3). `None`: every
-    /// exporter may send.
+    /// Authorities that must have issued the exporters' certificates (RFC 7011, section 11.3).
+    /// `None`: any exporter may send.
     pub authorities: Option<PathBuf>,
 }
 
-/// A collector's identity, and the exporters that it takes records from.
+/// A collector's identity, and which exporters it accepts.
 #[derive(Clone, Debug)]
 pub struct TlsServer {
     config: Arc<ServerConfig>,
@@ -45,8 +45,8 @@ impl TlsServer {
     /// Reads the files. Allows TLS 1.2 and 1.3.
     ///
     /// # Errors
-    /// [`TransportError::Tls`] where a file cannot be read or does not hold what it should, or the
-    /// key does not belong to the certificate.
+    /// [`TransportError::Tls`] if a file cannot be read or does not have the expected content, or
+    /// if the key does not belong to the certificate.
     pub fn new(files: &ServerFiles, clock: Clock) -> Result<Self, TransportError> {
         let ServerFiles {
             certificate, key, ..
@@ -70,7 +70,7 @@ impl TlsServer {
         let config = config.with_single_cert(chain, loaded);
         let mut config =
             config.map_err(|error| refused(TlsPart::Key, Some(key), mismatch(&error)))?;
-        // Exporters connect once in days: what would be kept for each of them has no use.
+        // Exporters rarely reconnect, so it is not worth storing a session for each of them.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Self {
@@ -79,10 +79,10 @@ impl TlsServer {
         })
     }
 
-    /// A connection that was accepted, and does not block. The handshake happens in reads.
+    /// Starts TLS on an accepted, non-blocking connection. The handshake happens during reads.
     ///
     /// # Errors
-    /// What TLS cannot begin with.
+    /// The reason why TLS cannot start.
     pub fn accept(&self, tcp: TcpStream) -> io::Result<TlsReceiver> {
         let tls = ServerConnection::new(Arc::clone(&self.config));
         Ok(TlsReceiver {
@@ -94,24 +94,24 @@ impl TlsServer {
     }
 }
 
-/// The octets that an exporter sends over TLS. What it can make this process keep is bounded by the
-/// longest TLS record and handshake message (64 KiB).
+/// The octets that an exporter sends over TLS. The memory that an exporter can occupy is bounded by
+/// the longest TLS record and handshake message (64 KiB).
 pub struct TlsReceiver {
     tcp: TcpStream,
     tls: ServerConnection,
     clock: Clock,
-    /// When a handshake has taken too long.
+    /// When the handshake times out.
     gives_up: Duration,
 }
 
 impl TlsReceiver {
-    /// Whether the handshake is not over, so that it is not known who sends.
+    /// Whether the handshake is still in progress, so that the exporter is not authenticated yet.
     #[must_use]
     pub fn is_handshaking(&self) -> bool {
         self.tls.is_handshaking()
     }
 
-    /// Sends pending TLS data, as far as the socket takes it.
+    /// Sends pending TLS data, as much as the socket accepts.
     fn flush(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut self.tcp) {
@@ -124,7 +124,7 @@ impl TlsReceiver {
         Ok(())
     }
 
-    /// Reads from the socket once. False if the exporter has ended the connection.
+    /// Reads from the socket once. Returns false if the exporter has ended the connection.
     fn take_in(&mut self) -> io::Result<bool> {
         let count = self.tls.read_tls(&mut self.tcp)?;
         if let Err(error) = self.tls.process_new_packets() {
@@ -139,8 +139,8 @@ impl TlsReceiver {
 
 impl Read for TlsReceiver {
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] where nothing is there yet,
-    /// [`io::ErrorKind::ConnectionRefused`] where the handshake failed. The message says why.
+    /// [`io::ErrorKind::WouldBlock`] if no data has arrived yet,
+    /// [`io::ErrorKind::ConnectionRefused`] if the handshake failed. The message says why.
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         for _ in 0..READS_AT_ONCE {
             match self.tls.reader().read(to) {
@@ -150,7 +150,7 @@ impl Read for TlsReceiver {
                     self.flush()?;
                     return Ok(0);
                 }
-                // Many exporters end the connection without a word, at the end of a message.
+                // Many exporters close the connection after a message without announcing it.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 read => return read,
             }

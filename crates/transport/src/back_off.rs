@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Back-off between connection attempts: short at first, then doubled up to a limit.
+//! Back-off between connection attempts: short at first, then doubled up to a maximum.
 
 use std::time::Duration;
 
-/// First and longest time between two attempts.
+/// Minimum and maximum time between two attempts.
 const FIRST: Duration = Duration::from_millis(250);
 const LAST: Duration = Duration::from_secs(30);
 
-/// A connection of this age is steady: records sent on it were probably read. A collector that
-/// accepts and closes at once takes what fits into the socket's buffer, and that is lost.
+/// Minimum age of a steady connection: records sent on it were probably read. If a collector
+/// accepts a connection and closes it at once, whatever the socket's buffer accepted is lost.
 const STEADY: Duration = Duration::from_secs(1);
 
-/// The outcome of the last attempts.
+/// How long to wait, according to the outcome of the last attempts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BackOff {
-    /// Zero before the first failure, and again once records leave.
+    /// Zero before the first failure, and again after records were sent on a steady connection.
     wait: Duration,
     failed_at: Duration,
     connected_at: Duration,
@@ -31,7 +31,8 @@ impl BackOff {
         self.failed_at = now;
     }
 
-    /// Records were sent. Returns true where that is progress: a connection as such is not.
+    /// Records were sent. Returns true if that counts as progress, which a new connection alone
+    /// does not.
     pub(super) fn sent(&mut self, now: Duration) -> bool {
         let is_steady = now.saturating_sub(self.connected_at) >= STEADY;
         if is_steady {
@@ -66,7 +67,7 @@ mod tests {
         let mut waits = Vec::new();
         for _ in 0..9 {
             back_off.connected(now);
-            // The data went into a socket buffer only.
+            // The data only went into a socket buffer.
             assert!(!back_off.sent(now + ms(1)));
             back_off.failed(now + ms(2));
             waits.push(back_off.left(now + ms(2), false).as_millis());

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records on a connection of which it is not known yet whether the collector has them.
+//! Records on a connection that the collector may or may not have received.
 //!
-//! A socket accepts octets long before the collector reads them, and TCP tells of them only that
-//! the other system has acknowledged them. An acknowledged octet may still wait in the collector's
-//! receive buffer, however long ago that was, and a reset discards the buffer. Only two things tell
-//! that octets were read: so many others were acknowledged after them that no buffer of the
-//! collector holds both, and a connection that the collector ends in good order.
+//! A socket accepts octets long before the collector reads them, and TCP only reports that the
+//! other system has acknowledged them. An acknowledged octet may still wait in the collector's
+//! receive buffer, for any length of time, and a reset discards that buffer. There are only two
+//! proofs that octets were read: so many later octets were acknowledged that the collector's buffer
+//! cannot hold both, or the collector ended the connection in good order.
 
 use std::collections::VecDeque;
 
 use super::queue::Lost;
 
-/// What a connection still owes an answer for, oldest first.
+/// Messages on a connection that are not known to have been read, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     messages: VecDeque<Pending>,
@@ -22,7 +22,7 @@ pub(super) struct InFlight {
 
 #[derive(Debug)]
 struct Pending {
-    /// Position of its end on the connection.
+    /// Position on the connection where the message ends.
     end: u64,
     records: Lost,
 }
@@ -36,15 +36,15 @@ impl InFlight {
         }
     }
 
-    /// The other system has acknowledged everything up to `position`, and at most `unread_octets`
-    /// of it can wait in its buffer. Forgets what was read.
+    /// The other system has acknowledged everything up to `position`, of which at most
+    /// `unread_octets` may still wait in its buffer. Removes the messages that must have been read.
     pub(super) fn acknowledge(&mut self, position: u64, unread_octets: u64) {
         self.acknowledged = position;
         self.forget_until(position.saturating_sub(unread_octets));
     }
 
-    /// The collector has closed its side in good order. A system that discards unread octets at
-    /// the end of a connection resets it instead, so what was acknowledged was read.
+    /// The collector has closed its side in good order. A system that discards unread octets at the
+    /// end of a connection resets the connection instead, so everything acknowledged was read.
     pub(super) fn closed_in_order(&mut self) {
         self.forget_until(self.acknowledged);
     }
@@ -57,7 +57,7 @@ impl InFlight {
         }
     }
 
-    /// The connection is over: returns everything that is not known to have arrived.
+    /// The connection is over: removes and returns everything that is not known to have been read.
     pub(super) fn lose(&mut self) -> Lost {
         let mut lost = Lost::default();
         for pending in self.messages.drain(..) {
@@ -67,7 +67,7 @@ impl InFlight {
         lost
     }
 
-    /// Flow records of which it is not known yet.
+    /// Flow records that are not known to have been read.
     pub(super) const fn flows(&self) -> u64 {
         self.flows
     }
@@ -77,7 +77,7 @@ impl InFlight {
 mod tests {
     use super::*;
 
-    /// One after the other: messages of 100 octets and one record each.
+    /// Consecutive messages of 100 octets and one record each.
     fn sent(count: u64) -> InFlight {
         let one = Lost {
             flows: 1,
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn what_a_buffer_may_hold_is_not_known_to_have_arrived() {
         let mut in_flight = sent(10);
-        // However often that is said.
+        // Repeated acknowledgements change nothing.
         for _ in 0..1_000 {
             in_flight.acknowledge(1_000, 1_000);
             assert_eq!(in_flight.flows(), 10);

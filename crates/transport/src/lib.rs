@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sends messages to collectors over UDP, TCP and TLS: flow records, and the microflow records of
-//! a probe. And takes octets over TLS as a collector ([`TlsServer`]).
+//! Sends messages to collectors over UDP, TCP and TLS: flow records, and the microflow records of a
+//! probe. Also receives octets over TLS as a collector ([`TlsServer`]).
 //!
-//! A writer encodes on the thread that gives it records, and puts [`Unit`]s in a bounded queue. A
-//! separate thread sends them, waits where necessary (pacing, a collector that is away or does not
-//! read), and counts what could not be sent. The metering threads never wait for a socket.
+//! A writer encodes records on the thread that passes them in, and puts [`Unit`]s in a bounded
+//! queue. A separate thread sends them, waits if necessary (for pacing, or for a collector that is
+//! away or does not read), and counts what could not be sent. The metering threads never wait for a
+//! socket.
 
 mod accept;
 mod back_off;
@@ -55,18 +56,18 @@ struct NetworkWriter {
     patience: Duration,
     is_datagrams: bool,
     gauge: Arc<SendGauge>,
-    /// Records that the format cannot hold and that the sender has counted.
+    /// Records that the format cannot hold and that have already been passed to the sender's count.
     unexportable: u64,
-    /// Records that were discarded before they came here, for messages that tell it.
+    /// Records that were discarded before they reached this writer, for messages that report them.
     overrun: Arc<AtomicU64>,
-    /// Up to which time all records came here, in nanoseconds since 1970.
+    /// All records up to this time have reached this writer; in nanoseconds since 1970.
     complete_ns: u64,
 }
 
-/// Whether `target` can take records of that schema, without contacting the collector.
+/// Checks whether `target` can take records of that schema, without contacting the collector.
 ///
 /// # Errors
-/// [`ExportError::Encode`], within [`TransportError::Format`], where the format cannot hold them.
+/// [`ExportError::Encode`], within [`TransportError::Format`], if the format cannot hold them.
 pub fn check(target: &Target, schema: &[Column], wire: &WireOptions) -> Result<(), TransportError> {
     let place = target.to_string();
     encoder(protocol_of(target)?, schema, &carried(target, wire), &place)?;
@@ -84,7 +85,7 @@ fn protocol_of(target: &Target) -> Result<Protocol, TransportError> {
     }
 }
 
-/// Over a stream, messages have the maximum length.
+/// The options for this target: over a stream, messages have the maximum length.
 fn carried(target: &Target, wire: &WireOptions) -> WireOptions {
     WireOptions {
         message_bytes: match target.carrier {
@@ -97,14 +98,14 @@ fn carried(target: &Target, wire: &WireOptions) -> WireOptions {
 
 /// A writer to the collector at `target`.
 ///
-/// A collector over TCP or TLS may be away: the connection is retried, and every new connection
-/// starts with the templates.
+/// A collector over TCP or TLS may be away: connecting is retried, and every new connection starts
+/// with the templates.
 ///
 /// # Errors
-/// [`TransportError::Tls`] where the system has no trust roots and no file of them is given,
-/// [`TransportError::Target`] where the host is unknown or no socket can be created,
-/// [`ExportError::Encode`], within [`TransportError::Format`], where the format cannot hold records
-/// of that schema.
+/// [`TransportError::Tls`] if the system has no trust roots and no file of them is given,
+/// [`TransportError::Target`] if the host is unknown or no socket can be created,
+/// [`ExportError::Encode`], within [`TransportError::Format`], if the format cannot hold records of
+/// that schema.
 pub fn send_to(
     target: &Target,
     schema: &[Column],
@@ -132,7 +133,7 @@ pub fn send_to(
 /// ([`WordColumns`](turboflow_engine::wire::WordColumns)), to the collector at `target`.
 ///
 /// # Errors
-/// As [`send_to`], apart from formats.
+/// As [`send_to`], except those about formats.
 pub fn send_microflows(
     target: &Target,
     records: &Microflows,
@@ -148,7 +149,7 @@ pub fn send_microflows(
     start(target, encoder, Box::new(session), overrun, options)
 }
 
-/// Starts the thread that sends.
+/// Starts the sending thread.
 fn start(
     target: &Target,
     encoder: Box<dyn Encode>,
@@ -179,7 +180,7 @@ fn start(
         encoder,
         queue,
         thread: Some(thread),
-        // A paced sender waits before each message; that is not a lack of progress.
+        // A paced sender waits before each message, which does not count as a lack of progress.
         patience: match options.patience {
             Duration::ZERO => Duration::ZERO,
             patience => patience + pace::longest_wait(options.rate),
@@ -216,7 +217,7 @@ impl FlowWriter for NetworkWriter {
             ..
         } = self;
         encoder.encode(batch, &mut |unit| queue.push(unit, *patience));
-        // A record never waits for the next batch, which may come much later.
+        // A record must not wait for the next batch, which may come much later.
         self.flush();
         Ok(())
     }
@@ -269,7 +270,7 @@ impl FlowWriter for NetworkWriter {
 
 impl Drop for NetworkWriter {
     fn drop(&mut self) {
-        // A run that fails early must not leave a sender thread waiting for more.
+        // If a run fails early, the sender thread must not keep waiting for units.
         self.queue.abandon();
     }
 }

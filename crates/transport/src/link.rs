@@ -87,7 +87,7 @@ impl Link {
         Ok(())
     }
 
-    /// The outcome of the attempt; `None` where it is still in progress after `timeout`.
+    /// The outcome of the attempt; `None` if it is still in progress after `timeout`.
     pub(super) fn dialled(&mut self, timeout: Duration) -> Option<io::Result<()>> {
         let outcome = self.dialling.as_ref()?.outcome(timeout)?;
         self.dialling = None;
@@ -99,7 +99,8 @@ impl Link {
         self.dialling = None;
     }
 
-    /// Starts a new lookup of the name (UDP only; a connection attempt does its own).
+    /// Starts a new lookup of the name (UDP only; each connection attempt does a lookup of its
+    /// own).
     pub(super) fn look_up(&mut self) {
         let is_name = self.target.host.parse::<IpAddr>().is_err();
         if !self.is_stream() && is_name && self.lookup.is_none() {
@@ -109,14 +110,15 @@ impl Link {
         }
     }
 
-    /// Switches to the name's new address once the lookup has found one. True where it changed.
+    /// Switches to a new address when the lookup has found one. Returns whether the address
+    /// changed.
     pub(super) fn follow_name(&mut self) -> bool {
         let found = self.lookup.as_ref();
         let Some(found) = found.and_then(|lookup| lookup.outcome(Duration::ZERO)) else {
             return false;
         };
         self.lookup = None;
-        // A failed lookup keeps the address: the name server may be away for a while.
+        // A failed lookup keeps the address, because the name server may only be away for a while.
         if let Socket::Udp { address, .. } = &self.socket
             && let Ok(addresses) = found
             && !addresses.contains(address)
@@ -145,7 +147,7 @@ impl Link {
         }
     }
 
-    /// The pending socket error, caused by an earlier datagram.
+    /// The pending error of the socket, which an earlier datagram caused.
     pub(super) fn take_error(&self) -> Option<io::Error> {
         match &self.socket {
             Socket::Udp { socket, .. } => socket.take_error().ok().flatten(),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Microflow records of a probe in the wire form ([`turboflow_engine::wire`]), to the collector
-//! that merges those of all probes.
+//! Sends the microflow records of a probe in the wire form ([`turboflow_engine::wire`]) to the
+//! collector that merges those of all probes.
 //!
-//! Records come as columns of words ([`WordColumns`]). Messages of counters go between them: they
-//! tell up to which time everything was sent, and what the probe saw, rejected and lost.
+//! Records arrive as columns of words ([`WordColumns`]). Messages with counters are sent in
+//! between: they say up to which time everything was sent, and what the probe saw, rejected and
+//! lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,20 +18,20 @@ use turboflow_record::FlowBatch;
 
 use super::session::Session;
 
-/// The records of a probe.
+/// How the microflow records of a probe are sent.
 #[derive(Clone, Debug)]
 pub struct Microflows {
-    /// Their layout.
+    /// The layout of the records.
     pub layout: Layout,
-    /// Tells the probe from others of its host.
+    /// Distinguishes the probe from other probes on its host.
     pub engine_id: u32,
-    /// A message has at most so many bytes over UDP.
+    /// Maximum bytes of a message over UDP.
     pub message_bytes: usize,
-    /// What the probe counts. It is final before the writer is finished.
+    /// The counters of the probe. They are final before the writer is finished.
     pub counters: Arc<SenderCounters>,
 }
 
-/// Encodes records as messages without numbers.
+/// Encodes records as messages without sequence numbers.
 pub(super) struct RecordEncoder {
     columns: WordColumns,
     shape: RecordShape,
@@ -74,7 +75,7 @@ impl Encode for RecordEncoder {
     }
 }
 
-/// Numbers messages, and adds those of counters.
+/// Gives messages their sequence numbers, and adds messages with counters.
 pub(super) struct ProbeSession {
     encoder: Encoder,
     told: Arc<SenderCounters>,
@@ -87,7 +88,7 @@ pub(super) struct ProbeSession {
 impl ProbeSession {
     pub(super) fn new(records: &Microflows, overrun: Arc<AtomicU64>) -> Self {
         let encoder = Encoder::new(&records.layout, records.engine_id, records.message_bytes);
-        // An output that a reload adds to a run gets none of what was before it.
+        // An output that a reload adds to a running probe gets no records from before the reload.
         let is_first = records.counters.get() == EngineCounters::default();
         Self {
             encoder: match is_first {
@@ -101,7 +102,7 @@ impl ProbeSession {
         }
     }
 
-    /// The counters of the probe, with what was not sent.
+    /// The counters of the probe, including the records that were not sent.
     fn told(&self) -> EngineCounters {
         let mut told = self.told.get();
         let overrun = self.overrun.load(Ordering::Relaxed);
@@ -180,7 +181,7 @@ impl Session for ProbeSession {
     }
 
     fn finish(&mut self, _now_ms: u64, send: &mut dyn FnMut(Message)) {
-        // Without a watermark, as a capture ends: no flow is idle for longer than to its last
+        // Sends no watermark, as at the end of a capture: no flow counts as idle beyond its last
         // packet.
         self.tell(0, true, send);
     }

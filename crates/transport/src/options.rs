@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::Tls;
 
-/// The clocks, passed in: this crate reads no clock.
+/// The clocks, which are passed in because this crate reads no clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     /// Milliseconds since 1970, for export times.
@@ -22,10 +22,10 @@ pub type Resolve = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
 /// A change of a connection's state.
 #[derive(Debug)]
 pub enum SendEvent<'a> {
-    /// The connection could not be made, or broke, or a datagram was refused, for that reason. It
-    /// is tried again.
+    /// The connection could not be made or broke, or a datagram was refused, for the given reason.
+    /// Sending is retried.
     Lost(&'a io::Error),
-    /// The connection takes records again.
+    /// The collector accepts records again.
     Back,
 }
 
@@ -35,19 +35,19 @@ pub type ObserveSending = fn(&str, &SendEvent<'_>);
 /// How messages are sent.
 #[derive(Clone, Debug)]
 pub struct SendOptions {
-    /// Flow records a second at most. `None`: no limit.
+    /// Maximum flow records per second. `None`: no limit.
     pub rate: Option<u64>,
     /// Interval at which templates (UDP) and statistics are repeated.
     pub template_interval: Duration,
-    /// How long a writer waits for a full queue that makes no progress before it drops records.
-    /// Zero for live capture, where waiting would lose packets.
+    /// How long a writer waits while the queue is full and the sender makes no progress, before it
+    /// drops records. Zero for live capture, where waiting would lose packets.
     pub patience: Duration,
-    /// How long shutdown waits for a collector that takes nothing.
+    /// How long shutdown waits for a collector that accepts nothing.
     pub linger: Duration,
-    /// Upper bound on shutdown even while the collector takes records, slowly or at the rate limit.
-    /// `None`: no bound.
+    /// Upper bound on the duration of the shutdown, even if the collector still accepts records,
+    /// slowly or at the rate limit. `None`: no bound.
     pub deadline: Option<Duration>,
-    /// Limit of the queue in octets.
+    /// Maximum size of the queue in octets.
     pub queue_bytes: usize,
     /// The clocks.
     pub clock: Clock,

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pacing: a limit on flow records a second, so that a collector's socket buffer does not overflow.
+//! Pacing: limits the flow records per second, so that a collector's socket buffer does not
+//! overflow.
 
 use std::time::Duration;
 
-/// How much sending may catch up after a pause: a burst that fits in socket buffers.
+/// By how much sending may catch up after a pause: a burst of this duration fits in socket buffers.
 const BURST: Duration = Duration::from_millis(5);
 const NS_PER_S: u128 = 1_000_000_000;
 
-/// Upper bound on the flow records of a message, for the longest wait.
+/// Upper bound on the flow records in a message, from which the longest wait follows.
 const MESSAGE_RECORDS: u64 = 1_000;
 
-/// Upper bound on the time that a message waits for its turn.
+/// Upper bound on the time that a message waits until it may be sent.
 pub(super) fn longest_wait(rate: Option<u64>) -> Duration {
     let rate = rate.filter(|rate| *rate > 0);
     rate.map_or(Duration::ZERO, |rate| {
@@ -33,7 +34,7 @@ impl Pace {
         }
     }
 
-    /// Time to wait at `now` before a message of `records` is sent.
+    /// How long to wait from `now` on before a message of `records` flow records may be sent.
     pub(super) fn wait(&mut self, records: u32, now: Duration) -> Duration {
         let Some(rate) = self.rate else {
             return Duration::ZERO;

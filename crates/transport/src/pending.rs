@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Blocking work on its own thread. Name servers and collectors may be silent for seconds, and the
-//! sending thread must keep emptying its queue and meet its deadline.
+//! Runs blocking work on a thread of its own. Name servers and collectors may not answer for
+//! seconds, and the sending thread must keep emptying its queue and meet its deadline.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// Work on its own thread. If dropped, the thread ends by itself: its work has timeouts.
+/// Work on a thread of its own. If this is dropped, the thread still ends, because its work has
+/// timeouts.
 pub(super) struct Pending<T>(Receiver<io::Result<T>>);
 
 impl<T: Send + 'static> Pending<T> {
@@ -21,7 +22,7 @@ impl<T: Send + 'static> Pending<T> {
         Ok(Self(outcome))
     }
 
-    /// The outcome; `None` where the work takes longer than `timeout`.
+    /// The outcome; `None` if the work takes longer than `timeout`.
     pub(super) fn outcome(&self, timeout: Duration) -> Option<io::Result<T>> {
         match self.0.recv_timeout(timeout) {
             Ok(outcome) => Some(outcome),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The queue between writer and sender: bounded in octets, and it counts what it drops.
+//! The queue between writer and sender. It is bounded in octets, and counts what it drops.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub(super) struct Queue {
 struct State {
     units: VecDeque<Unit>,
     bytes: usize,
-    /// Units taken so far: shows whether the sender makes progress.
+    /// Number of units taken so far, which shows whether the sender makes progress.
     taken: u64,
     is_closed: bool,
     is_abandoned: bool,
@@ -28,7 +28,7 @@ struct State {
     lost: Lost,
 }
 
-/// Flow records that a collector does not get, or of which it is not known.
+/// Flow records that a collector did not get, or may not have got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lost {
     pub(super) flows: u64,
@@ -54,9 +54,9 @@ impl Queue {
         }
     }
 
-    /// Puts a unit in the queue. While the queue is full, waits as long as the sender makes
-    /// progress, and `patience` longer; then it drops the unit and counts it. Templates and names
-    /// are never dropped.
+    /// Puts a unit in the queue. If the queue is full, waits until there is room; if the sender
+    /// makes no progress for `patience`, drops the unit and counts it. Templates and names are
+    /// never dropped.
     pub(super) fn push(&self, unit: Unit, patience: Duration) {
         let mut state = self.lock();
         let bytes = match &unit {
@@ -66,7 +66,7 @@ impl Queue {
         while bytes > 0 && state.bytes + bytes > self.limit_bytes && !state.is_abandoned {
             let taken = state.taken;
             if state.stuck_at != Some(taken) && !patience.is_zero() {
-                // The writer is also woken by closing, and spuriously.
+                // Closing also wakes the writer, and so do spurious wake-ups.
                 state = self.wait_while(state, patience, |state| {
                     state.taken == taken && !state.is_abandoned
                 });
@@ -80,7 +80,8 @@ impl Queue {
         }
         state.bytes += bytes;
         match (state.units.back_mut(), unit) {
-            // The later one says all, so that they do not pile up while records are dropped.
+            // A later watermark replaces an earlier one, so they do not pile up while records are
+            // dropped.
             (Some(Unit::Complete(last)), Unit::Complete(now)) => *last = now,
             (_, unit) => state.units.push_back(unit),
         }
@@ -123,7 +124,7 @@ impl Queue {
     pub(super) fn pause(&self, time: Duration) {
         let state = self.lock();
         if state.is_closed {
-            // After closing, the caller limits its own retries: a short pause is enough.
+            // After closing, the caller limits its own retries, so a short pause is enough.
             drop(self.wait_while(state, time.min(Duration::from_millis(20)), |_| true));
             return;
         }
@@ -134,7 +135,7 @@ impl Queue {
         self.lock().is_closed
     }
 
-    /// Whether a unit put in now would be dropped.
+    /// Whether a unit put in the queue now would be dropped.
     pub(super) fn is_stuck(&self) -> bool {
         let state = self.lock();
         state.stuck_at == Some(state.taken)
@@ -284,7 +285,7 @@ mod tests {
                     0
                 }),
             );
-            // A template is queued where data is dropped: that is no progress of the sender.
+            // A template is queued where data was dropped, but that is no progress of the sender.
             queue.push(Unit::Template(vec![0; 9]), Duration::ZERO);
         }
         assert_eq!(queue.take_lost().flows, 1_000);

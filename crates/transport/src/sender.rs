@@ -22,14 +22,14 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(10);
 /// Pause between new templates and the data that follows in another datagram. A collector that
 /// decodes on several threads would otherwise sometimes see the data first (goflow2 2.2.6 does).
 const TEMPLATE_PAUSE: Duration = Duration::from_millis(20);
-/// Shortest wait for units while there is no connection.
+/// Minimum wait for units while there is no connection.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
-/// Longest wait for units, so that the clock is checked.
+/// Maximum wait for units, so that the clock is checked regularly.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Interval at which names of UDP collectors are looked up.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(30);
-/// Interval at which templates are sent to a collector that is away: so a restarted collector gets
-/// them soon.
+/// Interval at which templates are sent to a collector that is away, so that a restarted collector
+/// gets them soon.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 /// A UDP collector that was away counts as back after this long without a refusal.
 const RETURN_INTERVAL: Duration = Duration::from_secs(3);
@@ -50,12 +50,12 @@ pub(super) struct Sender {
     clock: Clock,
     linger: Duration,
     deadline: Option<Duration>,
-    /// Deadline of the shutdown, whatever still waits.
+    /// Deadline of the shutdown, regardless of what is still queued.
     ends_by: Option<Duration>,
     observe: ObserveSending,
     /// The collector's name.
     place: String,
-    /// Whether the lost connection was reported.
+    /// Whether the loss of the connection was reported.
     is_reported_lost: bool,
     back_off: BackOff,
     /// When a message was last sent, or the end was requested.
@@ -72,7 +72,7 @@ pub(super) struct Sender {
     /// Whether the last datagram with a known outcome was refused.
     was_refused: bool,
     connections: u64,
-    /// The end was requested and the collector took nothing: no further attempts.
+    /// The end was requested and the collector accepted nothing: there are no further attempts.
     gave_up: bool,
     /// The last datagram, which the network may still refuse.
     last: Message,
@@ -158,7 +158,8 @@ impl Sender {
         }
     }
 
-    /// Sends what is due while no records arrive, and maintains the connection.
+    /// Sends the templates and options that are due while no records arrive, and maintains the
+    /// connection.
     fn tick(&mut self) {
         self.maintain_connection();
         let is_refused = self.notice_refusal();
@@ -176,9 +177,9 @@ impl Sender {
         self.was_refused |= is_refused;
     }
 
-    /// Whether anything may be sent without a record: not before the first record, nor at the start
-    /// of a connection. Over UDP, templates are sent to a collector that was away, to detect its
-    /// return.
+    /// Whether anything may be sent without a record: never before the first record, nor at the
+    /// start of a connection. Over UDP, templates are sent even to a collector that was away, to
+    /// detect its return.
     fn may_be_due(&self) -> bool {
         match self.session.due_ms() {
             None => false,
@@ -188,7 +189,7 @@ impl Sender {
     }
 
     /// Looks up a UDP collector's name at intervals, and follows it to a new address. A new address
-    /// gets the templates at once, a collector that was away gets them soon.
+    /// gets the templates at once; a collector that was away gets them soon.
     fn follow_collector(&mut self) {
         let now = (self.clock.monotonic)();
         if now.saturating_sub(self.looked_up_at) >= LOOKUP_INTERVAL {
@@ -237,7 +238,8 @@ impl Sender {
             if !self.link.is_stream() && (begins || matches!(unit, Unit::Template(_))) {
                 self.send_ahead(&mut messages);
             }
-            // A lost template or name is repeated at the start of the next connection.
+            // A lost template or application name is sent again at the start of the next
+            // connection.
             if self.send_all(messages) || !is_data {
                 return;
             }
@@ -261,8 +263,8 @@ impl Sender {
         }
     }
 
-    /// Waits for pacing, also while the queue is being closed. This time is not the collector's
-    /// delay.
+    /// Waits the whole time, even if the queue is closed meanwhile. This wait does not count as a
+    /// delay of the collector.
     fn wait_in_full(&mut self, wait: Duration) {
         self.progress_at += wait;
         let until = (self.clock.monotonic)() + wait;
@@ -299,8 +301,8 @@ impl Sender {
     fn show(&self) {
         let counters = self.session.counters();
         self.gauge.show(SendSnapshot {
-            // The last datagram may still be refused, and a connection may be reset. Without what
-            // is not known to have arrived, the count of sent records never decreases.
+            // The last datagram may still be refused, and a connection may be reset. Leaving out
+            // records not known to have arrived ensures that the count never decreases.
             records_sent: counters.flows - self.last.flows - self.in_flight.flows(),
             records_in_flight: self.in_flight.flows(),
             records_lost: counters.flows_not_sent,

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a sender needs of a session: units in, messages out, and what became of them.
+//! What a sender needs of a session: it turns units into messages, and learns what became of them.
 
 use turboflow_formats::wire::{self, Message, SessionCounters, Unit};
 
-/// Turns units into messages. A message gets its number when it is sent, so that one that never is
-/// leaves no gap.
+/// Turns units into messages. A message gets its sequence number when it is sent, so that messages
+/// that are never sent leave no gap.
 pub(super) trait Session: Send {
     /// A new connection begins.
     fn restart(&mut self);
-    /// The receiver may have restarted, or changed.
+    /// The receiver may have restarted or been replaced, so templates are sent again.
     fn announce_anew(&mut self);
-    /// Numbers a message just before it is sent.
+    /// Fills in the sequence number of a message, just before it is sent.
     fn number(&self, message: &mut Message);
     fn count_sent(&mut self, message: &Message);
-    /// Counts records as lost that were counted as sent.
+    /// Counts as lost records that were counted as sent.
     fn recount_lost(&mut self, flows: u64, packets: u64, octets: u64);
     fn count_lost(&mut self, flows: u64, packets: u64, octets: u64);
     fn counters(&self) -> &SessionCounters;
-    /// When [`Session::tick`] has something to send; `None` if never.
+    /// When [`Session::tick`] has something to send, in milliseconds since 1970; `None` if never.
     fn due_ms(&self) -> Option<u64>;
-    /// Sends what is due while no unit comes.
+    /// Sends what is due when no units arrive.
     fn tick(&mut self, now_ms: u64, send: &mut dyn FnMut(Message));
     fn unit(&mut self, unit: &Unit, now_ms: u64, send: &mut dyn FnMut(Message));
     /// Sends the last message.

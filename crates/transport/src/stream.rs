@@ -17,7 +17,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 pub(super) enum Progress {
     /// All of it.
     Whole,
-    /// This many octets; the socket takes no more for now.
+    /// This many octets; the socket accepts no more at present.
     Partial(usize),
 }
 
@@ -27,7 +27,7 @@ pub(super) enum Stream {
     Tls(Box<TlsStream>),
 }
 
-/// A socket that counts what it accepts.
+/// A socket that counts the octets that it accepts.
 pub(super) struct Counted {
     pub(super) tcp: TcpStream,
     accepted: u64,
@@ -63,7 +63,7 @@ impl Stream {
     }
 
     /// Checks whether the collector has closed the connection. Collectors send nothing, and without
-    /// this check the first message after the close would be lost.
+    /// this check the first message after the close would be lost unnoticed.
     pub(super) fn listen(&mut self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => match hear(&mut stream.tcp)? {
@@ -83,7 +83,7 @@ impl Stream {
         }
     }
 
-    /// Ends this side of the connection, unless it `is_ended`, and tells whether the collector has
+    /// Ends this side of the connection unless `is_ended`, and returns whether the collector has
     /// closed its side.
     pub(super) fn end_once(&mut self, is_ended: &mut bool) -> io::Result<bool> {
         if !*is_ended {
@@ -92,7 +92,7 @@ impl Stream {
         Ok(*is_ended && self.has_ended()?)
     }
 
-    /// Ends this side of the connection. False where the socket takes no more for now.
+    /// Ends this side of the connection. Returns false if the socket accepts no more at present.
     fn end(&mut self) -> io::Result<bool> {
         match self {
             Self::Tcp(stream) => stream.end().map(|()| true),
@@ -100,9 +100,9 @@ impl Stream {
         }
     }
 
-    /// Whether the collector has closed its side, after [`Stream::end`]. Reads what it sends until
-    /// then: closing a socket with unread octets makes the system reset the connection, and the
-    /// collector may lose what it has not read.
+    /// Whether the collector has closed its side, after [`Stream::end`]. Until then, reads whatever
+    /// it sends: closing a socket with unread octets makes the system reset the connection, and the
+    /// collector may then lose what it has not read.
     fn has_ended(&mut self) -> io::Result<bool> {
         let tcp = &mut self.socket_mut().tcp;
         if let Some(error) = tcp.take_error()? {
@@ -128,7 +128,7 @@ impl Stream {
         accepted.saturating_sub(unacknowledged(tcp))
     }
 
-    /// At most so many acknowledged octets can wait until the collector reads them.
+    /// Upper bound on the acknowledged octets that the collector has not read yet.
     pub(super) fn unread_octets(&self) -> u64 {
         buffer_octets(&self.socket().tcp)
     }
@@ -155,7 +155,8 @@ impl Counted {
 
     pub(super) fn end(&mut self) -> io::Result<()> {
         self.tcp.shutdown(Shutdown::Write)?;
-        // The end has a sequence number of its own, which is acknowledged like an octet.
+        // The end of the stream has a sequence number of its own, which is acknowledged like an
+        // octet.
         self.accepted += 1;
         Ok(())
     }
@@ -173,8 +174,8 @@ impl Write for Counted {
     }
 }
 
-/// Octets that the socket has accepted, and that the other system has not acknowledged: those
-/// that were not sent yet, too.
+/// Octets that the socket has accepted but that the other system has not acknowledged, including
+/// those that have not been sent yet.
 #[cfg(target_os = "linux")]
 fn unacknowledged(tcp: &TcpStream) -> u64 {
     use std::os::fd::AsRawFd;
@@ -185,33 +186,33 @@ fn unacknowledged(tcp: &TcpStream) -> u64 {
     let code = unsafe { libc::ioctl(tcp.as_raw_fd(), libc::TIOCOUTQ, &raw mut octets) };
     match code {
         0 => u64::try_from(octets).unwrap_or(0),
-        // Nothing is known: nothing counts as acknowledged.
+        // If nothing is known, nothing counts as acknowledged.
         _ => u64::MAX,
     }
 }
 
-/// Nothing is known: nothing counts as acknowledged.
+/// Here nothing is known, so nothing counts as acknowledged.
 #[cfg(not(target_os = "linux"))]
 const fn unacknowledged(_tcp: &TcpStream) -> u64 {
     u64::MAX
 }
 
-/// Octets that the receive buffer of any Linux holds unless its limit was raised
-/// (`net.ipv4.tcp_rmem`: 6 MiB until Linux 6.14, and 8 MiB is the next power of two). A collector's
-/// system may have less, but does not tell.
+/// Size of the receive buffer that any Linux may have without a raised limit (`net.ipv4.tcp_rmem`:
+/// 6 MiB until Linux 6.14; 8 MiB is the next power of two). A collector's system may have a smaller
+/// buffer, but does not report that.
 const LEAST_BUFFER_BYTES: u64 = 8 << 20;
 
-/// An upper bound of the octets that the other system's receive buffer holds.
+/// Upper bound on the size of the other system's receive buffer, in octets.
 ///
-/// Its window scale tells: a system chooses it when the connection begins, so that a window of 16
-/// bits can describe the largest buffer that it will ever use (`tcp_select_initial_window` of
-/// Linux).
+/// It is derived from the window scale: a system chooses the scale when the connection begins, so
+/// that a window of 16 bits can describe the largest buffer that it will ever use
+/// (`tcp_select_initial_window` of Linux).
 #[cfg(target_os = "linux")]
 fn buffer_octets(tcp: &TcpStream) -> u64 {
     use std::os::fd::AsRawFd;
 
-    // The seventh octet of `struct tcp_info` (`linux/tcp.h`) is two fields of four bits: the scale
-    // of the windows that come from the other system, and that of ours.
+    // The seventh octet of `struct tcp_info` (`linux/tcp.h`) has two fields of four bits: the scale
+    // of the windows that the other system sends, and that of ours.
     const SCALES: usize = 6;
     const SHIFT: u32 = if cfg!(target_endian = "big") { 4 } else { 0 };
     let mut info = [0_u8; SCALES + 2];
@@ -229,28 +230,28 @@ fn buffer_octets(tcp: &TcpStream) -> u64 {
     };
     match code {
         0 if length as usize > SCALES => most_octets(info[SCALES] >> SHIFT & 0xf),
-        // Nothing is known: nothing counts as read.
+        // If nothing is known, nothing counts as read.
         _ => u64::MAX,
     }
 }
 
-/// Nothing is known: nothing counts as read.
+/// Here nothing is known, so nothing counts as read.
 #[cfg(not(target_os = "linux"))]
 const fn buffer_octets(_tcp: &TcpStream) -> u64 {
     u64::MAX
 }
 
-/// The octets of the largest buffer of a system with this window scale.
+/// The size in octets of the largest buffer that a system with this window scale can have.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "Linux tells it"))]
 fn most_octets(window_scale: u8) -> u64 {
     (0x1_0000 << window_scale).max(LEAST_BUFFER_BYTES)
 }
 
-/// What came from a collector.
+/// What was received from a collector.
 enum Heard {
     /// The collector has closed its side.
     End,
-    /// Collectors have nothing to say: it is ignored.
+    /// Octets, which are ignored because collectors have nothing to say.
     Octets,
     Nothing,
 }
@@ -278,13 +279,13 @@ fn send(stream: &mut Counted, bytes: &[u8]) -> io::Result<Progress> {
     Ok(Progress::Whole)
 }
 
-/// The collector has closed its side in good order.
+/// The error that says that the collector has closed its side in good order.
 pub(super) fn closed() -> io::Error {
     let words = "the collector closed the connection";
     io::Error::new(io::ErrorKind::UnexpectedEof, words)
 }
 
-/// Whether a connection ended by [`closed`].
+/// Whether an error is [`closed`].
 pub(super) fn is_closed(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::UnexpectedEof
 }
@@ -303,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_window_scale_bounds_the_buffer_of_the_other_system() {
-        // Those of Linux for limits of 6 MiB, 32 MiB and 64 MiB.
+        // The scales that Linux uses for limits of 6 MiB, 32 MiB and 64 MiB.
         assert_eq!(most_octets(7), 8 << 20);
         assert_eq!(most_octets(10), 64 << 20);
         assert_eq!(most_octets(11), 128 << 20);

@@ -12,7 +12,7 @@ use turboflow_formats::wire::Protocol;
 pub enum Carrier {
     /// A TCP connection.
     Tcp,
-    /// A TCP connection in TLS.
+    /// A TCP connection with TLS.
     Tls,
     /// UDP datagrams.
     Udp,
@@ -40,8 +40,8 @@ pub struct Target {
     pub port: u16,
 }
 
-/// Schemes and their default ports: IPFIX has registered ports (RFC 7011, section 10.1), another
-/// one with TLS. NetFlow has the port that collectors listen on by convention.
+/// Schemes and their default ports. IPFIX has registered ports (RFC 7011, section 10.1), a separate
+/// one with TLS. For NetFlow, it is the port that collectors use by convention.
 const SCHEMES: [(&str, Content, Carrier, u16); 8] = [
     (
         "ipfix+udp",

@@ -20,8 +20,8 @@ use crate::TransportError;
 
 /// Timeout of a handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time to wait after a handshake for a refusal. In TLS 1.3 a server reports only then whether it
-/// accepts the client certificate, and records sent before would be lost without an error.
+/// How long to wait for a refusal after a handshake. In TLS 1.3, a server reports only then whether
+/// it accepts the client certificate, and records sent before that would be lost without an error.
 const VERDICT_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Certificates and keys, as PEM files.
@@ -29,8 +29,8 @@ const VERDICT_TIMEOUT: Duration = Duration::from_millis(250);
 pub struct TlsFiles {
     /// Certificate authorities to trust. `None`: the system's.
     pub authorities: Option<PathBuf>,
-    /// Client certificate with its intermediate certificates, and its key: for collectors that
-    /// require one (RFC 7011, section 11.3).
+    /// Client certificate followed by its intermediate certificates, and its key, for collectors
+    /// that require them (RFC 7011, section 11.3).
     pub client: Option<(PathBuf, PathBuf)>,
 }
 
@@ -39,7 +39,7 @@ pub struct TlsFiles {
 pub enum TlsPart {
     /// Trust roots.
     Authorities,
-    /// The certificate of this side.
+    /// The certificate of this side of the connection.
     Certificate,
     /// The key of that certificate.
     Key,
@@ -70,8 +70,8 @@ impl Tls {
     /// Reads the files. Allows TLS 1.2 and 1.3.
     ///
     /// # Errors
-    /// [`TransportError::Tls`] where a file cannot be read or does not hold what it should, the key
-    /// does not belong to the certificate, or the system has no trust roots.
+    /// [`TransportError::Tls`] if a file cannot be read or does not have the expected content, if
+    /// the key does not belong to the certificate, or if the system has no trust roots.
     pub fn new(files: &TlsFiles, clock: Clock) -> Result<Self, TransportError> {
         let roots = match &files.authorities {
             Some(path) => authorities(path)?,
@@ -95,7 +95,7 @@ impl Tls {
 }
 
 impl TlsPeer {
-    /// Settings for a collector, whose certificate must be valid for that name or address.
+    /// Settings for a collector, whose certificate must be valid for the name or address `host`.
     pub(super) fn new(tls: Tls, host: &str) -> io::Result<Self> {
         let name = ServerName::try_from(host.to_owned());
         let name = name.map_err(|_| io::Error::other("no certificate can be for that name"))?;
@@ -166,7 +166,7 @@ pub(super) fn authorities(path: &Path) -> Result<RootCertStore, TransportError> 
 fn authorities_of_the_system() -> Result<RootCertStore, TransportError> {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
-    // The system's store may hold certificates that are no longer supported.
+    // The system's store may contain certificates of kinds that are no longer supported.
     let (added, _) = roots.add_parsable_certificates(found.certs);
     if added == 0 {
         let why = found
@@ -179,7 +179,7 @@ fn authorities_of_the_system() -> Result<RootCertStore, TransportError> {
     Ok(roots)
 }
 
-/// Time for checking the validity of certificates: this crate reads no clock.
+/// The time at which certificates must be valid, passed in because this crate reads no clock.
 #[derive(Debug)]
 pub(super) struct Time(Clock);
 
@@ -232,7 +232,7 @@ impl TlsStream {
         Ok(stream)
     }
 
-    /// Sends pending TLS data and reads once. False where nothing arrived in time.
+    /// Sends pending TLS data and reads once. Returns false if nothing arrived before the timeout.
     fn exchange(&mut self, timeout: Duration) -> io::Result<bool> {
         self.flush()?;
         if !self.tls.wants_read() {
@@ -267,7 +267,7 @@ impl TlsStream {
         Ok(())
     }
 
-    /// The collector announced its end. Only the end of the connection itself tells whether it has
+    /// The collector announced its end. Only the end of the connection itself shows that it has
     /// read everything.
     fn last_octets(&mut self) -> io::Result<()> {
         match self.socket.tcp.read(&mut [0; 1]) {
@@ -288,7 +288,7 @@ impl TlsStream {
         }
     }
 
-    /// Sends pending TLS data. False where the socket takes no more for now.
+    /// Sends pending TLS data. Returns false if the socket accepts no more at present.
     fn flush(&mut self) -> io::Result<bool> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut self.socket) {
@@ -301,7 +301,7 @@ impl TlsStream {
         Ok(true)
     }
 
-    /// Takes new data only after all earlier data was sent, so that little is buffered here.
+    /// Accepts new data only when all earlier data has been sent, so that little is buffered here.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<Progress> {
         if !self.flush()? {
             return Ok(Progress::Partial(0));
@@ -313,8 +313,8 @@ impl TlsStream {
         }
     }
 
-    /// Announces the end of the session, and ends this side of the connection. False where the
-    /// socket takes no more for now.
+    /// Announces the end of the session, and ends this side of the connection. Returns false if the
+    /// socket accepts no more at present.
     pub(super) fn end(&mut self) -> io::Result<bool> {
         if !std::mem::replace(&mut self.is_ending, true) {
             self.tls.send_close_notify();
@@ -345,8 +345,8 @@ fn describe_error(error: rustls::Error) -> io::Error {
         Error::InvalidCertificate(
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
         ) => "the collector's certificate has expired".to_owned(),
-        // Recognised by its text, because the error has no variant for it. Self-signed certificates
-        // are often made with CA:TRUE.
+        // Recognised by its text, because the error has no variant of its own. Self-signed
+        // certificates are often made with CA:TRUE.
         Error::InvalidCertificate(why) if why.to_string().contains("CaUsedAsEndEntity") => {
             "the collector's certificate is an authority's (CA:TRUE), and cannot be a collector's"
                 .to_owned()

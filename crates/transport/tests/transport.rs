@@ -20,8 +20,8 @@ use turboflow_testing::{PATIENCE, free_port, until};
 use turboflow_transport::{Clock, SendEvent, SendOptions, Target, send_to};
 
 const LINE: &str = "192.0.2.1 192.0.2.2 1 2 6 1 40 1 2 2 40 40 64 64 0 4";
-/// A record of 59 octets: its TCP flags need two. 1,110 such records fill a message of up to 65,535
-/// octets to 65,510, more than a datagram can hold.
+/// A record of 59 octets, because its TCP flags take two. A message of at most 65,535 octets holds
+/// 1,110 such records and has 65,510 octets, which is more than a datagram can hold.
 const WIDE: &str = "192.0.2.1 192.0.2.2 1 2 6 1 40 1 2 258 40 40 64 64 0 4";
 #[allow(clippy::disallowed_methods, reason = "senders wait for time to pass")]
 fn monotonic() -> Duration {
@@ -135,7 +135,8 @@ impl Collector {
 fn a_datagram_that_the_system_refuses_leaves_no_gap() {
     let mut collector = Collector::listen("127.0.0.1:0");
     let url = format!("ipfix+udp://127.0.0.1:{}", collector.port());
-    // Larger than the payload of a UDP datagram (65,507), so that the system refuses full messages.
+    // The message limit exceeds the payload of a UDP datagram (65,507), so the system refuses full
+    // messages.
     let wire = WireOptions {
         message_bytes: 65_535,
         ..wire()
@@ -146,8 +147,7 @@ fn a_datagram_that_the_system_refuses_leaves_no_gap() {
     // Two full messages, and the rest.
     send_lines(&mut writer, WIDE, 2_500);
     send_lines(&mut writer, WIDE, 1);
-    // Templates may precede it: they are repeated, in case the refused messages were lost with
-    // them.
+    // Templates may come first: they are repeated in case they were lost with the refused messages.
     let mut datagram = vec![0; 1 << 16];
     while collector.flows == 1 {
         let length = collector.socket.recv(&mut datagram).unwrap();
@@ -180,7 +180,7 @@ fn a_returning_collector_gets_templates_soon_and_sees_no_gap() {
     let listening = &collector.socket;
     listening.set_nonblocking(true).unwrap();
     let (mut datagram, mut first) = (vec![0; 1 << 16], 0);
-    // Data before the templates cannot be decoded. The templates come within about a second.
+    // Data before the templates cannot be decoded. The templates are sent within about a second.
     let mut readable = 0;
     until("templates come", || {
         first = listening.recv(&mut datagram).unwrap_or(0);
@@ -213,14 +213,15 @@ fn a_refused_last_datagram_is_counted_although_nothing_follows_it() {
     let gauge = writer.sending().unwrap();
     let until = |is_so: &dyn Fn(&SendSnapshot) -> bool| {
         until("the gauge shows it", || {
-            // Records that may still be refused do not count as sent: a counter never decreases.
+            // Records that may still be refused do not count as sent, so that the counter never
+            // decreases.
             assert!(gauge.read().records_lost >= 3 || gauge.read().records_sent == 0);
             is_so(&gauge.read())
         });
     };
     send(&mut writer, 3);
     until(&|now| (now.records_sent, now.records_lost, now.is_up) == (0, 3, false));
-    // The collector is back, which is noticed although no record is sent.
+    // The return of the collector is noticed although no record is sent.
     let mut collector = Collector::listen(("127.0.0.1", port));
     until(&|now| now.is_up);
     send(&mut writer, 2);
@@ -231,7 +232,7 @@ fn a_refused_last_datagram_is_counted_although_nothing_follows_it() {
     assert_eq!(lost(writer), 3);
 }
 
-/// Events reported for a collector: whether it is back.
+/// For each event reported for a collector: whether the collector is back.
 static TOLD: Mutex<Vec<bool>> = Mutex::new(Vec::new());
 
 #[test]
@@ -293,7 +294,8 @@ fn a_collector_that_reads_again_gets_every_record_not_counted_as_lost() {
     let (mut stream, _) = listener.accept().unwrap();
     let gauge = writer.sending().unwrap();
     let mut given = 0;
-    // A sender that got no processor for longer than its patience loses records, too, and recovers.
+    // A sender that gets no processor for longer than its patience also loses records, and
+    // recovers.
     while gauge.read().records_lost < 2_000 || !writer.is_failing() {
         assert!(given < 4_000_000, "what is written now is not lost");
         send(&mut writer, 2_000);
@@ -314,13 +316,13 @@ fn a_collector_that_reads_again_gets_every_record_not_counted_as_lost() {
     assert_eq!(told.records_lost, lost);
     assert_eq!(told.records_sent + lost, given as u64);
     assert_eq!(told.connections, 1);
-    // Sequence numbers have no gap for records that were lost before they were sent.
+    // Records that were lost before they were sent leave no gap in the sequence numbers.
     let mut collector = Collector::listen("127.0.0.1:0");
     collector.stream(&reading.join().unwrap());
     assert_eq!(collector.flows, told.records_sent);
 }
 
-/// Seconds that have passed for the sender of the next test, beside those that did.
+/// Seconds by which the clock of the sender in the next test is ahead.
 static LATER_S: AtomicU64 = AtomicU64::new(0);
 
 fn later() -> Duration {
@@ -339,7 +341,7 @@ fn a_collector_that_reads_nothing_has_nothing_however_long_it_takes() {
     let (stream, _) = listener.accept().unwrap();
     drop(listener);
     let gauge = writer.sending().unwrap();
-    // Slow enough for a receive buffer, which takes all of it.
+    // Slow enough for the receive buffer to accept all records.
     let (mut given, mut sent) = (0, 0);
     for _ in 0..10 {
         send(&mut writer, 100);
@@ -353,7 +355,7 @@ fn a_collector_that_reads_nothing_has_nothing_however_long_it_takes() {
         LATER_S.fetch_add(60, Ordering::Relaxed);
     }
     assert_eq!(sent, 0);
-    // Octets that it has not read: the system resets the connection.
+    // The collector has unread octets, so the system resets the connection.
     drop(stream);
     assert_eq!(lost(writer), given);
     let told = gauge.read();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sends messages: on connections, which are made, break and are made again, and in datagrams.
+//! Sends messages: over connections, which are made, lost and made again, and in datagrams.
 
 use std::io;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use turboflow_formats::wire::Message;
 
 /// Time to wait for a connection before the clock is checked.
 const DIAL_PAUSE: Duration = Duration::from_millis(20);
-/// Pause after a socket took no more.
+/// Pause after a socket accepted nothing more.
 const SOCKET_PAUSE: Duration = Duration::from_millis(2);
-/// Attempts for a datagram that the system refuses because of an earlier one.
+/// Maximum attempts to send a datagram that the system refuses because of an earlier one.
 const ATTEMPTS: usize = 3;
 
 impl Sender {
@@ -92,7 +92,7 @@ impl Sender {
         self.report_lost(error);
     }
 
-    /// Notes what the collector's system has acknowledged.
+    /// Records what the collector's system has acknowledged.
     fn look_at_acknowledged(&mut self) {
         if let Some(stream) = self.link.stream() {
             let (acknowledged, unread) = (stream.acknowledged(), stream.unread_octets());
@@ -100,8 +100,8 @@ impl Sender {
         }
     }
 
-    /// The connection is over. Counts what is not known to have arrived: sending it again could
-    /// make a collector count it twice.
+    /// The connection is over. Counts the records not known to have arrived as lost: if they were
+    /// sent again, a collector might count them twice.
     fn lose_in_flight(&mut self, is_in_order: bool) {
         self.look_at_acknowledged();
         if is_in_order {
@@ -113,7 +113,7 @@ impl Sender {
     }
 
     /// Ends the connection, and waits until the collector has closed its side: only then is it
-    /// known that it has read everything.
+    /// known that the collector has read everything.
     pub(super) fn end_connection(&mut self) {
         self.progress_at = (self.clock.monotonic)();
         let mut acknowledged = 0;
@@ -175,7 +175,7 @@ impl Sender {
         }
     }
 
-    /// Whether shutdown has reached its deadline, even if records still move.
+    /// Whether the deadline of the shutdown has passed, even if records are still being sent.
     pub(super) fn is_past_deadline(&self) -> bool {
         self.ends_by.is_some_and(|by| (self.clock.monotonic)() > by)
     }
@@ -187,7 +187,7 @@ impl Sender {
         silence > self.linger || self.is_past_deadline()
     }
 
-    /// Sends messages; false where the connection broke and all of them have to be sent again.
+    /// Sends messages; false if the connection broke and all of them must be sent again.
     pub(super) fn send_all(&mut self, messages: Vec<Message>) -> bool {
         messages.into_iter().all(|message| {
             if self.link.is_stream() {
@@ -241,8 +241,8 @@ impl Sender {
         self.look_at_acknowledged();
     }
 
-    /// Records were sent. A collector that only accepts connections and closes them makes no
-    /// progress.
+    /// Records that messages were sent. A collector that accepts connections and closes them at
+    /// once makes no progress.
     fn note_progress(&mut self) {
         let now = (self.clock.monotonic)();
         if self.back_off.sent(now) {
@@ -257,8 +257,8 @@ impl Sender {
         self.was_refused = false;
         for _ in 1..ATTEMPTS {
             match outcome {
-                // A connected socket reports here that an earlier datagram was refused. That one
-                // was sent and has used its sequence number. This one has not been sent yet.
+                // A connected socket reports here that an earlier datagram was refused. That
+                // datagram was sent and used its sequence number; this one has not been sent yet.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     self.refused(error);
                     outcome = self.link.send(&message.bytes);
@@ -271,8 +271,8 @@ impl Sender {
                 self.session.count_sent(&message);
                 self.last = message;
             }
-            // The datagram was not sent: the next message gets its number. Templates in it were not
-            // learnt, so they are sent again.
+            // The datagram was not sent, so the next message gets its sequence number. If it
+            // contained templates, the collector has not learnt them, so they are sent again.
             Err(error) => {
                 self.session
                     .count_lost(message.flows, message.packets, message.octets);
@@ -282,7 +282,7 @@ impl Sender {
         self.progress_at = (self.clock.monotonic)();
     }
 
-    /// Checks whether the last datagram was refused: without further sends, nothing else reports
+    /// Checks whether the last datagram was refused. Without further sends, nothing else reports
     /// it.
     pub(super) fn notice_refusal(&mut self) -> bool {
         let error = self.link.take_error();
@@ -293,13 +293,14 @@ impl Sender {
         is_refused
     }
 
-    /// The last datagram was refused. A collector that listens there later has no templates.
+    /// The last datagram was refused. A collector that starts listening there later has no
+    /// templates.
     fn refused(&mut self, error: io::Error) {
         self.lose_last();
         self.away(error);
     }
 
-    /// Datagrams do not arrive at the moment: templates are sent again soon.
+    /// Datagrams do not arrive at present, so templates are sent again soon.
     fn away(&mut self, error: io::Error) {
         self.report_lost(error);
         self.is_refused = true;
