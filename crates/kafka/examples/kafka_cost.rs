@@ -16,10 +16,10 @@ use turboflow_kafka::{Encoder, KafkaOptions, KafkaTarget, Records, TlsTexts, sen
 use turboflow_record::{Definition, FlowBatch};
 use turboflow_transport::{Clock, SendOptions};
 
-/// Different addresses.
+/// Number of distinct addresses.
 const ADDRESSES: u64 = 300_000;
 
-/// Records with the numbers of a run, from 1 on.
+/// Records of a run, with sequence numbers from 1 on.
 fn batches(records: usize) -> Vec<FlowBatch> {
     let mut batches = traffic::batches(records, ADDRESSES);
     let mut next = 1;
@@ -30,7 +30,7 @@ fn batches(records: usize) -> Vec<FlowBatch> {
     batches
 }
 
-/// Processor time of all threads, those that have ended included (Linux).
+/// Processor time of all threads, including those that have ended (Linux).
 fn cpu() -> Result<Duration, Box<dyn Error>> {
     let text = std::fs::read_to_string("/proc/self/stat")?;
     let (_, fields) = text.rsplit_once(')').ok_or("no process")?;
@@ -45,7 +45,7 @@ fn monotonic() -> Duration {
     START.get_or_init(Instant::now).elapsed()
 }
 
-/// Encoding alone, in each form.
+/// The cost of encoding alone, in each format.
 fn print_encoding(
     own: &Records<'_>,
     batches: &[FlowBatch],

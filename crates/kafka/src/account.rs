@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What each partition holds of a run, and up to which time everything has arrived.
+//! Keeps account of which records of a run each partition holds, and up to which time everything
+//! has arrived.
 
 use std::collections::VecDeque;
 
 use crate::Totals;
 
-/// Maximum number of open marks. While brokers are away, no more are made.
+/// Maximum number of open marks. When it is reached because brokers are away, no more marks are
+/// made.
 const MAX_MARKS: usize = 64;
 
-/// A message that is neither delivered nor lost yet.
+/// A message that has been neither delivered nor lost yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parcel {
     pub(crate) totals: Totals,
-    /// The number of the mark that follows it.
+    /// The number of the first mark after this message.
     mark: u64,
 }
 
-/// What one partition holds of the run's records.
+/// Which of the run's records one partition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
-    /// The sums of the run's records up to `offset`, and of no others.
+    /// Totals of the run's records up to `offset`, and of no others.
     pub(crate) totals: Totals,
     /// The offset of the last message; -1 before the first one.
     pub(crate) offset: i64,
-    /// Records that were stored at an offset that the broker did not tell: a message that it had
-    /// stored already. They lie before the next message.
+    /// Totals of records whose offset the broker did not report, because it had already stored
+    /// their message before. They precede the next message.
     unplaced: Totals,
 }
 
@@ -41,17 +43,19 @@ impl Default for Share {
 /// A point in the order of messages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
-    /// Messages between the previous mark and this one that are neither delivered nor lost yet.
+    /// Number of messages between the previous mark and this one that are neither delivered nor
+    /// lost yet.
     waiting: u64,
     /// The run's watermark when all of these messages had been given to the client.
     watermark_ns: u64,
 }
 
-/// The account of a topic. Messages of a partition arrive in order, those of several do not.
+/// The account of a topic. Messages of one partition arrive in order; messages of different
+/// partitions may not.
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) shares: Vec<Share>,
-    /// What has arrived in all partitions.
+    /// Totals of the records that have arrived in all partitions.
     pub(crate) arrived: Totals,
     pub(crate) lost: Totals,
     /// Marks in the order of messages. The last one is still open.
@@ -76,12 +80,12 @@ impl Default for Account {
 }
 
 impl Account {
-    /// Number of records that are delivered or lost.
+    /// Number of records that were delivered or lost.
     pub(crate) const fn done(&self) -> u64 {
         self.arrived.records + self.lost.records
     }
 
-    /// Tells how many partitions the topic has.
+    /// Sets the number of partitions of the topic.
     pub(crate) fn has_partitions(&mut self, count: usize) {
         if self.shares.len() < count {
             self.shares.resize(count, Share::default());
@@ -98,7 +102,7 @@ impl Account {
         }
     }
 
-    /// Counts a message as delivered. The offset is negative if the broker did not tell it.
+    /// Counts a message as delivered. The offset is negative if the broker did not report it.
     pub(crate) fn arrive(&mut self, parcel: &Parcel, partition: i32, offset: i64) {
         let partition = usize::try_from(partition).unwrap_or(0);
         self.has_partitions(partition + 1);
@@ -126,11 +130,11 @@ impl Account {
         self.settle();
     }
 
-    /// Sets a mark: everything that the run had finished by this watermark was sent.
+    /// Sets a mark: everything that the run had finished by this watermark was given to the client.
     pub(crate) fn mark(&mut self, watermark_ns: u64) {
         let behind = self.marks.len() - 1;
         match self.marks[behind].waiting {
-            // Nothing was sent since the previous mark, so that one takes the watermark.
+            // Nothing was sent since the previous mark, so the previous mark takes the watermark.
             0 if behind > 0 => self.marks[behind - 1].watermark_ns = watermark_ns,
             _ if self.marks.len() < MAX_MARKS => {
                 self.marks[behind].watermark_ns = watermark_ns;
@@ -141,7 +145,7 @@ impl Account {
         self.settle();
     }
 
-    /// Removes marks that wait for no message from the front.
+    /// Removes marks from the front that no longer wait for a message.
     fn settle(&mut self) {
         while let [first, _, ..] = self.marks.make_contiguous()
             && first.waiting == 0
@@ -152,7 +156,8 @@ impl Account {
         }
     }
 
-    /// Counts messages of unknown offset at the end of the run, when no message follows them.
+    /// At the end of the run, counts messages of unknown offset, because no further message will
+    /// follow them.
     pub(crate) fn close(&mut self) {
         for share in &mut self.shares {
             share.totals.add(std::mem::take(&mut share.unplaced));
@@ -197,7 +202,7 @@ mod tests {
         let mut account = Account::default();
         let parcels = [1, 2, 4].map(|records| account.send(totals(records)));
         account.arrive(&parcels[0], 2, 17);
-        // Stored before, so the broker does not say where.
+        // The message was stored before, so the broker does not report its offset.
         account.arrive(&parcels[1], 2, -1001);
         let share = account.shares[2];
         assert_eq!((share.totals, share.offset), (totals(1), 17));

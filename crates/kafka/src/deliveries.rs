@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Delivery reports of messages, and the partitions that messages go to. The client calls both on
-//! the thread that polls it.
+//! Delivery reports of messages, and the choice of partitions. The client calls both on the thread
+//! that polls it.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -17,17 +17,17 @@ use crate::account::{Account, Parcel};
 use crate::lanes::partition_of;
 use crate::{KafkaOptions, KafkaTarget, Totals};
 
-/// What a message holds.
+/// The content of a message.
 pub(crate) enum Sent {
     Records(Parcel),
     Tick,
 }
 
-/// Puts each lane into one partition.
+/// Assigns each lane to one partition.
 pub(crate) struct Lanes {
-    /// The topic of records.
+    /// The topic of the records.
     topic: String,
-    /// Number of its partitions; 0 while it is unknown.
+    /// Number of partitions of the topic; 0 while it is unknown.
     partitions: AtomicUsize,
 }
 
@@ -45,7 +45,7 @@ impl Partitioner for Lanes {
             self.partitions.store(count, Ordering::Relaxed);
             return partition_of(key, partitions);
         }
-        // Ticks of an exporter stay in order.
+        // All ticks of an exporter go to the same partition, so that they stay in order.
         let sum: u32 = key.iter().map(|byte| u32::from(*byte)).sum();
         (sum % partitions.max(1).unsigned_abs()) as i32
     }
@@ -62,7 +62,7 @@ pub(crate) struct Deliveries {
     pub(crate) messages: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) is_down: AtomicBool,
-    /// Whether a tick is on its way.
+    /// Whether a tick has been sent and not yet been delivered or lost.
     pub(crate) tick_waits: AtomicBool,
     /// Whether it was reported that ticks cannot be sent.
     ticks_are_down: AtomicBool,
@@ -106,7 +106,7 @@ impl Deliveries {
         self.fail(reason);
     }
 
-    /// Counts records as lost for which no delivery report came.
+    /// Counts as lost the records for which no delivery report arrived.
     pub(crate) fn lose_without_end(&self, records: u64) {
         self.account().lost.add(Totals {
             records,
@@ -126,18 +126,18 @@ impl Deliveries {
             .map(|reason| io::Error::other(reason.clone()))
     }
 
-    /// Numbers of records that arrived and that were lost.
+    /// Numbers of records that were delivered and that were lost.
     pub(crate) fn ends(&self) -> (u64, u64) {
         let account = self.account();
         (account.arrived.records, account.lost.records)
     }
 
-    /// Number of records that are delivered or lost.
+    /// Number of records that were delivered or lost.
     pub(crate) fn done(&self) -> u64 {
         self.account().done()
     }
 
-    /// Reports once why ticks do not arrive. Brokers that are away have been reported already.
+    /// Reports once why ticks cannot be delivered. Unreachable brokers have already been reported.
     pub(crate) fn lose_tick(&self, error: &ClientError) {
         if !self.is_down.load(Ordering::Relaxed)
             && !self.ticks_are_down.swap(true, Ordering::Relaxed)
@@ -151,7 +151,7 @@ impl Deliveries {
     }
 }
 
-/// Whether the message failed only because the client was told to give it up.
+/// Whether the message failed only because the client was told to discard it.
 fn is_purged(error: &ClientError) -> bool {
     matches!(
         error.rdkafka_error_code(),
@@ -160,7 +160,7 @@ fn is_purged(error: &ClientError) -> bool {
 }
 
 impl ClientContext for Deliveries {
-    /// Drops librdkafka's log lines: the program reports errors itself.
+    /// Drops librdkafka's log lines, because the program reports errors itself.
     fn log(&self, _level: RDKafkaLogLevel, _facility: &str, _message: &str) {}
 
     fn error(&self, error: ClientError, reason: &str) {
@@ -210,7 +210,7 @@ impl ProducerContext<Lanes> for Deliveries {
             }
             Err((error, _)) => {
                 match is_purged(error) {
-                    // The reason why it waited was reported before.
+                    // The reason why the message was still waiting was reported before.
                     true => self.account().lose(&parcel),
                     false => self.lose(&parcel, &error.to_string()),
                 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Encodes records into messages. All records of a message are of one lane.
+//! Encodes records into messages. All records of a message belong to one lane.
 
 use turboflow_formats::{ArrowMessages, Goflow2Messages, Identity, JsonMessages};
 use turboflow_record::{FlowBatch, ValueData};
@@ -7,14 +7,15 @@ use turboflow_record::{FlowBatch, ValueData};
 use crate::lanes::{FlowHash, LANES, lane_of};
 use crate::{KafkaError, KafkaTarget, MessageFormat, Records};
 
-/// Bytes after which a message ends, whatever its number of records: brokers refuse more than a
-/// million.
+/// Size in bytes at which a message is complete, whatever its number of records: brokers refuse
+/// messages of more than about a million bytes.
 const MESSAGE_BYTES: usize = 900_000;
 
 /// A message with records of one lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// Its key, which decides the partition: see [`partition_of`](crate::partition_of).
+    /// The key of the message, which determines its partition: see
+    /// [`partition_of`](crate::partition_of).
     pub key: &'a [u8],
     /// The records.
     pub bytes: &'a [u8],
@@ -27,14 +28,14 @@ pub struct Message<'a> {
 pub struct Totals {
     /// Number of records.
     pub records: u64,
-    /// Packets.
+    /// Packets of the records.
     pub packets: u64,
-    /// Octets.
+    /// Octets of the records.
     pub octets: u64,
 }
 
 impl Totals {
-    /// Adds another total; sums wrap at 2^64.
+    /// Adds another total; the sums wrap at 2^64.
     pub const fn add(&mut self, other: Self) {
         self.records += other.records;
         self.packets = self.packets.wrapping_add(other.packets);
@@ -48,11 +49,11 @@ pub struct Encoder {
     form: Form,
     identity: Identity,
     hash: FlowHash,
-    /// Indices of the columns of packets and bytes.
+    /// Indices of the columns that count packets and bytes.
     sums: [Option<usize>; 2],
     /// Index of the column with the time of the first packet.
     first: Option<usize>,
-    /// Maximum number of records of a message.
+    /// Maximum number of records in a message.
     records: usize,
     lanes: Vec<Lane>,
     left_out: Vec<String>,
@@ -75,10 +76,10 @@ struct Lane {
 }
 
 impl Encoder {
-    /// Messages of these records in the target's format.
+    /// An encoder of these records in the target's format.
     ///
     /// # Errors
-    /// [`KafkaError::Format`] where the format cannot hold them.
+    /// [`KafkaError::Format`] if the format cannot hold them.
     pub fn new(target: &KafkaTarget, records: &Records<'_>) -> Result<Self, KafkaError> {
         let format = target.format;
         let refused = |reason: String| KafkaError::Format {
@@ -125,19 +126,20 @@ impl Encoder {
         })
     }
 
-    /// Columns that the format has no field for.
+    /// Names of the columns for which the format has no field.
     #[must_use]
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
-    /// Records that were left out because the format cannot hold their times.
+    /// Number of records that were left out because the format cannot hold their times.
     #[must_use]
     pub const fn out_of_range(&self) -> u64 {
         self.out_of_range
     }
 
-    /// Records of a batch with a packet before a time, in nanoseconds since 1970.
+    /// Number of records in a batch whose first packet is before `time_ns`, in nanoseconds since
+    /// 1970.
     #[must_use]
     pub fn records_before(&self, time_ns: u64, batch: &FlowBatch) -> u64 {
         match self.first.map(|column| &batch.column(column).data) {
@@ -148,7 +150,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes a batch, and gives `put` the messages that are full.
+    /// Encodes a batch, and calls `put` with each message that is full.
     pub fn encode(&mut self, batch: &FlowBatch, put: &mut dyn FnMut(Message<'_>)) {
         match &self.form {
             Form::Goflow2(_) => self.encode_rows(batch, put),
@@ -219,7 +221,7 @@ impl Encoder {
         }
     }
 
-    /// Gives `put` the unfinished messages, too.
+    /// Also calls `put` with the unfinished messages.
     pub fn flush(&mut self, put: &mut dyn FnMut(Message<'_>)) {
         for (index, lane) in self.lanes.iter_mut().enumerate() {
             if lane.totals.records > 0 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why records cannot go to a topic.
+//! Why records cannot be sent to a topic.
 
 use thiserror::Error;
 
@@ -27,12 +27,12 @@ pub enum KafkaError {
         /// What does not fit.
         reason: String,
     },
-    /// The client refuses its configuration.
+    /// librdkafka refuses an option.
     #[error("cannot send to {place}: {reason}")]
     Config {
         /// The address.
         place: String,
-        /// What it refuses.
+        /// The option that it refuses, and why.
         reason: String,
     },
     /// This build has no client.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which flows share a partition. There are 48 lanes, a number that usual numbers of partitions
-//! divide evenly.
+//! Which flows share a partition. There are 48 lanes, which the usual numbers of partitions divide
+//! evenly.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use turboflow_record::{Column, FlowBatch, ValueData};
 /// Number of lanes of a topic. With more partitions than lanes, some partitions stay empty.
 pub const LANES: usize = 48;
 
-/// Key columns of the two ends of a flow, and of its protocol.
+/// Key columns that describe the two ends of a flow, and its protocol.
 const OF_ENDS: [&str; 7] = [
     "src_addr",
     "dst_addr",
@@ -20,15 +20,15 @@ const OF_ENDS: [&str; 7] = [
     "outer_dst_addr",
 ];
 
-/// Finds the lanes of records.
+/// Computes hashes of flows, from which their lanes follow.
 pub(crate) struct FlowHash {
-    /// Index of each column, and a number that is equal for the columns of both ends, such as
-    /// `src_port` and `dst_port`.
+    /// Index of each column, and a seed that the columns of both ends share, such as `src_port` and
+    /// `dst_port`.
     columns: Vec<(usize, u64)>,
 }
 
 impl FlowHash {
-    /// Hashes the key columns of the two ends, or all key columns if there are none of these.
+    /// Hashes the key columns of the two ends, or all key columns if none of these is present.
     pub(crate) fn new(schema: &[Column], key_columns: usize) -> Self {
         let key = &schema[..key_columns.min(schema.len())];
         let is_of_ends = |name: &str| OF_ENDS.contains(&name);
@@ -48,7 +48,7 @@ impl FlowHash {
         }
     }
 
-    /// The hash of a record's flow. Columns are summed up, so that both directions have one hash.
+    /// The hash of a record's flow. The columns are summed, so both directions have the same hash.
     #[inline]
     pub(crate) fn of(&self, batch: &FlowBatch, row: usize) -> u64 {
         let mut sum = 0_u64;
@@ -84,8 +84,8 @@ pub(crate) const fn lane_of(hash: u64) -> usize {
     (hash % LANES as u64) as usize
 }
 
-/// The partition of a message by its key: the number of a lane in one byte, or the hash of a flow
-/// in eight. 0 for any other key.
+/// The partition of a message, from its key: one byte with the number of a lane, or eight bytes
+/// with the hash of a flow. 0 for any other key.
 #[must_use]
 pub fn partition_of(key: &[u8], partitions: i32) -> i32 {
     let lane = match key {

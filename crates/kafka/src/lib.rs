@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow records to Kafka: goflow2's protobuf, Arrow or JSON lines.
 //!
-//! Both directions of a flow are in one *lane*, and each lane is in one partition of the topic, so
-//! that all records of a flow are in one partition. A writer encodes on the thread that gives it
-//! records and puts messages into the bounded queue of librdkafka, which sends them from threads of
-//! its own. A record counts as sent once all in-sync replicas have it, and otherwise as lost.
+//! Both directions of a flow belong to the same *lane*, and each lane is assigned to one partition
+//! of the topic, so that all records of a flow are in one partition. A writer encodes records on
+//! the thread that passes them in, and puts messages into the bounded queue of librdkafka, which
+//! sends them from threads of its own. A record counts as sent once all in-sync replicas have it,
+//! otherwise as lost.
 //!
-//! *Ticks*, in a topic of their own, say every second what each partition holds of this run, and up
-//! to which time the records are complete.
+//! *Ticks*, in a topic of their own, say every second which records of this run each partition
+//! holds, and up to which time the records are complete.
 
 #[cfg(any(feature = "kafka", test))]
 mod account;
@@ -41,10 +42,10 @@ pub use target::{Codec, KafkaTarget, Login, Mechanism, MessageFormat};
 /// Whether this build can send to Kafka.
 pub const IS_BUILT: bool = cfg!(feature = "kafka");
 
-/// Whether messages of the target's format can hold records of that schema.
+/// Checks whether messages of the target's format can hold records of that schema.
 ///
 /// # Errors
-/// [`KafkaError::Format`] where they cannot, [`KafkaError::NotBuilt`] without the feature `kafka`.
+/// [`KafkaError::Format`] if they cannot, [`KafkaError::NotBuilt`] without the feature `kafka`.
 pub fn check(target: &KafkaTarget, records: &Records<'_>) -> Result<(), KafkaError> {
     match IS_BUILT {
         true => Encoder::new(target, records).map(|_| ()),
@@ -56,7 +57,7 @@ pub fn check(target: &KafkaTarget, records: &Records<'_>) -> Result<(), KafkaErr
 /// finished.
 ///
 /// # Errors
-/// As [`check`], and [`KafkaError::Config`] where librdkafka refuses an option.
+/// As [`check`], and [`KafkaError::Config`] if librdkafka refuses an option.
 pub fn send_to(
     target: &KafkaTarget,
     records: &Records<'_>,

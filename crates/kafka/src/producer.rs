@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The writer: librdkafka's idempotent producer, and the count of records that were delivered or
+//! The writer: librdkafka's idempotent producer, and the counts of records that were delivered or
 //! lost.
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const QUEUE_BYTES: u64 = 64 << 20;
 const PAUSE: Duration = Duration::from_millis(10);
 /// How often a tick is sent.
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum wait for the delivery reports of messages that were given up.
+/// Maximum wait for the delivery reports of discarded messages.
 const PURGE_PATIENCE: Duration = Duration::from_secs(1);
 
 type Client = BaseProducer<Deliveries, Lanes>;
@@ -43,24 +43,24 @@ struct KafkaWriter {
 
 /// The ticks of a topic.
 struct Ticks {
-    /// The topic that ticks go to.
+    /// The topic that the ticks are sent to.
     topic: String,
-    /// The head of the last tick.
+    /// The common fields of the last tick.
     head: TickHead,
     next_at: Duration,
-    /// The highest watermark that was sent.
+    /// The highest watermark that has been sent.
     announced_ns: u64,
     passed: Passed,
 }
 
-/// The client, and what it was given.
+/// The client, and what has been given to it.
 struct Topic {
     client: Client,
     name: String,
     send: SendOptions,
-    /// Records given to the client, or lost before that.
+    /// Number of records that were given to the client, or lost before that.
     given: u64,
-    /// When the full queue was first found without progress; `None` while it has room.
+    /// When the client's queue was first found full without progress; `None` while it has room.
     stuck_at: Option<Duration>,
 }
 
@@ -125,7 +125,7 @@ fn configuration(target: &KafkaTarget, options: &KafkaOptions) -> ClientConfig {
         .set("compression.codec", target.codec.name())
         .set("acks", "all")
         .set("enable.idempotence", "true")
-        // Messages do not expire: a broker may come back while the run goes on.
+        // Messages do not expire, because a broker may come back during the run.
         .set("message.timeout.ms", "0")
         .set("linger.ms", "50")
         .set("batch.size", "1000000")
@@ -134,7 +134,7 @@ fn configuration(target: &KafkaTarget, options: &KafkaOptions) -> ClientConfig {
             "queue.buffering.max.kbytes",
             (QUEUE_BYTES >> 10).to_string(),
         )
-        // A broker that has come back is soon connected to.
+        // Reconnects soon after a broker has come back.
         .set("reconnect.backoff.max.ms", "2000")
         .set("socket.keepalive.enable", "true");
     if let Some(login) = login {
@@ -169,7 +169,7 @@ impl Topic {
         (self.send.clock.monotonic)()
     }
 
-    /// Gives a message to the client, or counts its records as lost if the client has no room.
+    /// Gives a message to the client; if the client has no room, counts its records as lost.
     fn put(&mut self, message: Message<'_>) {
         self.given += message.totals.records;
         let parcel = self.deliveries().account().send(message.totals);
@@ -193,7 +193,7 @@ impl Topic {
                         self.stuck_at = None;
                         continue;
                     }
-                    // After that long without progress, later messages do not wait again.
+                    // After that long without progress, later messages do not wait.
                     let waited = self.now().saturating_sub(since);
                     if self.stuck_at.is_some() || waited >= self.send.patience {
                         self.stuck_at.get_or_insert(since);
@@ -211,7 +211,7 @@ impl Topic {
         }
     }
 
-    /// Sends a tick, unless the client has no room: the next tick covers it.
+    /// Sends a tick. If the client has no room, it is dropped: the next tick covers it.
     fn put_tick(&self, topic: &str, exporter: &str, lines: &[u8]) -> bool {
         self.deliveries().tick_waits.store(true, Ordering::Relaxed);
         let record = BaseRecord::with_opaque_to(topic, Box::new(Sent::Tick))
@@ -222,7 +222,8 @@ impl Topic {
         self.deliveries()
             .tick_waits
             .store(is_sent, Ordering::Relaxed);
-        // A full queue will empty. Other errors, such as more lines than fit a message, will stay.
+        // A full queue empties again. Other errors, such as too many lines for a message, will
+        // persist.
         if let Some(error) = refused
             && !is_full(&error)
         {
@@ -231,8 +232,8 @@ impl Topic {
         is_sent
     }
 
-    /// Waits until every message is delivered or lost, at most as long as a shutdown that began at
-    /// `begin` may take. Returns whether no message is left.
+    /// Waits until every message is delivered or lost, at most for as long as a shutdown that began
+    /// at `begin` may take. Returns whether no message is left.
     fn settle(&self, begin: Duration) -> bool {
         let (mut done, mut progress_at) = (self.deliveries().done(), self.now());
         while self.client.in_flight_count() > 0 {
@@ -251,7 +252,7 @@ impl Topic {
         true
     }
 
-    /// Gives up the messages that still wait. They are lost.
+    /// Discards the messages that still wait; their records count as lost.
     fn purge(&self) {
         self.client.purge(PurgeConfig::default().queue().inflight());
         let begin = self.now();
@@ -288,7 +289,7 @@ impl KafkaWriter {
         encoder.flush(&mut |message| topic.put(message));
     }
 
-    /// Counts records that come after a watermark said that none would.
+    /// Counts the records with packets before a watermark that has already been announced.
     fn count_late(&mut self, batch: &FlowBatch) {
         if let Some(ticks) = &mut self.ticks
             && ticks.announced_ns > 0
@@ -297,8 +298,8 @@ impl KafkaWriter {
         }
     }
 
-    /// Sends a tick with what has arrived, unless the previous tick is still on its way: with
-    /// brokers away the new one would repeat it, and a later one covers both.
+    /// Sends a tick with what has arrived, unless the previous tick has not been delivered yet:
+    /// while brokers are away, a new tick would only repeat it, and a later one covers both.
     fn tick(&mut self, is_final: bool) {
         self.flush_lanes();
         let Self { topic, ticks, .. } = self;
@@ -345,7 +346,7 @@ impl FlowWriter for KafkaWriter {
         Ok(())
     }
 
-    /// Sends the unfinished messages.
+    /// Gives the unfinished messages to the client.
     fn flush(&mut self) -> Result<(), ExportError> {
         self.flush_lanes();
         self.topic.client.poll(Duration::ZERO);
@@ -356,7 +357,7 @@ impl FlowWriter for KafkaWriter {
     fn pass(&mut self, passed: Passed) -> Result<(), ExportError> {
         let now = self.topic.now();
         if let Some(ticks) = &mut self.ticks {
-            // The watermark stays where it is if a clock is set back.
+            // The watermark does not go back when a clock is set back.
             let watermark_ns = ticks.passed.watermark_ns.max(passed.watermark_ns);
             ticks.passed = Passed {
                 watermark_ns,
@@ -391,7 +392,7 @@ impl FlowWriter for KafkaWriter {
         let deliveries = self.topic.deliveries();
         let (records, counted_lost) = deliveries.ends();
         let bytes = deliveries.bytes.load(Ordering::Relaxed);
-        // Without a delivery report, a record is not known to have arrived.
+        // A record without a delivery report is not known to have arrived.
         let lost = self.topic.given - records;
         deliveries.lose_without_end(lost - counted_lost);
         self.show();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is sent, and how.
+//! Which records are sent, and how.
 
 use std::io;
 
@@ -10,17 +10,17 @@ use turboflow_transport::SendOptions;
 /// The records of an output.
 #[derive(Clone, Copy, Debug)]
 pub struct Records<'a> {
-    /// Columns of the records, without those of the identity.
+    /// Columns of the records, without the identity columns.
     pub schema: &'a [Column],
-    /// How many of the first columns are the flow key.
+    /// How many of the first columns belong to the flow key.
     pub key_columns: usize,
-    /// Whether a record has two directions.
+    /// Whether a record covers both directions of a flow.
     pub is_biflow: bool,
-    /// Exporter and run that the records are from.
+    /// Exporter and run of the records.
     pub identity: &'a Identity,
     /// Key-value pairs for the metadata of Arrow schemas.
     pub metadata: &'a [(String, String)],
-    /// Times and names in JSON.
+    /// How JSON writes times and names.
     pub text: TextOptions,
 }
 
@@ -32,13 +32,13 @@ pub struct KafkaOptions {
     pub send: SendOptions,
     /// Certificates for TLS.
     pub tls: TlsTexts,
-    /// The password of the login, if the target has one.
+    /// The password for the login, if the target has a login.
     pub password: Option<String>,
-    /// Called once, with the place that ticks go to, when they can no longer be sent.
+    /// Called once when ticks can no longer be sent, with the place that they were sent to.
     pub observe_ticks: fn(&str, &io::Error),
 }
 
-/// Certificates in PEM, as texts: they are read before the program drops its rights.
+/// Certificates as PEM texts, because the files are read before the program drops its privileges.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct TlsTexts {
     /// Certificates of trusted authorities. `None`: those that the system trusts.
@@ -48,7 +48,7 @@ pub struct TlsTexts {
 }
 
 impl std::fmt::Debug for TlsTexts {
-    /// Omits the key, which must not appear in a log.
+    /// Leaves out the private key, which must not appear in a log.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("TlsTexts")
     }

@@ -6,13 +6,13 @@ use std::str::FromStr;
 
 use crate::KafkaError;
 
-/// Maximum number of records of a message.
+/// Maximum number of records in a message.
 const MAX_RECORDS: usize = 10_000;
 /// The conventional port of brokers.
 const PORT: u16 = 9092;
 /// Maximum number of characters of a topic's name.
 const MAX_TOPIC: usize = 249;
-/// Suffix that makes the name of a topic of records that of its ticks.
+/// Suffix that turns the name of a topic of records into the name of its topic of ticks.
 const TICKS_SUFFIX: &str = ".ticks";
 
 /// A topic, and how records are written to it.
@@ -20,17 +20,17 @@ const TICKS_SUFFIX: &str = ".ticks";
 pub struct KafkaTarget {
     /// Whether the brokers are reached over TLS.
     pub is_tls: bool,
-    /// Brokers to connect to first, as `HOST:PORT`.
+    /// Brokers to connect to first, each as `HOST:PORT`.
     pub brokers: Vec<String>,
     /// The topic.
     pub topic: String,
-    /// The form of a message.
+    /// The format of messages.
     pub format: MessageFormat,
-    /// Maximum number of records of a message.
+    /// Maximum number of records in a message.
     pub records: usize,
     /// How messages are compressed.
     pub codec: Codec,
-    /// Who logs in, and how.
+    /// The user who logs in, and how.
     pub login: Option<Login>,
     /// The topic of ticks. `None`: there are no ticks.
     pub ticks: Option<String>,
@@ -39,7 +39,7 @@ pub struct KafkaTarget {
 /// A login by SASL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Login {
-    /// How the password is proven.
+    /// How the user proves to know the password.
     pub mechanism: Mechanism,
     /// The name of the user.
     pub user: String,
@@ -73,9 +73,9 @@ macro_rules! named {
 }
 
 named! {
-    /// The form of a message.
+    /// The format of a message.
     MessageFormat {
-        /// goflow2's protobuf `FlowMessage`, each with its length before it.
+        /// goflow2's protobuf `FlowMessage`s, each preceded by its length.
         Goflow2 "goflow2";
         /// An Arrow IPC stream.
         Arrow "arrow";
@@ -89,7 +89,7 @@ named! {
     Codec {
         /// No compression.
         None "none";
-        /// LZ4: the least work.
+        /// LZ4: the least processor time.
         Lz4 "lz4";
         /// Zstandard: the fewest bytes.
         Zstd "zstd";
@@ -99,7 +99,7 @@ named! {
 }
 
 named! {
-    /// How a password is proven.
+    /// How the user proves to know a password.
     Mechanism {
         /// PLAIN: the password itself is sent, which needs TLS.
         Plain "plain";
@@ -111,14 +111,14 @@ named! {
 }
 
 impl KafkaTarget {
-    /// Whether the text is the address of a topic rather than of another collector or a file.
+    /// Whether the text is the address of a topic, rather than of another collector or a file.
     #[must_use]
     pub fn is_meant(text: &str) -> bool {
         scheme(text).is_some()
     }
 }
 
-/// Whether the scheme of an address asks for TLS, and the rest of the address.
+/// Whether the scheme of an address asks for TLS, and the part of the address after the scheme.
 fn scheme(text: &str) -> Option<(bool, &str)> {
     let plain = text.strip_prefix("kafka://").map(|rest| (false, rest));
     plain.or_else(|| text.strip_prefix("kafka+tls://").map(|rest| (true, rest)))
@@ -216,7 +216,8 @@ impl KafkaTarget {
     }
 }
 
-/// goflow2's consumers expect one record a message; a schema travels with every Arrow message.
+/// goflow2's consumers expect one record per message; every Arrow message contains a schema, so it
+/// should have many records.
 const fn default_records(format: MessageFormat) -> usize {
     match format {
         MessageFormat::Goflow2 | MessageFormat::Json => 1,
@@ -224,7 +225,7 @@ const fn default_records(format: MessageFormat) -> usize {
     }
 }
 
-/// A broker with its port.
+/// A broker with its port, by default the usual one.
 fn broker(text: &str) -> Result<String, String> {
     let refused = || format!("{text:?} is no broker: write HOST:PORT, IPv6 addresses in brackets");
     let (host, port) = match text.rsplit_once(':') {
@@ -248,7 +249,7 @@ fn broker(text: &str) -> Result<String, String> {
         .ok_or_else(refused)
 }
 
-/// The address with every option that is not the default.
+/// Shows the address with every option that differs from its default.
 impl fmt::Display for KafkaTarget {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_tls { "kafka+tls" } else { "kafka" };

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ticks: JSON lines that say what each partition holds of a run. `docs/kafka.md` describes the
-//! fields.
+//! Ticks: JSON lines that say which records of a run each partition holds. `docs/kafka.md`
+//! describes the fields.
 
 use serde::Serialize;
 
 use crate::Totals;
 use crate::account::Account;
 
-/// What all lines of a tick have in common.
+/// The fields that all lines of a tick have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct TickHead {
     pub(crate) exporter: String,
     pub(crate) run: u64,
     pub(crate) topic: String,
-    /// Number of the tick, from 1.
+    /// Number of the tick, counted from 1.
     pub(crate) tick: u64,
     pub(crate) time_ns: u64,
     #[serde(rename = "final")]
     pub(crate) is_final: bool,
-    /// Records sent although an earlier tick had a watermark beyond their first packet.
+    /// Records sent although the watermark of an earlier tick was later than their first packet.
     pub(crate) late_records: u64,
 }
 
@@ -42,8 +42,8 @@ struct Line<'a> {
     lost_bytes: u64,
 }
 
-/// Writes a line for each partition, and one for the first partition while their number is unknown.
-/// `never_sent` are records that were lost before they became messages.
+/// Writes a line for each partition, or one for the first partition while the number of partitions
+/// is unknown. `never_sent` are records that were lost before they became messages.
 pub(crate) fn write_lines(
     head: &TickHead,
     account: &Account,

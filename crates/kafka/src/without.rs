@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A build without the client.
+//! For a build without the Kafka client.
 
 use turboflow_formats::FlowWriter;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Mock brokers: what arrives, what is lost, and what is said of it.
+//! Mock brokers: which records arrive, which are lost, and what is reported.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,7 @@ fn clock() -> Clock {
     }
 }
 
-/// Events of a target, by the first letter of its topic: tests run side by side.
+/// Events of a target, by the first letter of its topic, because tests run in parallel.
 static LOST: AtomicU64 = AtomicU64::new(0);
 static BACK: AtomicU64 = AtomicU64::new(0);
 
@@ -169,9 +169,9 @@ fn brokers_that_were_never_there_cost_a_limited_time_and_every_record() {
         linger: Duration::from_millis(100),
         ..SendOptions::new(clock())
     };
-    // Nobody listens on the port of tcpmux here.
+    // No broker listens on this port (tcpmux).
     let mut writer = writer("127.0.0.1:1", "never?records=100", send);
-    // More than the queue holds: 64 MiB.
+    // More than the 64 MiB that the queue holds.
     for part in 0..1_000 {
         writer.write(&batch(1 + part * 1_000, 1_000)).unwrap();
     }

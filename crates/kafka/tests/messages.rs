@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages before they are sent.
+//! Messages, before they are sent.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use turboflow_kafka::{Encoder, LANES, Totals, partition_of};
 
 use crate::support::{batch, identity, records, schema, target};
 
-/// All messages of two batches: key, bytes, totals.
+/// All messages of two batches: key, bytes and totals.
 fn messages(options: &str, batches: &[u64]) -> Vec<(Vec<u8>, Vec<u8>, Totals)> {
     let (schema, identity) = (schema(), identity());
     let target = target(&format!("kafka://a/t?{options}"));
@@ -55,7 +55,7 @@ fn no_record_is_in_no_message_or_in_two() {
     }
 }
 
-/// JSON shows which flows a message holds.
+/// Uses JSON, because it shows which flows a message contains.
 #[test]
 fn a_partition_has_both_directions_of_a_flow() {
     for options in ["format=json", "format=json&records=50"] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ticks, held against what a consumer of the records finds.
+//! Compares ticks with what a consumer of the records finds.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -22,11 +22,11 @@ type Brokers = MockCluster<'static, DefaultProducerContext>;
 const PARTITIONS: i32 = 4;
 
 thread_local! {
-    /// The time of this test, in seconds. The writer asks on the thread that uses it.
+    /// The time in this test, in seconds. The writer reads it on the thread that uses the writer.
     static NOW: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A writer with the time of this test, and its broker.
+/// A writer with the clock of this test, and its broker.
 fn start(topic: &str) -> (Brokers, Box<dyn FlowWriter>) {
     let brokers = MockCluster::new(1).unwrap();
     brokers.create_topic(topic, PARTITIONS, 1).unwrap();
@@ -49,7 +49,7 @@ fn start(topic: &str) -> (Brokers, Box<dyn FlowWriter>) {
     (brokers, writer)
 }
 
-/// A second passes, in which the run comes to a watermark.
+/// Lets a second pass, in which the run reaches a watermark.
 fn pass(writer: &mut Box<dyn FlowWriter>, watermark_ns: u64) {
     NOW.set(NOW.get() + 1);
     let passed = Passed {
@@ -66,7 +66,7 @@ fn until_sent(writer: &mut Box<dyn FlowWriter>, records: u64) {
     }
 }
 
-/// JSON lines of a topic, with partition and offset, until one is the last.
+/// The JSON lines of a topic, with partition and offset, up to the one that is the last.
 fn lines(
     brokers: &Brokers,
     topic: &str,
@@ -127,7 +127,7 @@ fn a_tick_has_the_sums_of_all_records_up_to_its_offset() {
         }
     }
     until_sent(&mut writer, sent);
-    // Idle: the clock goes on.
+    // While nothing is sent, the clock goes on.
     pass(&mut writer, 60);
     pass(&mut writer, 61);
     assert_eq!(writer.finish().unwrap().records, sent);
@@ -188,12 +188,12 @@ fn no_tick_is_ahead_of_what_the_brokers_have() {
     pass(&mut writer, 20);
     brokers.broker_down(1).unwrap();
     writer.write(&batch(501, 500)).unwrap();
-    // Far more ticks than are remembered.
+    // Far more ticks than marks are remembered.
     (30..300).for_each(|second| pass(&mut writer, second));
     brokers.broker_up(1).unwrap();
     until_sent(&mut writer, 1_000);
     pass(&mut writer, 400);
-    // These begin at 2, which was said to be complete.
+    // These records begin at 2, a time that was already announced as complete.
     writer.write(&batch(1_001, 100)).unwrap();
     assert_eq!(writer.finish().unwrap().records, 1_100);
     let ticks = ticks(&brokers, "ahead");

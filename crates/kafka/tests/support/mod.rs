@@ -45,7 +45,7 @@ pub(crate) fn records<'a>(schema: &'a Schema, identity: &'a Identity) -> Records
     }
 }
 
-/// Records of many flows, both directions of each, numbered from `first` on.
+/// Records of many flows, in both directions, with sequence numbers from `first` on.
 pub(crate) fn batch(first: u64, rows: u64) -> FlowBatch {
     let mut batch = FlowBatch::new(&schema());
     for number in first..first + rows {
