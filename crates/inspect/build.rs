@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compiles the shim of nDPI and links the system's library, if the feature `dpi` is on; does
+//! Compiles the shim of nDPI and links the system's library if the feature `dpi` is on; does
 //! nothing otherwise.
 //!
-//! Versions 4.2 to 5.x differ in arguments and members, and 4.2 has no macro that says so. So the
-//! compiler is asked what the headers have, and the shim is told by macros.
+//! Versions 4.2 to 5.x differ in function arguments and struct members, and 4.2 has no macro that
+//! tells the version. So this script tests with the compiler what the headers have, and defines
+//! macros for the shim accordingly.
 
 fn main() {
     println!("cargo::rerun-if-changed=src/ndpi/shim.c");
@@ -19,8 +20,8 @@ mod ndpi {
     use std::path::{Path, PathBuf};
     use std::process::Stdio;
 
-    /// Each macro of the shim, and the body of a function that compiles where it is to be defined.
-    /// `module`, `flow` and `found` are there: the module, a flow, and a result.
+    /// The macros of the shim, each with the body of a function that compiles if the macro is to be
+    /// defined. The body may use `module`, `flow` and `found`: the module, a flow, and a result.
     const QUESTIONS: [(&str, &str); 12] = [
         ("HAS_NESTED_PROTOCOL", "found.proto.app_protocol = 0;"),
         (
@@ -76,9 +77,9 @@ mod ndpi {
         println!("cargo::rustc-link-lib=dylib=ndpi");
     }
 
-    /// Tells cargo where the library is; returns where its headers are.
+    /// Tells cargo where the library is; returns the folders of its headers.
     fn link() -> Vec<PathBuf> {
-        // A library in a folder of its own, as for a comparison of versions.
+        // A library in its own folder, for example to compare versions.
         if let Some(include) = std::env::var_os("TURBOFLOW_NDPI_INCLUDE") {
             if let Some(folder) = std::env::var_os("TURBOFLOW_NDPI_LIBRARY") {
                 println!(
@@ -103,7 +104,7 @@ mod ndpi {
         found.include_paths
     }
 
-    /// Whether a function of this body compiles against the headers.
+    /// Whether a function with this body compiles against the headers.
     fn compiles(compiler: &cc::Tool, body: &str) -> bool {
         let source = format!(
             "#include <ndpi_api.h>\n\

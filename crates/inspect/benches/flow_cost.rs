@@ -2,9 +2,10 @@
 //! Processor time of an inspection, in the meter and in its process: `cargo bench --package
 //! turboflow-inspect --features dpi -- CAPTURE...`
 //!
-//! One JSON object a capture: the library alone, in this process; the process that inspects, with
-//! all that it reads and answers; the meter's side. The time is the scheduler's, so other work on
-//! the machine matters little; the least of several runs is told.
+//! Prints one JSON object per capture, with the cost of: the library alone, in this process; the
+//! process that inspects, including what it reads and answers; and the meter's side. The time is
+//! from the scheduler, so other work on the machine matters little; the minimum of several runs is
+//! reported.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,7 +19,7 @@ use turboflow_packet::{Parser, ParserConfig};
 use turboflow_record::Packet;
 
 const RUNS: usize = 15;
-/// Packets of a batch, after which a meter looks for answers.
+/// Packets in a batch, after which a meter checks for answers.
 const BATCH: usize = 64;
 
 fn main() {
@@ -55,7 +56,8 @@ struct Costs {
     counters: InspectCounters,
 }
 
-/// All packets of a capture, each with its IP packet, so that reading is not measured.
+/// All packets of a capture with their IP packets, loaded in advance so that reading is not
+/// measured.
 fn read(path: &Path) -> Vec<(Packet, Option<Vec<u8>>)> {
     let mut packets = Vec::new();
     let mut parser = Parser::new(ParserConfig::default());
@@ -85,7 +87,7 @@ fn run(packets: &[(Packet, Option<Vec<u8>>)]) -> Costs {
         if number.is_multiple_of(BATCH) {
             inspection.poll(packet.timestamp_ns);
         }
-        // As a meter does it, whose records leave once a second.
+        // As a meter that writes records once per second.
         if packet.timestamp_ns.saturating_sub(settled_ns) > 1_000_000_000 {
             settled_ns = packet.timestamp_ns;
             inspection.wait_until_caught_up(settled_ns);
@@ -100,8 +102,8 @@ fn run(packets: &[(Packet, Option<Vec<u8>>)]) -> Costs {
     }
 }
 
-/// What the library alone takes for the packets that it looks at: the first time, when its code and
-/// tables are in no cache, and again.
+/// The time that the library alone takes for the packets that it inspects: in the first run, when
+/// its code and tables are in no cache, and in a repeated run.
 fn library_ns(packets: &[(Packet, Option<Vec<u8>>)]) -> [u64; 2] {
     let mut inspector = NdpiInspector::new().expect("the library is here");
     [(); 2].map(|()| pass_ns(&mut inspector, packets))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which packets are looked at: the meter's side of the limits.
+//! Decides which packets are inspected: the meter's side of the limits.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,12 @@ use crate::flow_table::{FlowTable, Found, Spot};
 use crate::message::InspectionId;
 use crate::{Confidence, FlowKey, Progress};
 
-/// The part of all inspections that leaves where there are too many.
+/// If there are too many inspections, one in this many is dropped.
 const DROPPED_PART: usize = 64;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// What the meter knows of a flow's inspection.
+/// What the meter knows about the inspection of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Admission {
     number: u64,
@@ -23,17 +23,17 @@ pub(crate) struct Admission {
     packets: u8,
     phase: Phase,
     is_named: bool,
-    /// Whether FIN or RST was seen.
+    /// Whether a FIN or RST was seen.
     has_ended: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Packets are wanted.
+    /// More packets are to be inspected.
     Open,
-    /// The last packet was sent, and the answer is to come.
+    /// The last packet was sent, but the answer has not arrived.
     Closing,
-    /// Nothing more is wanted.
+    /// The inspection is over.
     Done,
 }
 
@@ -46,12 +46,12 @@ const EMPTY: Admission = Admission {
     has_ended: false,
 };
 
-/// Bytes of the table of that many flows.
+/// Bytes of a table for that many flows.
 pub(crate) fn memory_bytes(places: usize) -> usize {
     FlowTable::<Admission>::memory_bytes(places)
 }
 
-/// How inspections ended.
+/// How many inspections began, and how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ends {
     pub(crate) opened: u64,
@@ -60,18 +60,18 @@ pub(crate) struct Ends {
     pub(crate) dropped: u64,
 }
 
-/// What is to be done with a packet.
+/// What to do with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
-    /// Nothing.
+    /// Do not inspect it.
     No,
-    /// It is to be looked at.
+    /// Inspect it.
     Yes(Wanted),
-    /// It begins an inspection for which another one has to leave.
+    /// Inspect it, but another inspection has to be dropped first.
     Pressed,
 }
 
-/// A packet that is to be looked at.
+/// A packet that is to be inspected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) id: InspectionId,
@@ -79,21 +79,21 @@ pub(crate) struct Wanted {
     pub(crate) is_last: bool,
 }
 
-/// The flows that are looked at or were.
+/// The flows that are or were under inspection.
 pub(crate) struct Admissions {
     table: FlowTable<Admission>,
     limits: PacketLimits,
     idle_ns: u64,
     max_open: usize,
-    /// Inspections in the order in which they began. Some are over.
+    /// Inspections in the order in which they began. Some may have ended.
     order: VecDeque<InspectionId>,
     open: usize,
     next_number: u64,
-    /// Inspections that the process is to end.
+    /// Inspections that the process should end.
     pub(crate) to_close: Vec<InspectionId>,
-    /// Flows whose verdict is of another flow with the same key.
+    /// Flows whose stored verdict belongs to an earlier flow with the same key.
     pub(crate) to_forget: Vec<FlowKey>,
-    /// Flows whose inspection ended, if that is to be told.
+    /// Flows whose inspection has ended, if the caller asked for them.
     ended: Option<Vec<(FlowKey, bool)>>,
     pub(crate) ends: Ends,
 }
@@ -115,15 +115,15 @@ impl Admissions {
         }
     }
 
-    /// Whether the inspection of a flow is over: nothing more of it is wanted. `None` if the flow
-    /// is not known.
+    /// Whether the inspection of a flow is over, so that no more packets are needed. `None` if the
+    /// flow is not known.
     pub(crate) fn is_over(&self, key: &FlowKey) -> Option<bool> {
         let spot = self.table.find(key)?;
         Some(self.table.get(spot).phase == Phase::Done)
     }
 
-    /// The flows whose inspection ended since the last call, and whether the payload told their
-    /// application. Another one may have begun since.
+    /// The flows whose inspection has ended since the last call, each with whether the payload
+    /// revealed its application. A new inspection of the flow may have begun since.
     pub(crate) fn take_ended(&mut self) -> Vec<(FlowKey, bool)> {
         self.ended.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -139,9 +139,9 @@ impl Admissions {
         self.next_number
     }
 
-    /// The packet's place in an inspection, if it is to be looked at. `has_content` is asked only
-    /// then: a later fragment has nothing to look at. Unless `may_press`, no inspection leaves for
-    /// this one.
+    /// Decides whether to inspect a packet. `has_content` is only called if the packet would be
+    /// inspected: a later fragment has nothing to inspect. Without `may_press`, no other inspection
+    /// is dropped for this one.
     #[inline]
     pub(crate) fn want(
         &mut self,
@@ -174,7 +174,7 @@ impl Admissions {
         }
     }
 
-    /// The first packet of a flow.
+    /// Handles the first packet of a flow.
     fn begin(
         &mut self,
         key: &FlowKey,
@@ -210,10 +210,10 @@ impl Admissions {
         Want::Yes(self.count(spot, is_reversed))
     }
 
-    /// The first packet of a flow whose key another one had.
+    /// Handles the first packet of a flow whose key belonged to an earlier flow.
     fn begin_anew(&mut self, spot: Spot, packet: &Packet, is_reversed: bool) -> Want {
         self.end_with_flow(spot);
-        // A silence alone does not make another flow.
+        // Without connections, a flow that was merely silent may be the same flow.
         if packet.tuple.protocol() == TCP {
             self.to_forget.push(*self.table.key(spot));
         }
@@ -222,7 +222,7 @@ impl Admissions {
         Want::Yes(self.count(spot, is_reversed))
     }
 
-    /// Counts a packet that is looked at.
+    /// Counts a packet that is inspected.
     fn count(&mut self, spot: Spot, is_reversed: bool) -> Wanted {
         let limit = match self.table.key(spot).protocol() {
             TCP => self.limits.tcp,
@@ -262,19 +262,19 @@ impl Admissions {
             number,
         });
         if self.open > self.max_open {
-            // Some more than one, so that a flood does not have to catch up for each flow.
+            // Drops several at once, so that a flood does not cause a drop for each new flow.
             let kept = self.max_open - self.max_open / DROPPED_PART;
             while self.open > kept && self.drop_oldest() {}
         }
-        // Those that are over leave the order when they are the oldest. They must not pile up
-        // behind one that stays open.
+        // Inspections that are over leave `order` when they are the oldest. They must not pile up
+        // behind an inspection that stays open.
         if self.order.len() > 2 * self.max_open {
             let table = &self.table;
             self.order.retain(|id| is_open(table, *id));
         }
     }
 
-    /// The oldest open inspection leaves. False if there is none.
+    /// Drops the oldest open inspection. Returns false if there is none.
     fn drop_oldest(&mut self) -> bool {
         while let Some(id) = self.order.pop_front() {
             if is_open(&self.table, id) {
@@ -285,7 +285,7 @@ impl Admissions {
         false
     }
 
-    /// The flow of a place is over: its inspection ends with what is known, if it goes on.
+    /// The flow at a spot is over: ends its inspection with what is known, if it is still open.
     fn end_with_flow(&mut self, spot: Spot) {
         let Admission { number, phase, .. } = *self.table.get(spot);
         if phase != Phase::Done {
@@ -297,7 +297,7 @@ impl Admissions {
         }
     }
 
-    /// The inspection of a place is dropped if it goes on.
+    /// Drops the open inspection at a spot.
     fn leave(&mut self, spot: Spot) {
         let admission = *self.table.get(spot);
         self.tell_end(spot);
@@ -320,14 +320,15 @@ impl Admissions {
         }
     }
 
-    /// The flow of an answer, if it is of the inspection that the flow has now.
+    /// The flow of an answer and the start of its inspection, if the answer is about the flow's
+    /// current inspection.
     pub(crate) fn flow_of(&self, id: InspectionId) -> Option<(&FlowKey, u64)> {
         let spot = self.table.spot(id.spot)?;
         let admission = self.table.get(spot);
         (admission.number == id.number).then(|| (self.table.key(spot), admission.since_ns))
     }
 
-    /// The process said this much about an inspection.
+    /// Takes note of a verdict from the process.
     pub(crate) fn told(&mut self, id: InspectionId, progress: Progress, confidence: Confidence) {
         let Some(spot) = self.table.spot(id.spot) else {
             return;
@@ -353,7 +354,8 @@ impl Admissions {
         }
     }
 
-    /// The last packet of an inspection did not get to the process, so it ends with what is known.
+    /// The last packet of an inspection did not reach the process, so the inspection ends with what
+    /// is known.
     pub(crate) fn give_up(&mut self, id: InspectionId) {
         if is_open(&self.table, id) {
             self.to_close.push(id);
@@ -361,7 +363,7 @@ impl Admissions {
         }
     }
 
-    /// The process dropped an inspection by itself.
+    /// The process has dropped an inspection.
     pub(crate) fn dropped(&mut self, id: InspectionId) {
         if is_open(&self.table, id) {
             self.tell_end(Spot(id.spot));
@@ -371,8 +373,8 @@ impl Admissions {
         }
     }
 
-    /// Ends all inspections; with `closing_alone` those whose last packet was sent, because the
-    /// process that had it is gone.
+    /// Ends all inspections. With `closing_alone`, ends only those whose last packet was sent,
+    /// because the process that had it is gone.
     pub(crate) fn end_all(&mut self, closing_alone: bool) {
         let order = std::mem::take(&mut self.order);
         for id in order {
@@ -388,14 +390,14 @@ impl Admissions {
         }
     }
 
-    /// Inspections that go on, oldest first.
+    /// Open inspections, oldest first.
     pub(crate) fn open_ids(&self) -> impl Iterator<Item = InspectionId> + use<'_> {
         let table = &self.table;
         self.order.iter().copied().filter(|id| is_open(table, *id))
     }
 }
 
-/// Whether an inspection goes on.
+/// Whether an inspection is open.
 fn is_open(table: &FlowTable<Admission>, id: InspectionId) -> bool {
     table.spot(id.spot).is_some_and(|spot| {
         let admission = table.get(spot);
@@ -407,8 +409,8 @@ fn is_end(packet: &Packet) -> bool {
     packet.tcp_flags & (TCP_FIN | TCP_RST) != 0
 }
 
-/// Whether a packet begins another flow with the same key: a SYN behind the end of a connection or
-/// behind a silence; without connections, any packet behind a silence.
+/// Whether a packet begins a new flow with the same key. For TCP: a SYN after the end of a
+/// connection or after a silence. For other protocols: any packet after a silence.
 fn begins_anew(admission: &Admission, packet: &Packet, was_silent: bool) -> bool {
     if packet.tuple.protocol() != TCP {
         return was_silent;
@@ -448,7 +450,7 @@ mod tests {
         })
     }
 
-    /// The number of the inspection that a packet belongs to, and whether it is the last.
+    /// The number of the inspection to which a packet belongs, and whether it is the last packet.
     fn number(admissions: &mut Admissions, packet: &Packet) -> Option<(u64, bool)> {
         match admissions.want(packet, true, || true) {
             Want::Yes(wanted) => Some((wanted.id.number, wanted.is_last)),
@@ -483,7 +485,7 @@ mod tests {
         let mut admissions = admissions(100);
         let syn = |time| packet(1, TCP, TCP_SYN, time);
         assert_eq!(number(&mut admissions, &syn(0)), Some((1, false)));
-        // Sent again.
+        // A retransmitted SYN.
         assert_eq!(number(&mut admissions, &syn(1)), Some((1, false)));
         assert_eq!(
             number(&mut admissions, &packet(1, TCP, TCP_FIN, 2)),
@@ -491,7 +493,7 @@ mod tests {
         );
         assert_eq!(number(&mut admissions, &syn(3)), Some((2, false)));
         assert_eq!(admissions.to_forget.len(), 1);
-        // A connection may be silent for long, and a flow without connections is a new one then.
+        // A connection may be silent for long; with other protocols, the flow is then a new one.
         assert_eq!(
             number(&mut admissions, &packet(1, TCP, 0, 500)),
             Some((2, false))
@@ -506,7 +508,7 @@ mod tests {
             Some((5, false))
         );
         assert_eq!(admissions.to_forget.len(), 2);
-        // Each ended with its flow, about which nothing was known.
+        // Each inspection ended with its flow, about which nothing was known.
         let ends = admissions.ends;
         assert_eq!((ends.gave_up, ends.dropped), (3, 0));
         assert_eq!(admissions.to_close.len(), 3);
@@ -523,7 +525,7 @@ mod tests {
         assert!(number(&mut admissions, &fifth).is_some());
         let closed: Vec<u64> = admissions.to_close.iter().map(|id| id.number).collect();
         assert_eq!((closed, admissions.ends.dropped), (vec![1], 1));
-        // What it had is known; no further packet of it is wanted.
+        // What the process had sent is known; no further packet of the flow is wanted.
         assert_eq!(number(&mut admissions, &packet(1, UDP, 0, 0)), None);
         admissions.end_all(false);
         let ends = admissions.ends;

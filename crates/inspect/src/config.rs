@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an inspection may take, and what it counted.
+//! The limits of an inspection, and its counters.
 
 use std::ops::AddAssign;
 use std::path::PathBuf;
@@ -9,36 +9,37 @@ use thiserror::Error;
 /// Limits of an inspection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InspectConfig {
-    /// Flows under inspection at a time. Each takes 1 to 2 KB in the process, and some much more
-    /// for a moment. Where there are more, the oldest inspection ends with what is known.
+    /// Maximum flows under inspection at a time. Each takes 1 to 2 KB in the process, some much
+    /// more for a moment. When there are more, the oldest inspection ends with what is known.
     pub max_flows: usize,
-    /// Packets of a flow that are looked at, at most, by protocol.
+    /// Maximum packets inspected per flow, by protocol.
     pub packets: PacketLimits,
-    /// Address space of the process in bytes. Inspections leave before it is full.
+    /// Address space of the process in bytes. Inspections are dropped before it is full.
     pub memory_bytes: u64,
-    /// Packets on their way to the process, in bytes. A packet that has no room is not looked at
-    /// unless `is_lossless`.
+    /// Bytes of packets that may be on their way to the process. A packet for which there is no
+    /// room is not inspected, unless `is_lossless`.
     pub queue_bytes: usize,
-    /// Whether to wait for the process rather than to lose packets: for files.
+    /// Whether to wait for the process instead of losing packets: for files.
     pub is_lossless: bool,
-    /// After a silence of this, a flow that is not TCP is looked at anew.
+    /// A flow other than TCP is inspected anew after it was silent for this long, in nanoseconds.
     pub idle_ns: u64,
-    /// Whether to tell which inspections ended ([`Inspection::take_ended`](crate::Inspection)).
+    /// Whether to report which inspections ended ([`Inspection::take_ended`](crate::Inspection)).
     pub tells_ends: bool,
-    /// Whether to tell what was found out ([`Inspection::take_told`](crate::Inspection)).
+    /// Whether to report what was learned ([`Inspection::take_told`](crate::Inspection)).
     pub tells_verdicts: bool,
-    /// Seeds the hash of the tables.
+    /// The seed for the hash of the tables.
     pub seed: u64,
-    /// The program that calls [`child_main`](crate::child_main): by default this one.
+    /// The program that calls [`child_main`](crate::child_main); `None` means this program.
     pub program: Option<PathBuf>,
 }
 
-/// Packets that are looked at, at most.
+/// Maximum number of packets to inspect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketLimits {
-    /// Of a TCP flow. In nDPI's own test captures the last name came with packet 27.
+    /// Of a TCP flow. In nDPI's own test captures, the last name was found in packet 27.
     pub tcp: u8,
-    /// Of a UDP flow. There it came with packet 7, in a longer capture with 17.
+    /// Of a UDP flow. In these captures the last name was found in packet 7, in a longer capture in
+    /// packet 17.
     pub udp: u8,
     /// Of any other flow.
     pub other: u8,
@@ -71,18 +72,18 @@ impl Default for InspectConfig {
     }
 }
 
-/// Places for flows whose inspection is over, for each flow under inspection.
+/// Number of places for flows whose inspection has ended, per flow under inspection.
 const KNOWN_FLOWS_EACH: usize = 4;
 
 impl InspectConfig {
-    /// Flows that are remembered, under inspection or known. A flow that is forgotten is looked at
-    /// anew if it goes on.
+    /// Number of flows that are remembered, whether under inspection or complete. A forgotten flow
+    /// is inspected anew if it continues.
     #[must_use]
     pub const fn remembered_flows(&self) -> usize {
         self.max_flows.saturating_mul(KNOWN_FLOWS_EACH)
     }
 
-    /// The most bytes that the inspection takes, in the meter and in its process.
+    /// Upper bound on the memory of the inspection, in the meter and in its process, in bytes.
     #[must_use]
     pub fn memory_bound_bytes(&self) -> u64 {
         let places = self.remembered_flows();
@@ -92,29 +93,30 @@ impl InspectConfig {
     }
 }
 
-/// What an inspection counted.
+/// The counters of an inspection.
 ///
-/// `taps = packets_inspected + packets_late + taps_lost` once it is settled, and
-/// `opened = decided + gave_up + dropped` once it is finished.
+/// `taps = packets_inspected + packets_late + taps_lost` once it is settled, and `opened = decided
+/// + gave_up + dropped` once it is finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InspectCounters {
-    /// Packets that were to be looked at.
+    /// Packets that were to be inspected.
     pub taps: u64,
-    /// Those that were.
+    /// Packets that were inspected.
     pub packets_inspected: u64,
-    /// Those that reached the process when it had said all about their flow.
+    /// Packets that reached the process after the inspection of their flow was complete.
     pub packets_late: u64,
-    /// Those that found the queue full, or the process gone.
+    /// Packets that were lost because the queue was full or the process had ended.
     pub taps_lost: u64,
     /// Inspections that began.
     pub inspections_opened: u64,
-    /// Inspections that ended with an application that the payload told.
+    /// Inspections that ended with an application found in the payload.
     pub inspections_decided: u64,
-    /// Inspections that ended with a guess or nothing: at the limit of packets, or with the flow.
+    /// Inspections that ended with a guess or without a result: at the limit of packets, or when
+    /// the flow ended.
     pub inspections_gave_up: u64,
-    /// Inspections that left for newer ones, or because memory was short.
+    /// Inspections that were dropped in favour of newer ones, or because memory was short.
     pub inspections_dropped: u64,
-    /// How often the process was started again.
+    /// How often the process was restarted.
     pub restarts: u64,
 }
 
@@ -132,7 +134,7 @@ impl AddAssign<&Self> for InspectCounters {
     }
 }
 
-/// Why there is no inspection.
+/// Why inspection is not possible.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum InspectError {
@@ -142,12 +144,12 @@ pub enum InspectError {
     /// The process could not be started.
     #[error("the inspector's process cannot be started: {0}")]
     Start(#[source] std::io::Error),
-    /// It ended before it was ready.
+    /// The process ended before it was ready.
     #[error(
         "the inspector's process ended before it was ready; the limit of its memory may be too small"
     )]
     Ended,
-    /// It said why it cannot work.
+    /// The process reported why it cannot work.
     #[error("the inspector's process cannot work: {0}")]
     Failed(String),
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The key of a flow under inspection: its 5-tuple, the same for both directions.
+//! The key of a flow under inspection: its 5-tuple, equal for both directions.
 
 use turboflow_record::{Family, FiveTuple};
 
@@ -7,19 +7,19 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const SCTP: u8 = 132;
 
-/// Addresses, ports and protocol, the smaller end first.
+/// Addresses, ports and protocol, with the smaller end first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FlowKey {
     words: [u64; 5],
 }
 
 impl FlowKey {
-    /// The key that stands for none: no 5-tuple has a family of 0.
+    /// A key that belongs to no flow, because no 5-tuple has family 0.
     pub(crate) const NONE: Self = Self { words: [0; 5] };
 
     /// The key of a 5-tuple, and whether the tuple begins with the greater end.
     ///
-    /// Protocols without ports have none here, even where records have ICMP's type in one.
+    /// The ports are 0 for protocols without ports, even if records store ICMP's type there.
     #[must_use]
     pub fn of(tuple: &FiveTuple) -> (Self, bool) {
         let words = tuple.raw_words();
@@ -49,7 +49,7 @@ impl FlowKey {
         (self.words[4] >> 32) as u8
     }
 
-    /// A hash that a sender who does not know the seed cannot aim at.
+    /// A hash whose collisions cannot be chosen by a sender who does not know the seed.
     #[inline]
     #[must_use]
     pub fn hash(&self, seed: u64) -> u64 {

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A table of flows whose size never changes.
 //!
-//! A set of eight places holds the flows of a hash. Where a set is full, the flow that was silent
-//! longest leaves. So there is nothing to grow and nothing to expire, and a flow that goes on
-//! stays.
+//! Flows with the same hash share a set of eight places. If a set is full, the flow that has been
+//! silent longest is replaced. So nothing grows or has to expire, and active flows stay.
 
 use crate::FlowKey;
 
-/// Places of a set.
+/// Number of places in a set.
 const WAYS: usize = 8;
 
 /// Flows, each with a value.
 pub(crate) struct FlowTable<V> {
     seed: u64,
     mask: usize,
-    /// Some bits of each flow's hash, so that a look at a set touches one line; 0 is an empty
-    /// place.
+    /// Some bits of each flow's hash, so that searching a set touches one cache line; 0 marks an
+    /// empty place.
     tags: Vec<[u16; WAYS]>,
     entries: Vec<Entry<V>>,
 }
@@ -27,23 +26,23 @@ struct Entry<V> {
     value: V,
 }
 
-/// Where a flow is, as long as it does not leave.
+/// The place of a flow, valid until the flow is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spot(pub(crate) u32);
 
 /// The outcome of [`FlowTable::find_or_insert`].
 pub(crate) enum Found<V> {
-    /// It was there.
+    /// The flow was already in the table.
     Known(Spot),
-    /// It has a place now. Another flow may have left for it.
+    /// The flow was added. It may have replaced another flow, whose value is given.
     New(Spot, Option<V>),
 }
 
 impl<V: Copy> FlowTable<V> {
-    /// A table of at least this many places, and at most twice as many.
+    /// A table with at least this many places, and at most twice as many.
     pub(crate) fn new(places: usize, seed: u64, empty: V) -> Self {
         let sets = places.div_ceil(WAYS).max(1).next_power_of_two();
-        // So that a spot has 32 bits.
+        // Limits the number of places so that a spot fits in 32 bits.
         let sets = sets.min(1 << 28);
         let empty = Entry {
             key: FlowKey::NONE,
@@ -58,7 +57,7 @@ impl<V: Copy> FlowTable<V> {
         }
     }
 
-    /// Bytes that it takes.
+    /// Bytes that a table with so many places takes.
     pub(crate) fn memory_bytes(places: usize) -> usize {
         let sets = places.div_ceil(WAYS).max(1).next_power_of_two();
         sets * (size_of::<[u16; WAYS]>() + WAYS * size_of::<Entry<V>>())
@@ -69,7 +68,7 @@ impl<V: Copy> FlowTable<V> {
         ((hash as usize) & self.mask, (hash >> 48) as u16 | 1)
     }
 
-    /// The flow of that key, if it is here.
+    /// The spot of the flow with that key, if it is in the table.
     pub(crate) fn find(&self, key: &FlowKey) -> Option<Spot> {
         let (set, tag) = self.place(key);
         self.find_in(set, tag, key)
@@ -82,7 +81,7 @@ impl<V: Copy> FlowTable<V> {
             .map(|way| Spot((set * WAYS + way) as u32))
     }
 
-    /// The flow of that key, which is put in if it is not here. Its time is set.
+    /// The spot of the flow with that key, which is added if it is not in the table. Sets its time.
     pub(crate) fn find_or_insert(&mut self, key: &FlowKey, now_ns: u64, value: V) -> Found<V> {
         let (set, tag) = self.place(key);
         if let Some(spot) = self.find_in(set, tag, key) {
@@ -101,28 +100,29 @@ impl<V: Copy> FlowTable<V> {
         Found::New(Spot(at as u32), left)
     }
 
-    /// The way of a set that a new flow gets.
+    /// The way of a set in which a new flow is placed: an empty one, or that of the flow that was
+    /// silent longest.
     fn way_for(&self, set: usize) -> usize {
         let empty = (0..WAYS).find(|way| self.tags[set][*way] == 0);
         let silent = || (0..WAYS).min_by_key(|way| self.entries[set * WAYS + way].seen_ns);
         empty.or_else(silent).unwrap_or(0)
     }
 
-    /// The value that would leave for a new flow of that key, if one would.
+    /// The value of the flow that a new flow with that key would replace, if any.
     pub(crate) fn leaves_for(&self, key: &FlowKey) -> Option<&V> {
         let (set, _) = self.place(key);
         let way = self.way_for(set);
         (self.tags[set][way] != 0).then(|| &self.entries[set * WAYS + way].value)
     }
 
-    /// The flow that would leave for a new flow of that key, if one would.
+    /// The spot of the flow that a new flow with that key would replace, if any.
     pub(crate) fn spot_that_leaves_for(&self, key: &FlowKey) -> Option<Spot> {
         let (set, _) = self.place(key);
         let way = self.way_for(set);
         (self.tags[set][way] != 0).then_some(Spot((set * WAYS + way) as u32))
     }
 
-    /// Says that the flow was seen then. Times of a capture may run backwards.
+    /// Notes when the flow was last seen. The times in a capture may go backwards.
     pub(crate) fn touch(&mut self, spot: Spot, now_ns: u64) {
         let seen = &mut self.entries[spot.0 as usize].seen_ns;
         *seen = now_ns.max(*seen);
@@ -144,7 +144,7 @@ impl<V: Copy> FlowTable<V> {
         &mut self.entries[spot.0 as usize].value
     }
 
-    /// The spot of that number, if the table has it.
+    /// The spot with that number, if the table has it.
     pub(crate) fn spot(&self, number: u32) -> Option<Spot> {
         ((number as usize) < self.entries.len()).then_some(Spot(number))
     }
@@ -168,7 +168,7 @@ mod tests {
             let found = table.find_or_insert(&key(number), number.into(), number.into());
             assert!(matches!(found, Found::New(_, None)));
         }
-        // The oldest goes on.
+        // The oldest flow is active again.
         assert!(matches!(
             table.find_or_insert(&key(0), 100, 9),
             Found::Known(_)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The meter's inspection: which packets go to the process, and what comes back.
+//! The meter's side of inspection: chooses the packets for the process, and takes its verdicts.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,19 +14,20 @@ use crate::{
     Facts, FlowKey, InspectConfig, InspectCounters, InspectError, Progress, Text, Verdict, Verdicts,
 };
 
-/// Queued bytes from which on they are sent.
+/// The queue is sent when it has at least this many bytes.
 const SEND_BYTES: usize = 1 << 16;
-/// What a packet takes in the queue beside its bytes.
+/// Bytes that a packet occupies in the queue in addition to its own bytes.
 const TAP_BYTES: usize = 26;
-/// The most bytes of a packet that are looked at: a whole IP packet.
+/// Maximum bytes of a packet that are inspected: a whole IP packet.
 const MAX_DATAGRAM_BYTES: usize = u16::MAX as usize;
-/// How long the process may do nothing with packets waiting: then it is started again.
+/// The process is restarted if it does nothing for this long while packets are waiting.
 const PATIENCE_SECONDS: u32 = 10;
-/// The time before the process is started again, and how far that grows while it ends before it has
-/// looked at a packet.
+/// The delay before the process is restarted, and the maximum to which it grows while the process
+/// keeps ending before it has inspected a packet.
 const FIRST_BACK_OFF_NS: u64 = 100_000_000;
 const LAST_BACK_OFF_NS: u64 = 30_000_000_000;
-/// Where packets wait for the process, it is given up after this many ends in a row.
+/// When packets wait for the process (files), it is no longer restarted after this many failures in
+/// a row.
 const MAX_FAILURES: u32 = 5;
 
 /// The run's table of texts.
@@ -41,7 +42,7 @@ impl<F: Fn(&[u8]) -> u64> TextSink for F {
     }
 }
 
-/// An inspection: one process, and the flows that it looks at. It belongs to the thread that sees
+/// An inspection: one process, and the flows that it inspects. It belongs to the thread that sees
 /// the packets.
 pub struct Inspection<T> {
     config: InspectConfig,
@@ -52,40 +53,40 @@ pub struct Inspection<T> {
     verdicts: Arc<Verdicts>,
     link: Link,
     counters: InspectCounters,
-    /// Verdicts that were read and are not in the table.
+    /// Verdicts that were received but are not in the table yet.
     fresh: Vec<(InspectionId, Progress, Facts)>,
-    /// Verdicts that were put into the table, if they are to be told.
+    /// Verdicts that were put into the table, if the caller asked for them.
     told: Option<Vec<(FlowKey, Verdict)>>,
-    /// The number of the last order to settle, and of the last that was answered.
+    /// The number of the last settle order, and of the last one that was answered.
     settling: u64,
     settled: u64,
-    /// Whether there were packets since the last order to settle.
+    /// Whether packets were queued since the last settle order.
     is_unsettled: bool,
 }
 
-/// The process, if there is one, and what is on its way there.
+/// The process, if it is running, and what is on its way to it.
 #[derive(Default)]
 struct Link {
     child: Option<Child>,
     queue: Vec<u8>,
-    /// Bytes of the queue that were sent.
+    /// Bytes of the queue that have been sent.
     sent: usize,
-    /// Packets that this process was sent or will be, and that it said it has done.
+    /// Number of packets queued for this process so far, and how many of them it reported as done.
     taps: u64,
     done: u64,
     inspected: u64,
     late: u64,
     failures: u32,
     retry_ns: u64,
-    /// When it last did something, for a process that hangs.
+    /// When the process last made progress, to detect that it hangs.
     alive_ns: u64,
 }
 
 impl<T: TextSink> Inspection<T> {
-    /// Starts the process and waits until it is ready, some 0.1 s.
+    /// Starts the process and waits until it is ready, which takes about 0.1 s.
     ///
     /// # Errors
-    /// The program was built without an inspector, or the process does not come up.
+    /// If the program was built without an inspector, or the process does not start.
     pub fn start(config: InspectConfig, texts: T) -> Result<Self, InspectError> {
         if !cfg!(feature = "dpi") && config.program.is_none() {
             return Err(InspectError::NotBuilt);
@@ -114,7 +115,7 @@ impl<T: TextSink> Inspection<T> {
         Ok(inspection)
     }
 
-    /// The names behind the numbers.
+    /// The names for the numbers of applications, categories and risks.
     #[must_use]
     pub fn names(&self) -> Arc<ApplicationNames> {
         Arc::clone(&self.names)
@@ -126,40 +127,40 @@ impl<T: TextSink> Inspection<T> {
         Arc::clone(&self.verdicts)
     }
 
-    /// What is known about the flow of a record whose last packet was then. Threads that write many
-    /// records lock [`Inspection::verdicts`] once a batch.
+    /// What is known about the flow of a record whose last packet was at `last_ns`. Threads that
+    /// write many records should lock [`Inspection::verdicts`] once per batch instead.
     #[must_use]
     pub fn verdict(&self, tuple: &FiveTuple, last_ns: u64) -> Option<Verdict> {
         self.verdicts.lock().get(tuple, last_ns).copied()
     }
 
-    /// Whether nothing more of a flow is wanted: its inspection ended with what is known. `None` if
-    /// the flow is not known.
+    /// Whether the inspection of a flow has ended, so that no more of its packets are needed.
+    /// `None` if the flow is not known.
     #[must_use]
     pub fn is_over(&self, key: &FlowKey) -> Option<bool> {
         self.admissions.is_over(key)
     }
 
-    /// The flows whose inspection ended since the last call, and whether the payload told their
-    /// application; for one with [`InspectConfig::tells_ends`]. A flow may be inspected anew since:
-    /// [`Self::is_over`] knows.
+    /// The flows whose inspection has ended since the last call, each with whether the payload
+    /// revealed its application. Requires [`InspectConfig::tells_ends`]. A new inspection of the
+    /// flow may have begun since: see [`Self::is_over`].
     pub fn take_ended(&mut self) -> Vec<(FlowKey, bool)> {
         self.admissions.take_ended()
     }
 
-    /// What was found out about flows since the last call, in the order in which it was; for one
-    /// with [`InspectConfig::tells_verdicts`].
+    /// What was learned about flows since the last call, in order. Requires
+    /// [`InspectConfig::tells_verdicts`].
     pub fn take_told(&mut self) -> Vec<(FlowKey, Verdict)> {
         self.told.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The number of the process, if there is one.
+    /// The id of the process, if it is running.
     #[must_use]
     pub fn process_id(&self) -> Option<u32> {
         self.link.child.as_ref().map(Child::id)
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     #[must_use]
     pub fn counters(&self) -> InspectCounters {
         let ends = self.admissions.ends;
@@ -174,10 +175,10 @@ impl<T: TextSink> Inspection<T> {
         }
     }
 
-    /// Takes a packet, whose IP packet `datagram` finds if it is wanted: `None` if it has no bytes
-    /// to look at, such as a later fragment.
+    /// Takes a packet. If it is to be inspected, `datagram` is called to find the IP packet; it
+    /// returns `None` if there are no bytes to inspect, as in a later fragment.
     ///
-    /// At an interface it never waits. In a file it waits for room in the queue.
+    /// At an interface this never waits. In a file it waits for room in the queue.
     #[inline]
     pub fn offer<'a>(&mut self, packet: &Packet, datagram: impl FnOnce() -> Option<&'a [u8]>) {
         let mut found: Option<&'a [u8]> = None;
@@ -187,7 +188,7 @@ impl<T: TextSink> Inspection<T> {
             found.is_some()
         });
         if want == Want::Pressed {
-            // Which inspection leaves must not depend on when answers come.
+            // Which inspection is dropped must not depend on the timing of answers.
             self.wait_until_caught_up(packet.timestamp_ns);
             want = self.admissions.want(packet, true, || true);
         }
@@ -202,7 +203,7 @@ impl<T: TextSink> Inspection<T> {
             };
             let is_sent = self.tap(&order, datagram.len(), packet.timestamp_ns);
             if wanted.is_last && !is_sent {
-                // No answer will come.
+                // No answer will arrive.
                 self.admissions.give_up(wanted.id);
             }
         }
@@ -219,7 +220,7 @@ impl<T: TextSink> Inspection<T> {
         }
         order.write(&mut self.link.queue);
         if self.link.taps == self.link.done {
-            // It had nothing to do until now.
+            // The process had nothing to do until now.
             self.link.alive_ns = now_ns;
         }
         self.link.taps += 1;
@@ -229,7 +230,7 @@ impl<T: TextSink> Inspection<T> {
         true
     }
 
-    /// Whether a packet of so many bytes has room on its way to the process.
+    /// Returns whether a packet of this many bytes fits into the queue.
     fn make_room(&mut self, bytes: usize, now_ns: u64) -> bool {
         let limit = self.config.queue_bytes.max(MAX_DATAGRAM_BYTES + TAP_BYTES);
         if !self.config.is_lossless {
@@ -242,8 +243,8 @@ impl<T: TextSink> Inspection<T> {
         self.link.child.is_some()
     }
 
-    /// Sends what is queued, reads what came back, and sees to the process. It does not wait. Call
-    /// it after every batch, and while nothing comes.
+    /// Sends what is queued, reads what has arrived, and restarts the process if necessary, all
+    /// without waiting. Call it after every batch, and regularly while there are no packets.
     pub fn poll(&mut self, now_ns: u64) {
         self.revive(now_ns);
         self.order_closes();
@@ -252,8 +253,8 @@ impl<T: TextSink> Inspection<T> {
         self.keep_fresh();
     }
 
-    /// Asks for what is known or guessed about every flow so far, without waiting for it. Call it
-    /// before records leave, at an interface.
+    /// Requests what is known or guessed about every flow so far, without waiting for the answer.
+    /// Call it before records are written, at an interface.
     pub fn settle(&mut self, now_ns: u64) {
         if self.is_unsettled && self.settling == self.settled && self.link.child.is_some() {
             self.is_unsettled = false;
@@ -264,22 +265,22 @@ impl<T: TextSink> Inspection<T> {
         self.poll(now_ns);
     }
 
-    /// [`Inspection::settle`], and waits for the answer: in files, so that a capture gives the same
-    /// records every time.
+    /// Calls [`Inspection::settle`] and waits for the answer. For files, so that a capture always
+    /// gives the same records.
     pub fn wait_until_caught_up(&mut self, now_ns: u64) {
-        // An order to settle that is on its way came before some packets.
+        // A settle order that is already on its way does not cover the latest packets.
         for _ in 0..2 {
             self.settle(now_ns);
             while self.link.child.is_some() && self.settled < self.settling {
                 self.wait_and_poll(now_ns);
             }
-            // Answers of a process that is gone do not come.
+            // A process that has ended sends no answers.
             self.settled = self.settling;
         }
         self.keep_fresh();
     }
 
-    /// Ends all inspections with what is known, and waits for the answers: at the end of the input.
+    /// At the end of the input: ends all inspections with what is known, and waits for the answers.
     pub fn finish(&mut self, now_ns: u64) {
         self.wait_until_caught_up(now_ns);
         let open: Vec<InspectionId> = self.admissions.open_ids().collect();
@@ -291,7 +292,7 @@ impl<T: TextSink> Inspection<T> {
         }
         self.is_unsettled = true;
         self.wait_until_caught_up(now_ns);
-        // Those that a process took along.
+        // Ends the inspections that were lost with a process.
         self.admissions.end_all(false);
     }
 
@@ -304,7 +305,7 @@ impl<T: TextSink> Inspection<T> {
         }
     }
 
-    /// Starts the process again if it is gone and it is time.
+    /// Restarts the process if it is not running and the delay is over.
     fn revive(&mut self, now_ns: u64) {
         if self.link.child.is_some() {
             return;
@@ -325,7 +326,7 @@ impl<T: TextSink> Inspection<T> {
     fn spawn(&mut self) -> io::Result<()> {
         self.link.child = Some(Child::start(&self.program)?);
         Order::Begin(WorkerLimits {
-            // The meter keeps to its limit; orders on their way are not counted there.
+            // The meter enforces the limit, but does not count orders that are still on their way.
             max_flows: self.config.max_flows as u64 + 1,
             memory_bytes: self.config.memory_bytes,
             resume_below: self.admissions.next_number(),
@@ -334,7 +335,7 @@ impl<T: TextSink> Inspection<T> {
         Ok(())
     }
 
-    /// The process is gone: what it had is lost, and the next one waits for its time.
+    /// The process has ended: whatever it held is lost, and it may be restarted after a delay.
     fn bury(&mut self, now_ns: u64) {
         let link = &mut self.link;
         let was_idle = link.done == 0;
@@ -398,7 +399,7 @@ impl<T: TextSink> Inspection<T> {
             self.link.alive_ns = now_ns;
         }
         let patience_ns = u64::from(PATIENCE_SECONDS) * 1_000_000_000;
-        // The times of a file say nothing about the process.
+        // The times in a file say nothing about the process.
         let hangs =
             !self.config.is_lossless && now_ns.saturating_sub(self.link.alive_ns) > patience_ns;
         if has_failed || hangs || received == Received::Ended {
@@ -406,7 +407,7 @@ impl<T: TextSink> Inspection<T> {
         }
     }
 
-    /// Takes an answer; false if the process must not be believed.
+    /// Takes an answer; false if the process cannot be trusted.
     fn take(&mut self, answer: Answer) -> bool {
         let link = &mut self.link;
         match answer {
@@ -442,7 +443,7 @@ impl<T: TextSink> Inspection<T> {
         }
     }
 
-    /// Puts verdicts into the table.
+    /// Puts new verdicts into the table.
     fn keep_fresh(&mut self) {
         if self.fresh.is_empty() && self.admissions.to_forget.is_empty() {
             return;
@@ -477,7 +478,7 @@ impl<T: TextSink> Inspection<T> {
         }
     }
 
-    /// Waits for the first process to be ready.
+    /// Waits until the first process is ready.
     fn await_names(&mut self) -> Result<ApplicationNames, InspectError> {
         let mut names = None;
         let mut failed = None;
@@ -506,14 +507,14 @@ impl<T: TextSink> Inspection<T> {
 }
 
 impl Link {
-    /// Bytes that were not sent.
+    /// Bytes that have not been sent yet.
     fn waiting(&self) -> usize {
         self.queue.len() - self.sent
     }
 }
 
-/// This program. On Linux it is the one that runs, even if an upgrade has replaced its file:
-/// another version may speak differently.
+/// The path of this program. On Linux it is the running program even if an upgrade has replaced its
+/// file, because another version may use different messages.
 fn own_program() -> io::Result<PathBuf> {
     match cfg!(target_os = "linux") {
         true => Ok("/proc/self/exe".into()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What looks into packets: the trait, and what it finds.
+//! The trait of inspectors, and what they find in packets.
 
 use turboflow_record::ApplicationNames;
 
@@ -9,16 +9,16 @@ pub enum Progress {
     /// The application is not known yet.
     #[default]
     Undecided,
-    /// The application is known, and further packets may tell names.
+    /// The application is known, but further packets may reveal names.
     Known,
-    /// Nothing more is to be learned.
+    /// There is nothing more to learn.
     Complete,
 }
 
 /// One packet of a flow, from its IP header on.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'a> {
-    /// The IP packet, without padding of the link layer; perhaps cut by the capture.
+    /// The IP packet without link-layer padding; the capture may have truncated it.
     pub datagram: &'a [u8],
     /// Nanoseconds since 1970.
     pub time_ns: u64,
@@ -55,7 +55,7 @@ impl Text {
 /// The most bytes of a text.
 pub const MAX_TEXT_BYTES: usize = 255;
 
-/// What is known about a flow. It is used again for the next packet, so that nothing is allocated.
+/// What is known about a flow. Reused for the next packet, so that nothing is allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The library's numbers: `master << 16 | application`, 0 if unknown.
@@ -70,20 +70,20 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// A text, empty if it is not known. The bytes are the sender's and may be anything.
+    /// A text, empty if it is not known. The sender chose its bytes, which may be anything.
     #[must_use]
     pub fn text(&self, text: Text) -> &[u8] {
         &self.texts[text as usize]
     }
 
-    /// Sets a text, cut to [`MAX_TEXT_BYTES`].
+    /// Sets a text, truncated to [`MAX_TEXT_BYTES`].
     pub fn set_text(&mut self, text: Text, bytes: &[u8]) {
         let kept = &mut self.texts[text as usize];
         kept.clear();
         kept.extend_from_slice(&bytes[..bytes.len().min(MAX_TEXT_BYTES)]);
     }
 
-    /// Forgets everything.
+    /// Clears all facts.
     pub fn clear(&mut self) {
         self.application = 0;
         self.category = 0;
@@ -93,8 +93,8 @@ impl Facts {
     }
 }
 
-/// How an application was recognised, by growing trust. The numbers are part of records, and are
-/// the same for all versions of a library.
+/// How an application was recognised, in order of increasing confidence. The numbers are written to
+/// records, and do not depend on the version of the library.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Confidence {
@@ -105,20 +105,20 @@ pub enum Confidence {
     Port = 1,
     /// Guessed from an address.
     Address = 2,
-    /// A part of the payload and what other flows of the hosts were.
+    /// From a part of the payload, and from other flows of the hosts.
     PartialCache = 3,
-    /// A part of the payload.
+    /// From a part of the payload.
     Partial = 4,
-    /// What other flows of the hosts were.
+    /// From other flows of the hosts.
     Cache = 5,
-    /// The payload.
+    /// From the payload.
     Payload = 6,
-    /// A rule of the library's user.
+    /// By a rule that the user of the library defined.
     Rule = 7,
 }
 
 impl Confidence {
-    /// All, by number.
+    /// All confidences, ordered by number.
     pub const ALL: [Self; 8] = [
         Self::Unknown,
         Self::Port,
@@ -130,35 +130,36 @@ impl Confidence {
         Self::Rule,
     ];
 
-    /// The confidence of that number, if there is one.
+    /// The confidence with that number, if there is one.
     #[must_use]
     pub fn of_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 }
 
-/// Something that tells the application of a flow from its packets.
+/// Recognises the application of a flow from its packets.
 ///
-/// Packets of one flow come in the order of the capture; those of different flows are mixed.
+/// Packets of one flow arrive in the order of the capture; packets of different flows are
+/// interleaved.
 pub trait Inspector {
-    /// What it keeps of a flow under inspection.
+    /// The state of a flow under inspection.
     type Flow;
 
     /// Begins a flow; `None` if there is no memory.
     fn open(&mut self) -> Option<Self::Flow>;
 
-    /// Looks at the next packet of a flow and replaces `facts` with what is known then.
+    /// Inspects the next packet of a flow, and replaces `facts` with what is then known.
     fn inspect(&mut self, flow: &mut Self::Flow, sight: &Sight<'_>, facts: &mut Facts) -> Progress;
 
-    /// Replaces `facts` with the best guess, as if no packet followed. The flow can go on.
+    /// Replaces `facts` with the best guess, as if no packet followed. The inspection can continue.
     fn guess(&mut self, flow: &Self::Flow, facts: &mut Facts);
 
-    /// Replaces `facts` with the last answer about a flow, which ends.
+    /// Ends a flow, and replaces `facts` with the final result about it.
     fn give_up(&mut self, flow: Self::Flow, facts: &mut Facts);
 
-    /// The names behind its numbers.
+    /// The names that belong to the inspector's numbers.
     fn names(&self) -> ApplicationNames;
 
-    /// Bytes of the heap in use; 0 if that is not known.
+    /// Bytes of the heap in use; 0 if unknown.
     fn heap_bytes(&self) -> u64;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which application a flow is: deep packet inspection of the first packets of flows.
+//! Determines the application of flows: deep packet inspection of the first packets of each flow.
 //!
 //! ```text
 //! meter                                            process without rights
@@ -7,9 +7,9 @@
 //! Verdicts ◀── what is known ─────────────────────┘
 //! ```
 //!
-//! The meter never waits for the process at an interface, and the process can do nothing but
-//! answer. One that is slow, full or dead costs names, never packets or counts.
-//! `docs/applications.md` has the limits and what they cost.
+//! At an interface, the meter never waits for the process, and the process can do nothing but
+//! answer. If the process is slow, overloaded or dead, records lack names, but packets and counts
+//! are never affected. `docs/applications.md` describes the limits and what they cost.
 
 mod admission;
 mod config;
@@ -35,7 +35,7 @@ pub use inspector_process::{child_main, is_child};
 pub use ndpi::{NdpiFlow, NdpiInspector};
 pub use verdict::{LockedVerdicts, Verdict, Verdicts};
 
-/// What a program says that was built without an inspector.
+/// The message of a program that was built without an inspector.
 pub const NOT_BUILT: &str = "this program was built without inspection of applications: \
     install libndpi-dev and build with the feature `dpi`";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known about flows, for the threads that write it into records.
+//! What is known about flows, for the threads that add it to records.
 
 use std::num::NonZeroU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,21 +9,21 @@ use turboflow_record::FiveTuple;
 use crate::flow_table::{FlowTable, Found};
 use crate::{Confidence, FlowKey, Progress, Text};
 
-/// What is known about a flow. Texts are handles of the run's table of texts.
+/// What is known about a flow. Texts are handles in the run's table of texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// The time of the first packet that was inspected. Records that end earlier are of another
-    /// flow with this key.
+    /// The time of the first inspected packet, in nanoseconds since 1970. Records that end before
+    /// it belong to an earlier flow with the same key.
     pub since_ns: u64,
-    /// `master << 16 | application` in the library's numbers; 0 is unknown.
+    /// `master << 16 | application` in the library's numbers; 0 if unknown.
     pub application: u32,
     /// The library's number of the category.
     pub category: u8,
-    /// How it was recognised.
+    /// How the application was recognised.
     pub confidence: Confidence,
     /// The library's set of risks.
     pub risk: u64,
-    /// How far the inspection has come. Before it is [known](Progress::Known), all of this is a
+    /// How far the inspection has come. Until it is [known](Progress::Known), all of this is a
     /// guess.
     pub progress: Progress,
     pub(crate) texts: [Option<NonZeroU64>; Text::ALL.len()],
@@ -36,34 +36,34 @@ impl Verdict {
         self.texts[text as usize].map(NonZeroU64::get)
     }
 
-    /// Whether the inspection ended, and the payload did not tell the application.
+    /// Whether the inspection ended without learning the application from the payload.
     #[must_use]
     pub fn has_given_up(&self) -> bool {
         self.progress == Progress::Complete && self.confidence <= Confidence::Address
     }
 
-    /// Sets the handle of a text; 0 is none.
+    /// Sets the handle of a text; 0 means none.
     pub fn set_text(&mut self, text: Text, handle: u64) {
         self.texts[text as usize] = NonZeroU64::new(handle);
     }
 }
 
-/// The verdicts of one inspection, shared between threads. A lock is held for a batch of records or
-/// of verdicts, never for one.
+/// The verdicts of one inspection, shared between threads. A lock is held for a whole batch of
+/// records or verdicts, never for a single one.
 pub struct Verdicts {
     tables: Mutex<Tables>,
 }
 
-/// One place for a flow whose key another one has now, for so many flows.
+/// For this many flows there is one place for a former flow, whose key is now used by another flow.
 const FLOWS_FOR_ONE_FORMER: usize = 8;
 
 struct Tables {
     flows: FlowTable<Verdict>,
-    /// Flows whose keys others have now: their records may not have left yet.
+    /// Flows whose keys are now used by others: their records may not have been written yet.
     former: FlowTable<Verdict>,
 }
 
-/// The verdicts, locked.
+/// The verdicts, locked for access.
 pub struct LockedVerdicts<'a> {
     tables: MutexGuard<'a, Tables>,
 }
@@ -87,18 +87,18 @@ impl Verdicts {
         FlowTable::<Verdict>::memory_bytes(places) + FlowTable::<Verdict>::memory_bytes(former)
     }
 
-    /// Locks them for a batch.
+    /// Locks the verdicts for a batch.
     #[must_use]
     pub fn lock(&self) -> LockedVerdicts<'_> {
         LockedVerdicts {
-            // Every state of the tables is a valid one.
+            // The tables are valid even if another thread panicked while it held the lock.
             tables: self.tables.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 }
 
 impl LockedVerdicts<'_> {
-    /// What is known about the flow of a record whose last packet was then.
+    /// What is known about the flow of a record whose last packet was at `last_ns`.
     pub fn get(&mut self, tuple: &FiveTuple, last_ns: u64) -> Option<&Verdict> {
         let (key, _) = FlowKey::of(tuple);
         let Tables { flows, former } = &mut *self.tables;
@@ -112,8 +112,8 @@ impl LockedVerdicts<'_> {
         (verdict.since_ns <= last_ns).then_some(verdict)
     }
 
-    /// Keeps a verdict. A guess does not replace what the payload said about an earlier part of the
-    /// flow.
+    /// Stores a verdict. A guess does not replace what the payload revealed about an earlier part
+    /// of the flow.
     pub(crate) fn keep(&mut self, key: &FlowKey, now_ns: u64, verdict: Verdict) {
         let flows = &mut self.tables.flows;
         if let Found::Known(spot) = flows.find_or_insert(key, now_ns, verdict) {
@@ -127,7 +127,7 @@ impl LockedVerdicts<'_> {
         }
     }
 
-    /// Another flow has this key now. Records of the one before may still come.
+    /// Another flow has this key from now on. Records of the previous flow may still follow.
     pub(crate) fn forget(&mut self, key: &FlowKey) {
         let Tables { flows, former } = &mut *self.tables;
         let Some(spot) = flows.find(key) else {
@@ -180,9 +180,9 @@ mod tests {
             let answer = FiveTuple::new(b, a, 443, 1000, 6);
             assert_eq!(locked.get(&answer, 50).unwrap().application, expected);
         }
-        // A record that ended before the inspection began is of an earlier flow.
+        // A record that ended before the inspection began belongs to an earlier flow.
         assert_eq!(locked.get(&tuple, 9), None);
-        // But it may end the inspection.
+        // A guess does not replace the application, but it may end the inspection.
         let end = Verdict {
             progress: Progress::Complete,
             ..verdict(7, Confidence::Port)
@@ -192,7 +192,7 @@ mod tests {
         let kept = *locked.get(&tuple, 50).unwrap();
         assert_eq!((kept.application, kept.progress), (92, Progress::Complete));
         assert!(!kept.has_given_up());
-        // Another flow begins with the key of this one, whose record has not left yet.
+        // Another flow with the same key begins before the record of the first flow is written.
         locked.forget(&key);
         assert_eq!(locked.get(&tuple, 50).unwrap().application, 92);
         let since_ns = 60;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Inspections by the real library, in its process, of real captures.
+//! Inspections of real captures by the real library, in its process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

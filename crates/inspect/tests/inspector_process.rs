@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The process: its rights, its ends, its memory, and the same answers every time.
+//! The process: its privileges, how it ends, its memory, and that its answers are reproducible.
 
 use rustix::process::{Pid, Signal, kill_process};
 use turboflow_inspect::{FlowKey, InspectConfig, InspectError, Inspection, PacketLimits};
@@ -29,7 +29,7 @@ fn the_process_has_no_rights() {
     let texts = Texts::default();
     let inspection = Inspection::start(config(), &texts).unwrap();
     let process = inspection.process_id().unwrap();
-    // It says that it is ready when all is taken away.
+    // The process reports that it is ready after it has dropped its privileges.
     for (name, value) in [
         ("NoNewPrivs", "1"),
         ("Seccomp", "2"),
@@ -128,7 +128,7 @@ fn a_process_that_is_killed_is_started_again_and_costs_names_alone() {
     let (mut offered, mut now_ns) = (0, 1);
     let mut killed = 0;
     while inspection.counters().restarts < KILLS {
-        // A second of 100 packets, each of a flow of its own.
+        // A second with 100 packets, each of its own flow.
         let done = inspection.counters().packets_inspected;
         for _ in 0..100 {
             now_ns += 10_000_000;
@@ -175,7 +175,7 @@ fn a_process_that_hangs_costs_names_and_is_started_again() {
     let mut inspection = Inspection::start(live, &texts).unwrap();
     let process = inspection.process_id().unwrap();
     signal(process, Signal::STOP);
-    // More than the queue and the socket hold, within a second.
+    // More than the queue and the socket can hold, within a second.
     let mut now_ns = 1_000_000_000_000;
     let payload = [7; 1400];
     for flow in 0..10_000 {
@@ -186,7 +186,7 @@ fn a_process_that_hangs_costs_names_and_is_started_again() {
     inspection.poll(now_ns);
     let lost = inspection.counters().taps_lost;
     assert!((5_000..10_000).contains(&lost), "{lost}");
-    // It goes on in time.
+    // The process continues in time.
     signal(process, Signal::CONT);
     until("it has caught up", || {
         inspection.poll(now_ns);
@@ -194,7 +194,7 @@ fn a_process_that_hangs_costs_names_and_is_started_again() {
         counters.packets_inspected + counters.taps_lost == 10_000
     });
     assert_eq!(inspection.process_id(), Some(process));
-    // It does not.
+    // The process does not continue.
     signal(process, Signal::STOP);
     let (packet, datagram) = udp((1, 10), &payload, now_ns);
     inspection.offer(&packet, || Some(&datagram));
@@ -280,7 +280,7 @@ fn limits_of_packets_hold() {
     assert_eq!(verdict.application, 0);
 }
 
-/// Of such a flow no answer comes, and what waits for one must not wait for ever.
+/// Such an inspection gets no answer, and whatever waits for one must not wait for ever.
 #[test]
 fn an_inspection_whose_last_packet_is_lost_ends() {
     if is_missing(&[LIBRARY]) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets, bytes and flows of each protocol, compared with `ndpiReader` of the same library.
+//! Packets, bytes and flows of each protocol, compared with `ndpiReader` of the same library
+//! version.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,16 +42,16 @@ fn reader(path: &Path) -> BTreeMap<String, Totals> {
     rows.collect()
 }
 
-/// Whether the reader takes a packet: it discards later fragments, and packets that are not
-/// captured to their end.
+/// Whether `ndpiReader` processes a packet: it discards later fragments, and packets that were not
+/// captured completely.
 fn is_read(packet: &Packet, datagram: Option<&[u8]>) -> bool {
     datagram.is_some_and(|datagram| datagram.len() >= packet.ip_length_bytes as usize)
 }
 
-/// The protocols of an inspection: a flow counts for its application or, without one, for its
-/// master.
+/// The protocols according to an inspection: a flow counts for its application or, without one, for
+/// its master.
 fn ours(path: &Path) -> BTreeMap<String, Totals> {
-    // It enters these tunnels always, and its flows seldom end before the capture does.
+    // `ndpiReader` always decapsulates these tunnels, and its flows rarely end before the capture.
     let parser = ParserConfig {
         decapsulate: TunnelSet::EMPTY.with(Tunnel::Ipip).with(Tunnel::SixInFour),
         ..ParserConfig::default()
@@ -75,7 +76,7 @@ fn ours(path: &Path) -> BTreeMap<String, Totals> {
     rows
 }
 
-/// Captures whose counts differ, and why; all others are equal.
+/// Captures whose counts differ, with the reasons; all others must be equal.
 const EXCEPTIONS: [(&str, &str); 4] = [
     (
         "AJP/ajp.pcap",

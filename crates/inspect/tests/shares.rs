@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many packets are looked at.
+//! Which share of the packets is inspected.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use turboflow_testing::{Need, captures_folder, is_missing};
 
 use crate::support::{LIBRARY, Texts, captures, config, inspect};
 
-/// Packets, and what an inspection of them counted.
+/// The number of packets in a capture, and the counters of their inspection.
 fn counted(path: &Path) -> (u64, InspectCounters) {
     let parser = ParserConfig::default();
     let inspected = inspect(path, parser, config(), &Texts::default(), |_, _| true);

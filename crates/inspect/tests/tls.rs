@@ -13,7 +13,7 @@ use turboflow_testing::{Need, captures_folder, is_missing};
 
 use crate::support::{captures, each_frame};
 
-/// A hello by the number of the frame that completes it.
+/// Client hellos by the number of the frame that completes them.
 type Hellos = BTreeMap<u64, Hello>;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -35,8 +35,8 @@ const FIELDS: [&str; 9] = [
     "tls.handshake.sig_hash_alg_len",
 ];
 
-/// The hellos of a capture as tshark reads them. Its version in Debian 12 has no JA4, so that is
-/// put together from the lists that it shows.
+/// The client hellos of a capture according to tshark. Its version in Debian 12 has no JA4, so that
+/// is computed from the lists that it shows.
 fn tshark(path: &Path) -> Hellos {
     let mut command = Command::new("tshark");
     // The captures have TLS on many ports.
@@ -49,7 +49,7 @@ fn tshark(path: &Path) -> Hellos {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let rows = text.lines().map(row);
-    // tshark has no fingerprint of hellos of SSL 2 and of damaged ones.
+    // tshark gives no fingerprint for client hellos of SSL 2 and for damaged ones.
     rows.filter(|(_, hello)| !hello.ja3.is_empty()).collect()
 }
 
@@ -72,7 +72,7 @@ fn row(line: &str) -> (u64, Hello) {
     (cells[0].parse().unwrap(), hello)
 }
 
-/// The values of the extension of signature algorithms: tshark shows those of delegated credentials
+/// The values of the extension of signature algorithms. tshark shows those of delegated credentials
 /// (34) in the same field, in the order of the extensions.
 fn signatures(extensions: &[u16], all: &[u16], lengths: &[u16]) -> Vec<u16> {
     let kinds = extensions.iter().filter(|kind| matches!(kind, 13 | 34));
@@ -87,7 +87,7 @@ fn signatures(extensions: &[u16], all: &[u16], lengths: &[u16]) -> Vec<u16> {
     Vec::new()
 }
 
-/// Numbers in decimal or, behind `0x`, in hexadecimal.
+/// Numbers in decimal or, with the prefix `0x`, in hexadecimal.
 fn numbers(list: &str) -> Vec<u16> {
     let list = list.split(',').filter(|number| !number.is_empty());
     let numbers = list.map(|number| match number.strip_prefix("0x") {
@@ -97,7 +97,7 @@ fn numbers(list: &str) -> Vec<u16> {
     numbers.collect()
 }
 
-/// JA4 by its document, from lists.
+/// JA4 according to its specification, from lists.
 fn ja4_of(
     version: u16,
     ciphers: &[u16],
@@ -150,7 +150,7 @@ fn ja4_of(
     format!("t{version}{name}{counts}{ends}_{ciphers}_{second}")
 }
 
-/// The hellos as they are found here.
+/// The client hellos that this crate finds.
 fn ours(path: &Path) -> Hellos {
     let mut watches: HashMap<FiveTuple, HelloWatch> = HashMap::new();
     let mut found = Hellos::new();
@@ -164,7 +164,7 @@ fn ours(path: &Path) -> Hellos {
         };
         let watch = watches.entry(packet.tuple).or_default();
         if let Some(hello) = watch.see(datagram, false, true) {
-            // Another one may follow, behind a request to try again.
+            // Another one may follow after a request to try again.
             *watch = HelloWatch::default();
             let name = hello.server_name.clone().unwrap_or_default();
             let fingerprints = Hello {
@@ -178,14 +178,15 @@ fn ours(path: &Path) -> Hellos {
     found
 }
 
-/// Whether a capture may have a hello over TCP: tshark takes half a second for each.
+/// Whether a capture may contain a client hello over TCP, because tshark takes half a second per
+/// capture.
 fn may_have_hello(path: &Path) -> bool {
     let bytes = std::fs::read(path).unwrap();
     let mut windows = bytes.windows(6);
     windows.any(|bytes| bytes[..2] == [22, 3] && bytes[2] <= 4 && bytes[5] == 1)
 }
 
-/// Hellos that one of both does not see, and why. All others are equal.
+/// Client hellos that only one of the two finds, with the reasons. All others must be equal.
 const EXCEPTIONS: [(&str, u64, &str); 10] = [
     ("l7/Facebook/KakaoTalk_chat.pcap", 72, "sent twice"),
     ("l7/HAProxy/haproxy.pcap", 1, "behind a line of PROXY"),

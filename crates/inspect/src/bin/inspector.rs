@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The inspector's process by itself, for tests and measurements of the crate.
+//! The inspector's process as a program of its own, for tests and measurements of this crate.
 
 use std::process::ExitCode;
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Takes all rights from a process that is about to read hostile packets.
+//! Drops all privileges of a process that is about to read hostile packets.
 //!
-//! What is left: to read and write the socket that it has, and memory up to a limit. A sender that
-//! takes it over by a crafted packet can lie about applications, and no more.
+//! It can still read and write the socket that it has, and use memory up to a limit. An attacker
+//! who takes it over with a crafted packet can lie about applications, but do nothing else.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// Limits of every system: no memory beyond, no further file, no process, no core dump.
+/// Sets the limits that every system has: on memory, and no new files, processes or core dumps.
 pub(super) fn limit(memory_bytes: u64) -> io::Result<()> {
     for (resource, limit) in [
         (Resource::As, memory_bytes),
         (Resource::Core, 0),
         (Resource::Fsize, 0),
         (Resource::Nproc, 0),
-        // The library may read a file while it is set up; `seal` takes that away.
+        // The library may read a file during its setup; `seal` forbids that.
     ] {
         set(resource, limit)?;
     }
@@ -30,9 +30,9 @@ fn set(resource: Resource, limit: u64) -> io::Result<()> {
     Ok(setrlimit(resource, both)?)
 }
 
-/// Takes the rest, for good, before the first packet is read.
+/// Drops the remaining privileges permanently, before the first packet is read.
 pub(super) fn seal() -> io::Result<()> {
-    // The three standard streams are there already.
+    // The three standard streams are already open.
     set(Resource::Nofile, 3)?;
     #[cfg(target_os = "linux")]
     linux::seal()?;
@@ -49,15 +49,15 @@ mod linux {
         set_thread_res_gid, set_thread_res_uid,
     };
 
-    /// The user and the group that own nothing.
+    /// The overflow user and group, which own nothing.
     const OVERFLOW: u32 = 65_534;
 
     pub(super) fn seal() -> io::Result<()> {
         let lost = lose_rights();
         set_no_new_privs(true)?;
         let is_filtered = system_calls::allow_few()?;
-        // A service may forbid to change users and capabilities. Without system calls they are
-        // worth nothing.
+        // A service may forbid changing users and capabilities. With the system calls filtered,
+        // they are useless anyway.
         if is_filtered { Ok(()) } else { lost }
     }
 
@@ -89,7 +89,8 @@ mod linux {
             SeccompFilter, SeccompRule, apply_filter,
         };
 
-        /// What reading a socket, memory, random numbers, clocks and ending take.
+        /// The system calls for reading a socket, memory, random numbers, clocks and ending the
+        /// process.
         const ALLOWED: [i64; 27] = [
             libc::SYS_brk,
             libc::SYS_clock_gettime,
@@ -120,10 +121,10 @@ mod linux {
             libc::SYS_writev,
         ];
 
-        /// Allowed as long as the memory is not made executable: the number of the argument.
+        /// Allowed unless they make memory executable; with the number of the relevant argument.
         const PROTECTING: [(i64, u8); 2] = [(libc::SYS_mmap, 2), (libc::SYS_mprotect, 2)];
 
-        /// Everything else fails with "not permitted".
+        /// All other system calls fail with "not permitted".
         pub(super) fn allow_few() -> io::Result<bool> {
             let program = program().map_err(io::Error::other)?;
             apply_filter(&program).map_err(|error| {
@@ -164,7 +165,7 @@ mod linux {
         target_arch = "riscv64"
     )))]
     mod system_calls {
-        /// Without a filter for this processor: the other limits hold.
+        /// There is no filter for this processor, so only the other limits apply.
         pub(super) fn allow_few() -> std::io::Result<bool> {
             Ok(false)
         }

@@ -14,25 +14,25 @@ use crate::{Inspector, NOT_THIS_LIBRARY};
 /// Bytes read at once.
 const READ_BYTES: usize = 1 << 18;
 
-/// Takes orders from standard input until it is closed.
+/// Processes orders from standard input until it is closed.
 pub(super) fn serve() -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    // The copy, so that there is no further descriptor and files can be limited to the standard
-    // streams.
+    // Uses this copy of the socket, so that no other descriptor is open and files can be limited to
+    // the standard streams.
     let outcome = prepare(&socket).and_then(|(worker, orders)| run(worker, orders, &socket));
     if let Err(error) = &outcome {
         let mut answer = Vec::new();
         Answer::Failed(error.to_string()).write(&mut answer);
-        // The meter may be gone.
+        // The meter may have ended.
         let _ = (&socket).write_all(&answer);
     }
     outcome
 }
 
-/// Orders that were read and are not done.
+/// Orders that have been read but not processed.
 struct Orders {
     bytes: Vec<u8>,
-    /// Bytes of `bytes` that are there.
+    /// Number of valid bytes in `bytes`.
     filled: usize,
 }
 
@@ -44,7 +44,7 @@ impl Orders {
         }
     }
 
-    /// Reads what is there, or waits. False at the end.
+    /// Reads what is available, or waits for it. Returns false at the end.
     fn read(&mut self, mut socket: &UnixStream) -> io::Result<bool> {
         let count = loop {
             match socket.read(&mut self.bytes[self.filled..]) {
@@ -56,7 +56,7 @@ impl Orders {
         Ok(count > 0)
     }
 
-    /// Calls `take` with each whole order.
+    /// Calls `take` with each complete order.
     fn each(&mut self, mut take: impl FnMut(&Order<'_>)) -> io::Result<()> {
         let damaged = || io::Error::other("an order of the meter is damaged");
         let mut rest = &self.bytes[..self.filled];
@@ -72,7 +72,8 @@ impl Orders {
     }
 }
 
-/// Sets the library up and takes the process's rights away. The order to begin is read before.
+/// Sets up the library and drops the privileges of the process. The first order is read before
+/// that.
 fn prepare(socket: &UnixStream) -> io::Result<(Worker<NdpiInspector>, Orders)> {
     let mut orders = Orders::new();
     let mut limits = None;
@@ -80,7 +81,7 @@ fn prepare(socket: &UnixStream) -> io::Result<(Worker<NdpiInspector>, Orders)> {
     while limits.is_none() && orders.read(socket)? {
         orders.each(|order| match order {
             Order::Begin(its) => limits = Some(*its),
-            // The meter sends packets without waiting; they are done below.
+            // The meter sends packets without waiting; they are processed later.
             order => order.write(&mut held),
         })?;
     }

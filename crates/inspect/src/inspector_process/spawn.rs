@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The meter's end of the process that inspects.
+//! The meter's end of the connection to the process that inspects.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -15,10 +15,11 @@ use crate::message::{Answer, MAX_ANSWER_BYTES, split};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 1 << 16;
-/// What the kernel keeps between both processes, if it may.
+/// Size of the kernel's buffer between the two processes, if the kernel allows it.
 const SOCKET_BYTES: usize = 1 << 20;
 
-/// A running process, and the bytes on their way. It is killed with this value.
+/// A running process, and the bytes that are in transit. The process is killed when this is
+/// dropped.
 pub(crate) struct Child {
     process: std::process::Child,
     socket: UnixStream,
@@ -26,29 +27,29 @@ pub(crate) struct Child {
     chunk: Box<[u8]>,
 }
 
-/// What came of reading.
+/// The result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// Everything that was there.
+    /// Everything that was available has been read.
     All,
-    /// The process has ended, or what it says is no message.
+    /// The process has ended, or sent something that is not a message.
     Ended,
 }
 
 impl Child {
-    /// Starts `program` to inspect.
+    /// Starts `program` as the process that inspects.
     pub(crate) fn start(program: &Path) -> io::Result<Self> {
         let (here, there) = UnixStream::pair()?;
-        // A smaller buffer costs system calls, nothing else.
+        // A smaller buffer only costs more system calls.
         let _ = rustix::net::sockopt::set_socket_send_buffer_size(&here, SOCKET_BYTES);
         let mut command = Command::new(program);
         command.arg0(CHILD_NAME).env_clear();
-        // Where a library that is not the system's is found.
+        // Keeps the search path for a library that is not the system's.
         if let Some(path) = std::env::var_os("LD_LIBRARY_PATH") {
             command.env("LD_LIBRARY_PATH", path);
         }
         command.stdin(OwnedFd::from(there));
-        // The library prints; what a hostile packet makes it print is for no one.
+        // The library prints messages; those that hostile packets cause must not reach anyone.
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn()?;
         here.set_nonblocking(true)?;
@@ -60,12 +61,12 @@ impl Child {
         })
     }
 
-    /// Its number.
+    /// The id of the process.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Writes as much as the socket takes; the number of bytes.
+    /// Writes as much as the socket accepts, and returns the number of bytes.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match self.socket.write(bytes) {
@@ -77,7 +78,7 @@ impl Child {
         }
     }
 
-    /// Reads what is there, and calls `take` with each message.
+    /// Reads what is available, and calls `take` with each message.
     pub(crate) fn receive(&mut self, mut take: impl FnMut(Answer)) -> Received {
         loop {
             let count = match self.socket.read(&mut self.chunk) {
@@ -107,8 +108,8 @@ impl Child {
         }
     }
 
-    /// Waits until there is something to read or, if `to_send`, room to write. False if there was
-    /// neither for this long.
+    /// Waits until there is something to read or, if `to_send`, room to write. Returns false if the
+    /// timeout passed first.
     pub(crate) fn wait(&self, to_send: bool, seconds: u32) -> io::Result<bool> {
         let mut events = PollFlags::IN;
         if to_send {
@@ -129,7 +130,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Nothing depends on how it ends.
+        // It does not matter how the process ends.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the meter and the inspector's process say to each other.
+//! The messages between the meter and the inspector's process.
 //!
 //! ```text
 //! length (4) | kind (1) | content, little-endian; the length is that of kind and content
 //! ```
 //!
-//! The meter trusts nothing that comes back: the process reads hostile packets.
+//! The meter trusts no answer, because the process reads hostile packets.
 
 #[cfg(any(feature = "dpi", test))]
 pub(crate) mod reply;
@@ -16,17 +16,17 @@ use turboflow_record::ApplicationNames;
 
 use crate::{Confidence, Facts, Progress, Text};
 
-/// The most bytes of a message from the process: all names.
+/// Maximum bytes of a message from the process: the one with all names.
 pub(crate) const MAX_ANSWER_BYTES: usize = 1 << 20;
-/// Bytes of the length.
+/// Size of the length field in bytes.
 pub(crate) const LENGTH_BYTES: usize = 4;
 
-/// An inspection, as both sides name it.
+/// Identifies an inspection in messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InspectionId {
-    /// The place in the meter's table. The process only returns it.
+    /// The index in the meter's table. The process only returns it.
     pub(crate) spot: u32,
-    /// Grows with each inspection.
+    /// Increases with each inspection.
     pub(crate) number: u64,
 }
 
@@ -35,18 +35,18 @@ pub(crate) struct InspectionId {
 pub(crate) enum Order<'a> {
     /// The first message.
     Begin(WorkerLimits),
-    /// A packet to look at.
+    /// A packet to inspect.
     Tap {
         id: InspectionId,
         is_reversed: bool,
-        /// No further packet of the inspection follows.
+        /// Whether this is the last packet of the inspection.
         is_last: bool,
         time_ns: u64,
         datagram: &'a [u8],
     },
     /// The inspection ends with what is known.
     Close { id: InspectionId },
-    /// Tell what is known or guessed by now, then answer with this number.
+    /// Report what is known or guessed so far, then answer with this number.
     Settle { number: u64 },
 }
 
@@ -55,37 +55,37 @@ const TAP: u8 = 2;
 const CLOSE: u8 = 3;
 const SETTLE: u8 = 4;
 
-/// What the process may take.
+/// The limits of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WorkerLimits {
-    /// Flows at a time. The meter keeps to it; the process sees to it.
+    /// Maximum flows at a time. The meter observes this limit, and the process enforces it.
     pub(crate) max_flows: u64,
-    /// Bytes of address space.
+    /// Maximum bytes of address space.
     pub(crate) memory_bytes: u64,
-    /// Inspections below this number may be unknown to the process, because an earlier one had
-    /// them.
+    /// Inspections with numbers below this may be new to this process, because they began in an
+    /// earlier one.
     pub(crate) resume_below: u64,
 }
 
 /// A message from the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It is ready.
+    /// The process is ready.
     Ready(ApplicationNames),
-    /// It cannot work, and why.
+    /// The process cannot work, for this reason.
     Failed(String),
-    /// What is known about a flow. Undecided means a guess.
+    /// What is known about a flow. It is a guess while the flow is undecided.
     Verdict {
         id: InspectionId,
         progress: Progress,
         facts: Facts,
     },
-    /// Totals since its start: packets that were looked at, and packets of flows that were complete
-    /// by then.
+    /// Totals since the start of the process: packets inspected, and packets of flows that were
+    /// already complete.
     Progress { inspected: u64, late: u64 },
     /// The inspection ended because memory is short.
     Dropped { id: InspectionId },
-    /// Everything before that order is done.
+    /// Everything before that settle order has been processed.
     Settled { number: u64 },
 }
 
@@ -96,7 +96,7 @@ const PROGRESS: u8 = 4;
 const DROPPED: u8 = 5;
 const SETTLED: u8 = 6;
 
-/// Appends a message, and fills in its length.
+/// Appends a message with its length.
 fn framed(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0, 0, 0, 0, kind]);
@@ -141,7 +141,7 @@ impl Order<'_> {
 }
 
 impl Answer {
-    /// Reads a message without its length; `None` if it is none of these.
+    /// Reads a message without its length; `None` if it is invalid.
     pub(crate) fn read(message: &[u8]) -> Option<Self> {
         let mut content = Content(message);
         match content.u8()? {
@@ -171,7 +171,7 @@ impl Answer {
     }
 }
 
-/// What is left of a message.
+/// The rest of a message.
 struct Content<'a>(&'a [u8]);
 
 impl<'a> Content<'a> {
@@ -233,7 +233,7 @@ impl<'a> Content<'a> {
 
     fn names(&mut self) -> Option<ApplicationNames> {
         let library = self.name()?;
-        // A list that claims more than the message has ends with `None`.
+        // A list that claims more elements than the message has ends with `None`.
         let mut applications = Vec::new();
         for _ in 0..self.u32()? {
             let (number, category) = (self.u32()?, self.u8()?);
@@ -258,13 +258,13 @@ impl<'a> Content<'a> {
     }
 }
 
-/// A message, and what follows it.
+/// A message, and the bytes after it.
 pub(crate) type Split<'a> = Option<(&'a [u8], &'a [u8])>;
 
-/// The first message in `bytes` and what follows it; `Ok(None)` if it is not whole yet.
+/// Splits off the first message in `bytes`; `Ok(None)` if it is not complete yet.
 ///
 /// # Errors
-/// It says that it is empty or longer than `limit`.
+/// If the length field is 0 or greater than `limit`.
 pub(crate) fn split(bytes: &[u8], limit: usize) -> Result<Split<'_>, ()> {
     let Some((length, rest)) = bytes.split_first_chunk::<LENGTH_BYTES>() else {
         return Ok(None);

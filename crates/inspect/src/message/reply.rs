@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The process's side of the messages: it reads orders and writes answers.
+//! The process's side of the messages: reads orders and writes answers.
 
 use turboflow_record::ApplicationNames;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{Facts, MAX_TEXT_BYTES, Progress, Text};
 
-/// The most bytes of a message to the process: a datagram and what stands before it.
+/// Maximum bytes of a message to the process: a datagram and the fields before it.
 pub(crate) const MAX_ORDER_BYTES: usize = u16::MAX as usize + 64;
 impl<'a> Order<'a> {
     /// Reads a message without its length.
@@ -42,7 +42,7 @@ impl<'a> Order<'a> {
     }
 }
 
-/// Appends a verdict, without making an [`Answer`] first.
+/// Appends a verdict without constructing an [`Answer`] first.
 pub(crate) fn write_verdict(
     out: &mut Vec<u8>,
     id: InspectionId,
@@ -55,7 +55,7 @@ pub(crate) fn write_verdict(
     });
 }
 
-/// What of a verdict may change.
+/// Appends the part of a verdict that may change.
 pub(crate) fn write_facts(out: &mut Vec<u8>, progress: Progress, facts: &Facts) {
     out.push(progress as u8);
     out.extend_from_slice(&facts.application.to_le_bytes());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages of both sides.
+//! Messages in both directions.
 
 use proptest::prelude::*;
 use turboflow_record::ApplicationNames;

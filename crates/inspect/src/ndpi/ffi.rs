@@ -8,7 +8,7 @@ pub(super) const TLS_SERVER: u8 = 1;
 pub(super) const DNS_QUERY: u8 = 2;
 pub(super) const HTTP_HOST: u8 = 3;
 
-/// `struct turboflow_finding`. Its texts end with 0 inside their arrays.
+/// `struct turboflow_finding`. Its texts are null-terminated within their arrays.
 #[repr(C)]
 pub(super) struct Finding {
     pub(super) risk: u64,
@@ -38,9 +38,9 @@ impl Finding {
     };
 }
 
-/// `struct ndpi_detection_module_struct`, only behind pointers.
+/// `struct ndpi_detection_module_struct`, only used behind pointers.
 pub(super) type Module = c_void;
-/// `struct ndpi_flow_struct`, only behind pointers.
+/// `struct ndpi_flow_struct`, only used behind pointers.
 pub(super) type Flow = c_void;
 
 // SAFETY: the declarations agree with the definitions in `shim.c`, which say what each expects.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! nDPI, the system's shared library, behind `shim.c`.
+//! nDPI, a shared library of the system, behind `shim.c`.
 //!
-//! The library is C on hostile input. The program runs it in a process without rights
-//! ([`child_main`](crate::child_main)) and nowhere else.
+//! The library is C code that reads hostile input. It only runs in a process without privileges
+//! ([`child_main`](crate::child_main)).
 
 mod ffi;
 mod names;
@@ -13,24 +13,24 @@ use turboflow_record::ApplicationNames;
 
 use crate::{Confidence, Facts, Inspector, Progress, Sight, Text};
 
-/// An IP packet's length has 16 bits, and so has the library's argument.
+/// The length of an IP packet has 16 bits, and so does the library's argument.
 const MAX_DATAGRAM_BYTES: usize = u16::MAX as usize;
 
-/// The library, ready to inspect. Its caches of hosts are its own, so results do not depend on
-/// other modules of the process.
+/// The library, ready to inspect. It has its own caches of hosts, so results do not depend on other
+/// modules in the process.
 pub struct NdpiInspector {
     module: NonNull<ffi::Module>,
     finding: ffi::Finding,
 }
 
-/// A flow under inspection. The library frees it, so it ends before its inspector does.
+/// A flow under inspection. The library frees it, so it must be dropped before its inspector.
 pub struct NdpiFlow {
     flow: NonNull<ffi::Flow>,
 }
 
 impl NdpiInspector {
-    /// Sets up the library, which takes some 0.1 s and 6 MB. `None` if it is another version than
-    /// the headers of the build, or there is no memory.
+    /// Sets up the library, which takes about 0.1 s and 6 MB. `None` if its version differs from
+    /// that of the headers at build time, or there is no memory.
     #[must_use]
     pub fn new() -> Option<Self> {
         // SAFETY: has no conditions. The module is freed once, in `drop`.
@@ -44,7 +44,7 @@ impl NdpiInspector {
         let finding = &self.finding;
         facts.clear();
         facts.application = u32::from(finding.master) << 16 | u32::from(finding.application);
-        // 4.2 names some applications as their own master.
+        // Version 4.2 reports some applications as their own master.
         if finding.master == finding.application {
             facts.application = finding.application.into();
         }
@@ -65,7 +65,7 @@ impl NdpiInspector {
     }
 }
 
-/// The bytes before the first 0.
+/// The bytes before the first null byte.
 fn until_zero(bytes: &[u8]) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
@@ -114,7 +114,7 @@ impl Inspector for NdpiInspector {
     }
 
     fn give_up(&mut self, flow: NdpiFlow, facts: &mut Facts) {
-        // SAFETY: as in `inspect`; the flow is freed behind it.
+        // SAFETY: as in `inspect`; the flow is freed after the call.
         unsafe {
             ffi::turboflow_ndpi_give_up(
                 self.module.as_ptr(),

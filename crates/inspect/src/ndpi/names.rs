@@ -9,10 +9,10 @@ use turboflow_record::ApplicationNames;
 use super::ffi;
 use crate::Confidence;
 
-/// More than any version has, so that a wrong count cannot make a list endless.
+/// More applications than any version has, so that a wrong count cannot lead to an endless list.
 const MAX_APPLICATIONS: u32 = 4096;
 
-/// The library numbers its confidences anew in each version; its names for them stay.
+/// Each version of the library renumbers its confidences, but their names stay the same.
 const CONFIDENCES: [(&str, Confidence); 9] = [
     ("Match by port", Confidence::Port),
     ("Match by IP", Confidence::Address),
@@ -25,14 +25,14 @@ const CONFIDENCES: [(&str, Confidence); 9] = [
     ("DPI (aggressive)", Confidence::Partial),
 ];
 
-/// Our number of a confidence, and the library's name of it.
+/// Our number of a confidence, and the library's name for it.
 fn named(confidence: Confidence) -> (u8, String) {
     let known = CONFIDENCES.iter().find(|(_, ours)| *ours == confidence);
     let name = known.map_or("Unknown", |(name, _)| name);
     (confidence as u8, name.to_owned())
 }
 
-/// A text of the library, which keeps it as long as its module.
+/// A text of the library, which lives as long as its module.
 fn text(pointer: *const c_char) -> Option<String> {
     if pointer.is_null() {
         return None;
@@ -42,7 +42,7 @@ fn text(pointer: *const c_char) -> Option<String> {
     Some(text.to_string_lossy().into_owned())
 }
 
-/// Tells the shim which of our confidences each of the library's is.
+/// Tells the shim how to map the library's confidences to ours.
 pub(super) fn scale_confidences() {
     for number in 0..32 {
         // SAFETY: the shim answers null for numbers that the library does not have.

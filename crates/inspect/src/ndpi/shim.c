@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the inspector asks of nDPI, for the headers of 4.2 to 5.x. `build.rs` asks the compiler which
-// of them are here and defines HAS_... accordingly. `ffi.rs` declares this file's functions to Rust.
+// What the inspector needs of nDPI, for the headers of 4.2 to 5.x. `build.rs` tests with the
+// compiler what the headers have, and defines HAS_... accordingly. `ffi.rs` declares these
+// functions to Rust.
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <ndpi_api.h>
@@ -19,7 +20,7 @@
 enum state { UNDECIDED, KNOWN, COMPLETE };
 enum host { NO_HOST, TLS_SERVER, DNS_QUERY, HTTP_HOST };
 
-// `Finding` in ffi.rs: the same members in the same order.
+// Must have the same members in the same order as `Finding` in ffi.rs.
 struct turboflow_finding {
     uint64_t risk;
     uint16_t master;
@@ -33,7 +34,7 @@ struct turboflow_finding {
     char ja4[37];
 };
 
-// The library's number of a confidence, as a number of ours. `names.rs` fills it from the names.
+// Maps the library's numbers of confidences to ours. `names.rs` fills it, using the names.
 static uint8_t confidence_scale[32];
 
 void turboflow_ndpi_scale(uint8_t number, uint8_t scaled) {
@@ -42,10 +43,10 @@ void turboflow_ndpi_scale(uint8_t number, uint8_t scaled) {
 }
 
 struct ndpi_detection_module_struct *turboflow_ndpi_open(void) {
-    // The headers may be of another version than the library that is loaded.
+    // The version of the headers may differ from that of the loaded library.
     if (ndpi_detection_get_sizeof_ndpi_flow_struct() != sizeof(struct ndpi_flow_struct))
         return NULL;
-    // 0 is "no preferences" for 4.2, and "no context shared with other modules" later.
+    // 0 means "no preferences" in 4.2, and "no context shared with other modules" later.
     struct ndpi_detection_module_struct *module = ndpi_init_detection_module(0);
     if (!module)
         return NULL;
@@ -70,7 +71,7 @@ void turboflow_ndpi_free(struct ndpi_flow_struct *flow) {
     ndpi_free_flow(flow);
 }
 
-// Bytes of the heap in use; 0 where the C library does not tell.
+// Bytes of the heap in use; 0 if the C library does not provide that.
 uint64_t turboflow_ndpi_heap(void) {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || (__GLIBC__ == 2 && __GLIBC_MINOR__ >= 33))
     struct mallinfo2 heap = mallinfo2();
@@ -84,7 +85,7 @@ static int is_one_of(const ndpi_protocol *found, uint16_t number) {
     return MASTER(*found) == number || APPLICATION(*found) == number;
 }
 
-// Copies a text that should end within `room`, and ends it there in any case.
+// Copies a text that should end within `room` bytes, and always null-terminates the copy.
 static void copy(char *to, size_t to_room, const char *from, size_t room) {
     size_t length = strnlen(from, room);
     if (length >= to_room)
@@ -104,7 +105,7 @@ static void tell(struct ndpi_flow_struct *flow, ndpi_protocol found, uint8_t sta
     out->category = (uint16_t)found.category;
     uint32_t confidence = (uint32_t)flow->confidence;
     out->confidence = confidence < sizeof confidence_scale ? confidence_scale[confidence] : 0;
-    // One member of the flow holds the names of several protocols, and a union the rest.
+    // One member of the flow holds the names for several protocols; a union holds the rest.
     if (is_one_of(&found, NDPI_PROTOCOL_TLS) || is_one_of(&found, NDPI_PROTOCOL_QUIC) ||
         is_one_of(&found, NDPI_PROTOCOL_DTLS)) {
         out->host_kind = TLS_SERVER;
@@ -165,9 +166,9 @@ static ndpi_protocol give_up(struct ndpi_detection_module_struct *module,
 #endif
 }
 
-// What the library would answer if no packet followed. Giving up changes a flow for good, so a copy
-// is given up. It shares what the flow's pointers lead to, which giving up does not free; it may add
-// texts of risks, which are the copy's alone.
+// What the library would answer if no packet followed. Giving up changes a flow permanently, so
+// this gives up a copy. The copy shares what the flow's pointers refer to, which giving up does not
+// free; giving up may add texts of risks, which belong to the copy alone.
 void turboflow_ndpi_guess(struct ndpi_detection_module_struct *module,
                           const struct ndpi_flow_struct *flow, struct turboflow_finding *out) {
     struct ndpi_flow_struct copied = *flow;
@@ -179,7 +180,7 @@ void turboflow_ndpi_guess(struct ndpi_detection_module_struct *module,
 #endif
 }
 
-// The last answer about a flow that is to be freed.
+// The final answer about a flow, which the caller frees afterwards.
 void turboflow_ndpi_give_up(struct ndpi_detection_module_struct *module,
                             struct ndpi_flow_struct *flow, struct turboflow_finding *out) {
     tell(flow, give_up(module, flow), COMPLETE, out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads the vectors of TLS messages (RFC 8446, section 3.4).
 
-/// What is left of a message.
+/// The rest of a message.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
@@ -31,24 +31,24 @@ impl<'a> Reader<'a> {
         Some(u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
-    /// A vector with a length of one byte.
+    /// A vector whose length has one byte.
     pub(super) fn short_vector(&mut self) -> Option<Reader<'a>> {
         let length = self.u8()?;
         self.take(length.into()).map(Reader::new)
     }
 
-    /// A vector with a length of two bytes.
+    /// A vector whose length has two bytes.
     pub(super) fn vector(&mut self) -> Option<Reader<'a>> {
         let length = self.u16()?;
         self.take(length.into()).map(Reader::new)
     }
 
-    /// What is left.
+    /// The remaining bytes.
     pub(super) const fn rest(self) -> &'a [u8] {
         self.rest
     }
 
-    /// What is left, as numbers of 16 bits. A last odd byte is left out.
+    /// The remaining bytes as 16-bit numbers. A trailing odd byte is ignored.
     pub(super) fn numbers(self) -> impl Iterator<Item = u16> + use<'a> {
         let pairs = self.rest.chunks_exact(2);
         pairs.map(|pair| u16::from_be_bytes([pair[0], pair[1]]))

@@ -3,8 +3,8 @@
 //!
 //! # Source
 //! JA3: `salesforce/ja3`, README. JA4: `FoxIO-LLC/ja4`, technical_details/JA4.md. JA4 of TLS
-//! clients is under BSD 3-Clause there; the other fingerprints of that suite are not, and are not
-//! here.
+//! clients has the BSD 3-Clause licence there; the other fingerprints of that suite do not, and are
+//! not implemented here.
 
 use std::fmt::Write;
 
@@ -13,16 +13,16 @@ use sha2::Sha256;
 
 use super::ClientHello;
 
-/// Hexadecimal digits of a hash in JA4, and what stands for a list without values.
+/// Number of hexadecimal digits of a hash in JA4; below, what replaces the hash of an empty list.
 const HASH_DIGITS: usize = 12;
 const NO_VALUES: &str = "000000000000";
-/// The counts in JA4 have two digits.
+/// Maximum of the counts in JA4, which have two digits.
 const MAX_COUNT: usize = 99;
 
 const SERVER_NAME: u16 = 0;
 const ALPN: u16 = 16;
 
-/// Whether a value is one of RFC 8701, which mean nothing: 0x0a0a, 0x1a1a, ...
+/// Whether a value is reserved and meaningless (GREASE, RFC 8701): 0x0a0a, 0x1a1a, ...
 const fn is_grease(value: u16) -> bool {
     value & 0x0f0f == 0x0a0a && value >> 8 == value & 0xff
 }
@@ -106,8 +106,8 @@ fn version(hello: &ClientHello) -> &'static str {
     }
 }
 
-/// First and last character of the first protocol of ALPN, or of its hexadecimal digits if one of
-/// both is neither letter nor digit.
+/// The first and the last character of the first ALPN protocol; if one of them is not alphanumeric,
+/// those of the protocol in hexadecimal digits.
 fn alpn_ends(protocol: &[u8]) -> [char; 2] {
     let (Some(first), Some(last)) = (protocol.first(), protocol.last()) else {
         return ['0', '0'];

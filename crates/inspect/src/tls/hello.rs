@@ -3,13 +3,13 @@
 
 use super::bytes::Reader;
 
-/// The most bytes of a client hello. Those with post-quantum keys have 2 KB.
+/// Maximum bytes of a client hello. Those with post-quantum keys have about 2 KB.
 pub const MAX_HELLO_BYTES: usize = 16 * 1024;
 
-/// The content type of handshake records, and the type of a client hello among its messages.
+/// The content type of handshake records; below, the message type of a client hello.
 pub(super) const HANDSHAKE: u8 = 22;
 pub(super) const CLIENT_HELLO: u8 = 1;
-/// Bytes of the header of a record, and of a handshake message.
+/// Header sizes in bytes: of a record and, below, of a handshake message.
 pub(super) const RECORD_HEADER_BYTES: usize = 5;
 const MESSAGE_HEADER_BYTES: usize = 4;
 
@@ -20,11 +20,11 @@ const SIGNATURE_ALGORITHMS: u16 = 13;
 const ALPN: u16 = 16;
 const SUPPORTED_VERSIONS: u16 = 43;
 
-/// A parsed client hello (RFC 8446, section 4.1.2). The values of the lists are in the order of the
-/// message, with GREASE (RFC 8701).
+/// A parsed client hello (RFC 8446, section 4.1.2). The lists keep the order of the message, and
+/// their GREASE values (RFC 8701).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientHello {
-    /// The version before the random bytes.
+    /// The version field before the random bytes.
     pub legacy_version: u16,
     /// Cipher suites.
     pub ciphers: Vec<u16>,
@@ -44,19 +44,19 @@ pub struct ClientHello {
     pub server_name: Option<Vec<u8>>,
 }
 
-/// What bytes from the beginning of a record on are.
+/// What the bytes at the start of a record are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// A client hello whose end is still to come.
+    /// A client hello whose end has not arrived yet.
     Incomplete,
-    /// A whole one.
+    /// A complete client hello.
     Hello(Box<ClientHello>),
-    /// Something else, or a hello that is damaged or too long.
+    /// Other data, or a client hello that is damaged or too long.
     Other,
 }
 
 impl ClientHello {
-    /// Parses a client hello at the beginning of a TLS stream, with the headers of its records.
+    /// Parses a client hello at the start of a TLS stream, including its record headers.
     #[must_use]
     pub fn of_stream(stream: &[u8]) -> Option<Self> {
         match Self::seen(stream) {
@@ -110,8 +110,8 @@ impl ClientHello {
         Some(hello)
     }
 
-    /// Reads an extension. One that is damaged has its type in the list and nothing else, as the
-    /// fingerprints have it.
+    /// Reads an extension. If it is damaged, only its type is kept in the list of extensions,
+    /// because fingerprints include the type.
     fn read_extension(&mut self, kind: u16, mut content: Reader<'_>) {
         match kind {
             SERVER_NAME => self.server_name = server_name(content),
@@ -138,7 +138,7 @@ impl ClientHello {
     }
 }
 
-/// Whether bytes are the beginning of a record with a client hello, as far as they go.
+/// Whether the bytes, as far as they go, are the start of a record with a client hello.
 pub(super) fn begins_hello(stream: &[u8]) -> bool {
     stream.first() == Some(&HANDSHAKE)
         && stream.get(1) == Some(&3)
@@ -147,12 +147,12 @@ pub(super) fn begins_hello(stream: &[u8]) -> bool {
             .is_none_or(|kind| *kind == CLIENT_HELLO)
 }
 
-/// The handshake bytes of the records at the beginning of a stream. `None` if another kind of
-/// record comes before the message ends.
+/// The handshake bytes of the records at the start of a stream. `None` if a record of another type
+/// comes before the message ends.
 fn message(stream: &[u8]) -> Option<Vec<u8>> {
     let mut records = Reader::new(stream);
     let mut message = Vec::with_capacity(stream.len());
-    // Every round takes at least the header of a record.
+    // Each iteration consumes at least the header of a record.
     while let Some(header) = records.take(RECORD_HEADER_BYTES) {
         if header[0] != HANDSHAKE {
             return is_whole(&message).then_some(message);
@@ -178,7 +178,7 @@ fn is_whole(message: &[u8]) -> bool {
         })
 }
 
-/// RFC 6066, section 3: a list of names, of which only host names (0) are defined.
+/// The host name from a list of names, for which RFC 6066, section 3, defines only one type (0).
 fn server_name(mut content: Reader<'_>) -> Option<Vec<u8>> {
     let mut names = content.vector()?;
     (names.u8()? == 0).then_some(())?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Client hellos of TLS over TCP, and the fingerprints that are made of them.
+//! Client hellos of TLS over TCP, and the fingerprints computed from them.
 //!
-//! nDPI 4.2 has no JA4, 5.x has no JA3, and both cut server names. These come from here for TLS
-//! over TCP; for QUIC and DTLS they are what the library gives.
+//! nDPI 4.2 has no JA4, 5.x has no JA3, and both truncate server names. For TLS over TCP, all of
+//! these are computed here; for QUIC and DTLS, they are what the library reports.
 
 mod bytes;
 mod fingerprint;

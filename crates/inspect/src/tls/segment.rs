@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Finds the payload of a TCP segment in an IP packet.
 
-/// IPv6 extension headers that may come before TCP; more than any sender has use for.
+/// Maximum IPv6 extension headers before TCP; more than any sender needs.
 const MAX_EXTENSION_HEADERS: usize = 8;
 const TCP: u8 = 6;
 
@@ -13,7 +13,7 @@ pub(super) struct Segment<'a> {
 }
 
 impl<'a> Segment<'a> {
-    /// `None` if the packet is not TCP, is a fragment, or its headers are not whole.
+    /// `None` if the packet is not TCP, is a fragment, or its headers are incomplete.
     pub(super) fn of(datagram: &'a [u8]) -> Option<Self> {
         let tcp = match datagram.first()? >> 4 {
             4 => v4(datagram)?,
@@ -36,7 +36,7 @@ fn v4(datagram: &[u8]) -> Option<&[u8]> {
         return None;
     }
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    // Length 0 is that of a packet which the network card was to cut.
+    // The length is 0 in packets that the network card was to segment.
     let end = if total == 0 { datagram.len() } else { total };
     let header_bytes = usize::from(header[0] & 0xf) * 4;
     datagram.get(header_bytes..end.min(datagram.len()))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Client hellos that are whole, cut, sent twice, damaged, or none.
+//! Client hellos that are complete, segmented, retransmitted or damaged, and other data.
 
 use proptest::prelude::*;
 
@@ -13,11 +13,11 @@ fn extension(kind: u16, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A client hello in one record, with these extensions.
+/// A client hello with these extensions, in a single record.
 fn hello(extensions: &[u8]) -> Vec<u8> {
     let mut body = vec![3, 3];
     body.extend([7; 32]);
-    // No session; two ciphers; no compression.
+    // No session id, two cipher suites, no compression.
     body.extend([0, 0, 4, 0x13, 0x01, 0xc0, 0x2b, 1, 0]);
     body.extend((extensions.len() as u16).to_be_bytes());
     body.extend(extensions);
@@ -43,7 +43,7 @@ fn named(name: &str) -> Vec<u8> {
     hello(&extension(0, &content))
 }
 
-/// An IPv4 packet with a segment.
+/// An IPv4 packet that contains a TCP segment.
 fn packet(sequence: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x45, 0];
     bytes.extend((40 + payload.len() as u16).to_be_bytes());
@@ -70,7 +70,7 @@ fn a_hello_that_is_cut_is_put_together_in_order() {
     };
     assert_eq!(see(100, b"", false), None);
     assert_eq!(see(100, first, false), None);
-    // Sent twice; a gap; the other direction.
+    // A retransmission; a gap; the other direction.
     assert_eq!(see(100, first, false), None);
     assert_eq!(see(127, third, false), None);
     assert_eq!(see(120, second, true), None);
@@ -94,7 +94,7 @@ fn a_hello_may_span_records() {
         name_of(&ClientHello::of_stream(&stream).unwrap()),
         "example.org"
     );
-    // Another kind of record in between.
+    // A record of another type in between.
     let mut stream = record(&message[..30]);
     stream.extend([23, 3, 3, 0, 1, 0]);
     stream.extend(record(&message[30..]));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Watches the segments of a flow for a client hello, which may be cut into several.
+//! Watches the segments of a flow for a client hello, which may be spread over several segments.
 
 use super::hello::{ClientHello, MAX_HELLO_BYTES, Seen, begins_hello};
 use super::segment::Segment;
 
-/// A flow's search for its first client hello.
+/// The search for the first client hello of a flow.
 #[derive(Debug, Default)]
 pub struct HelloWatch {
     state: State,
@@ -14,7 +14,7 @@ pub struct HelloWatch {
 enum State {
     #[default]
     Waiting,
-    /// The beginning of a hello was seen in this direction.
+    /// The start of a client hello was seen in this direction.
     Collecting {
         is_reversed: bool,
         next_sequence: u32,
@@ -24,10 +24,10 @@ enum State {
 }
 
 impl HelloWatch {
-    /// The client hello that this packet completes, if it does so. Segments must come in order, as
-    /// for tshark; one that was sent twice is skipped.
+    /// The client hello that this packet completes, if any. Segments must arrive in order, as
+    /// tshark requires; retransmitted segments are skipped.
     ///
-    /// `may_collect` says whether there is room to keep the beginning of a hello.
+    /// `may_collect` says whether there is room to store the start of a client hello.
     pub fn see(
         &mut self,
         datagram: &[u8],
@@ -41,8 +41,8 @@ impl HelloWatch {
         if segment.payload.is_empty() {
             return None;
         }
-        // "Change cipher spec" means nothing in TLS 1.3 (RFC 8446, appendix D.4). A client that is
-        // asked to try again sends it before its second hello.
+        // "Change cipher spec" has no meaning in TLS 1.3 (RFC 8446, appendix D.4). A client sends
+        // it before its second hello if it was asked to try again.
         if let [20, 3, _, 0, 1, 1, rest @ ..] = segment.payload {
             let skipped = (segment.payload.len() - rest.len()) as u32;
             segment.sequence = segment.sequence.wrapping_add(skipped);
@@ -74,7 +74,7 @@ impl HelloWatch {
         self.finish(may_collect)
     }
 
-    /// Whether it keeps the beginning of a hello.
+    /// Whether it stores the start of a client hello.
     #[must_use]
     pub const fn is_collecting(&self) -> bool {
         matches!(self.state, State::Collecting { .. })
@@ -88,7 +88,7 @@ impl HelloWatch {
         match ClientHello::seen(bytes) {
             Seen::Incomplete if may_collect && !is_full => None,
             Seen::Incomplete | Seen::Other => {
-                // What looked like a hello was none; one may still follow, as behind STARTTLS.
+                // This was not a client hello; one may still follow, as after STARTTLS.
                 self.state = State::Waiting;
                 None
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The inspections of a process: takes the meter's orders, gives answers.
+//! The inspections of one process: takes orders from the meter and writes answers.
 
 #[cfg(test)]
 mod tests;
@@ -12,25 +12,27 @@ use crate::message::{Answer, InspectionId, Order, WorkerLimits};
 use crate::tls::{ClientHello, HelloWatch, ja3, ja4};
 use crate::{Facts, Inspector, Progress, Sight, Text};
 
-/// Taps between two looks at the heap, which takes microseconds.
+/// Number of taps between two checks of the heap, each of which takes microseconds.
 const TAPS_BETWEEN_LOOKS: u64 = 256;
-/// The part of the address space that inspections may fill. Behind it the oldest leave; the rest is
-/// for the program, and for what a packet may take before the next look.
+/// The percentage of the address space that inspections may fill. Above that, the oldest
+/// inspections are dropped; the rest is for the program, and for what packets may allocate before
+/// the next check.
 const HEAP_PERCENT: u64 = 60;
-/// Flows whose hello is cut and kept, at most. Each keeps up to 16 KiB.
+/// Maximum number of flows whose incomplete client hello is kept. Each takes up to 16 KiB.
 const MAX_COLLECTING: usize = 1024;
 
 /// The inspections of one process.
 pub(crate) struct Worker<I: Inspector> {
     inspector: I,
     limits: WorkerLimits,
-    /// By number, so that the oldest is the first.
+    /// By number, so that the oldest inspection is the first.
     flows: BTreeMap<u64, Inspected<I::Flow>>,
-    /// The greatest number so far. Smaller ones that are not in `flows` are complete.
+    /// The highest number so far. Inspections with lower numbers that are not in `flows` are
+    /// complete.
     highest: u64,
-    /// Complete inspections that an earlier process began.
+    /// Completed inspections that an earlier process had begun.
     ended_old: HashSet<u64>,
-    /// Undecided flows that got packets since the last answer to [`Order::Settle`].
+    /// Undecided flows that have had packets since the last answer to [`Order::Settle`].
     unsettled: Vec<u64>,
     collecting: usize,
     facts: Facts,
@@ -46,12 +48,12 @@ struct Inspected<F> {
     watch: HelloWatch,
     hello: Option<Box<HelloTexts>>,
     progress: Progress,
-    /// Hash of what was told last.
+    /// Hash of the last verdict that was sent.
     told: Option<u64>,
     is_unsettled: bool,
 }
 
-/// What a client hello says.
+/// The texts that come from a client hello.
 struct HelloTexts {
     server_name: Vec<u8>,
     ja3: String,
@@ -67,7 +69,7 @@ impl HelloTexts {
         })
     }
 
-    /// Replaces what the library says: it may have none of them, or a name that is cut.
+    /// Overwrites the library's texts, which may be missing or cut.
     fn write_to(&self, facts: &mut Facts) {
         if !self.server_name.is_empty() {
             facts.set_text(Text::ServerName, &self.server_name);
@@ -84,7 +86,7 @@ impl<F> Inspected<F> {
         }
     }
 
-    /// Appends a verdict unless it says what the last one said.
+    /// Appends a verdict unless it equals the last one.
     fn tell(
         &mut self,
         progress: Progress,
@@ -122,13 +124,13 @@ impl<I: Inspector> Worker<I> {
         }
     }
 
-    /// Whether memory is short without any inspection: the library has lost track of some, and the
-    /// process has to begin again.
+    /// Whether memory is short even without any inspection: the library leaks memory, and the
+    /// process has to be restarted.
     pub(crate) const fn is_spent(&self) -> bool {
         self.is_spent
     }
 
-    /// Does what an order says, and appends the answers.
+    /// Carries out an order, and appends the answers.
     pub(crate) fn take(&mut self, order: &Order<'_>, out: &mut Vec<u8>) {
         match order {
             Order::Begin(limits) => self.limits = *limits,
@@ -199,7 +201,7 @@ impl<I: Inspector> Worker<I> {
         }
     }
 
-    /// Begins an inspection, unless it was complete before.
+    /// Begins an inspection, unless it has already been completed.
     fn open(&mut self, id: InspectionId, out: &mut Vec<u8>) -> bool {
         let is_new = id.number > self.highest && id.number >= self.limits.resume_below;
         let goes_on = id.number < self.limits.resume_below && !self.ended_old.contains(&id.number);
@@ -230,7 +232,7 @@ impl<I: Inspector> Worker<I> {
         true
     }
 
-    /// Ends an inspection with the facts at hand or, if `is_guessed`, with the last guess.
+    /// Ends an inspection with the current facts or, if `is_guessed`, with a last guess.
     fn end(&mut self, number: u64, is_guessed: bool, out: &mut Vec<u8>) {
         let Some(inspected) = self.remove(number) else {
             return;
@@ -270,7 +272,7 @@ impl<I: Inspector> Worker<I> {
         self.close(number, out);
     }
 
-    /// The oldest inspections leave while the heap is too full.
+    /// Drops the oldest inspections until the heap is small enough.
     fn keep_within_memory(&mut self, out: &mut Vec<u8>) {
         let budget = self.limits.memory_bytes / 100 * HEAP_PERCENT;
         while !self.flows.is_empty() && self.inspector.heap_bytes() > budget {
@@ -281,7 +283,7 @@ impl<I: Inspector> Worker<I> {
         self.is_spent = self.flows.is_empty() && self.inspector.heap_bytes() > budget;
     }
 
-    /// Tells the best guess about each undecided flow that got packets.
+    /// Appends the best guess about each undecided flow that had packets.
     fn settle(&mut self, out: &mut Vec<u8>) {
         let mut unsettled = std::mem::take(&mut self.unsettled);
         for number in unsettled.drain(..) {

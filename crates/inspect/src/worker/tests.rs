@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The worker with an inspector that does what the packets say.
+//! Tests the worker with an inspector that does what the packets say.
 
 use turboflow_record::ApplicationNames;
 
@@ -7,8 +7,8 @@ use super::*;
 use crate::Confidence;
 use crate::message::{MAX_ANSWER_BYTES, split};
 
-/// The first byte of a packet says how far it is known: `u`, `k`, `c`; the second is the
-/// application.
+/// The first byte of a packet says how far the inspection gets: `u`ndecided, `k`nown or `c`omplete;
+/// the second byte is the application.
 #[derive(Default)]
 struct Told {
     flow_heap_bytes: u64,
@@ -67,7 +67,7 @@ impl Bench {
         Self { worker }
     }
 
-    /// The answers to an order, without totals.
+    /// The answers to an order, without the totals.
     fn take(&mut self, order: &Order<'_>) -> Vec<Answer> {
         let mut out = Vec::new();
         self.worker.take(order, &mut out);
@@ -83,7 +83,8 @@ impl Bench {
         answers
     }
 
-    /// What a packet of an inspection gives: number of the inspection, progress, application.
+    /// The verdicts after a packet of an inspection: number of the inspection, progress,
+    /// application.
     fn tap(&mut self, number: u64, datagram: &[u8], is_last: bool) -> Vec<(u64, Progress, u32)> {
         verdicts(self.take(&Order::Tap {
             id: InspectionId { spot: 5, number },
@@ -101,7 +102,7 @@ impl Bench {
     }
 }
 
-/// The verdicts; an inspection that was dropped has application 9999.
+/// The verdicts in some answers; a dropped inspection has application 9999.
 fn verdicts(answers: Vec<Answer>) -> Vec<(u64, Progress, u32)> {
     let verdicts = answers.into_iter().map(|answer| match answer {
         Answer::Verdict {
@@ -131,7 +132,7 @@ fn a_flow_is_told_when_it_is_known_when_that_changes_and_when_it_is_complete() {
     assert_eq!(bench.tap(1, b"k\x07", false), []);
     assert_eq!(bench.tap(1, b"k\x08", false), [(1, Progress::Known, 8)]);
     assert_eq!(bench.tap(1, b"c\x08", false), [(1, Progress::Complete, 8)]);
-    // What was on its way then is not looked at.
+    // A packet that was on its way then is not inspected.
     assert_eq!(bench.tap(1, b"k9", false), []);
     assert_eq!((bench.worker.inspected, bench.worker.late), (5, 1));
 }
@@ -150,7 +151,7 @@ fn undecided_flows_are_guessed_when_that_is_asked_for() {
     bench.tap(1, b"u", false);
     bench.tap(2, b"k\x05", false);
     assert_eq!(bench.settle(), [(1, Progress::Undecided, 1001)]);
-    // Nothing is new.
+    // There is nothing new to report.
     assert_eq!(bench.settle(), []);
     bench.tap(1, b"u", false);
     assert_eq!(bench.settle(), [(1, Progress::Undecided, 1002)]);
@@ -187,12 +188,12 @@ fn the_oldest_leave_before_memory_is_full() {
     for number in 1..=2 * TAPS_BETWEEN_LOOKS {
         left += bench.tap(number, b"u", false).len() / 2;
     }
-    // 60 of them fill what inspections may have, and every 256th packet is looked at.
+    // 60 inspections fill the memory, and the heap is checked at every 256th packet.
     let open = bench.worker.inspector.open;
     assert!(open <= 60, "{open}");
     assert_eq!(left as u64 + open, 2 * TAPS_BETWEEN_LOOKS);
     assert!(!bench.worker.is_spent());
-    // Memory that the library does not give back.
+    // Memory that the library does not release.
     bench.worker.inspector.lost_bytes = 700_000;
     for number in 1..=TAPS_BETWEEN_LOOKS {
         bench.tap(1000 + number, b"u", false);

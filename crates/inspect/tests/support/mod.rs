@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Captures, and flows that are counted beside an inspection.
+//! Captures, and flows that are counted along with an inspection.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use turboflow_packet::{Frame, LinkType, Parser, ParserConfig};
 use turboflow_record::{FiveTuple, Packet};
 use turboflow_testing::{Need, captures_folder};
 
-/// What every test here needs.
+/// What every test here requires.
 pub(crate) const LIBRARY: Need<'static> = Need::Library("libndpi", cfg!(feature = "dpi"));
 
-/// A table of texts that keeps them all.
+/// A table of texts that keeps all of them.
 #[derive(Default)]
 pub(crate) struct Texts {
     all: Mutex<Vec<String>>,
@@ -44,7 +44,7 @@ pub(crate) fn config() -> InspectConfig {
     }
 }
 
-/// All captures below a folder of the real ones, sorted.
+/// All captures below a folder of the real captures, sorted.
 pub(crate) fn captures(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![captures_folder().unwrap().join(folder)];
@@ -64,7 +64,8 @@ pub(crate) fn captures(folder: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Calls `take` with each packet of a capture, its frame, and the IP packet if it can be looked at.
+/// Calls `take` with each packet of a capture, its frame, and its IP packet if that can be
+/// inspected.
 pub(crate) fn each_packet(
     path: &Path,
     config: ParserConfig,
@@ -75,7 +76,7 @@ pub(crate) fn each_packet(
     });
 }
 
-/// Like [`each_packet`], with the number of the frame in the file, from 1 on.
+/// Like [`each_packet`], with the number of the frame in the file, counted from 1.
 pub(crate) fn each_frame(
     path: &Path,
     config: ParserConfig,
@@ -84,7 +85,7 @@ pub(crate) fn each_frame(
     let mut file = CaptureFile::open(path).unwrap();
     let mut parser = Parser::new(config);
     let mut number = 0;
-    // The last record of some captures is cut.
+    // The last record of some captures is truncated.
     while let Ok(Some(batch)) = file.next_batch(256) {
         for frame in batch.frames() {
             number += 1;
@@ -95,7 +96,7 @@ pub(crate) fn each_frame(
     }
 }
 
-/// A flow as counted beside the inspection.
+/// The totals of a flow, counted along with the inspection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) packets: u64,
@@ -103,7 +104,7 @@ pub(crate) struct Totals {
     pub(crate) flows: u64,
 }
 
-/// What came of inspecting a capture.
+/// The result of inspecting a capture.
 pub(crate) struct Inspected {
     pub(crate) flows: Vec<(FiveTuple, Totals, Option<Verdict>)>,
     pub(crate) counters: InspectCounters,
@@ -111,7 +112,7 @@ pub(crate) struct Inspected {
     pub(crate) packets: u64,
 }
 
-/// Inspects the packets of a capture that `takes` says yes to, then asks for every flow.
+/// Inspects the packets of a capture for which `takes` returns true, then asks for every flow.
 pub(crate) fn inspect(
     path: &Path,
     parser: ParserConfig,
@@ -166,7 +167,7 @@ pub(crate) fn inspect(
     }
 }
 
-/// An IPv4 UDP packet of these bytes, as [`Packet`] and as datagram.
+/// An IPv4 UDP packet with this payload, as [`Packet`] and as datagram.
 pub(crate) fn udp(ports: (u16, u16), payload: &[u8], time_ns: u64) -> (Packet, Vec<u8>) {
     let mut datagram = vec![0x45, 0];
     datagram.extend((28 + payload.len() as u16).to_be_bytes());
