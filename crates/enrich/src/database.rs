@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Databases in MaxMind's format.
+//! Databases in MaxMind's format (MMDB).
 
 use std::net::IpAddr;
 
@@ -39,7 +39,7 @@ fn read(bytes: Vec<u8>, kind: &str) -> Result<Reader<Vec<u8>>, EnrichError> {
         let reason = format!("it is no database in MaxMind's format (.mmdb): {error}");
         EnrichError::Database(reason)
     })?;
-    // GeoLite2-Country, DBIP-Country-Lite, ...: who makes one says in its name what it tells.
+    // The name of a database's type says what it contains: GeoLite2-Country, DBIP-Country-Lite, ...
     let name = &reader.metadata().database_type;
     let is_city = kind == "Country" && name.contains("City");
     match name.contains(kind) || is_city {
@@ -50,7 +50,7 @@ fn read(bytes: Vec<u8>, kind: &str) -> Result<Reader<Vec<u8>>, EnrichError> {
     }
 }
 
-/// What is said of an address. A broken entry says nothing, as an absent one.
+/// The entry of an address. A broken entry counts as absent.
 fn lookup<'a, T: Deserialize<'a>>(reader: &'a Reader<Vec<u8>>, address: IpAddr) -> Option<T> {
     let found = reader.lookup(address);
     let decoded: Result<Option<T>, MaxMindDbError> = found.and_then(|found| found.decode());
@@ -72,7 +72,7 @@ impl CountryDatabase {
         read(bytes, "Country").map(Self)
     }
 
-    /// The code of ISO 3166-1.
+    /// The ISO 3166-1 code of the country.
     pub(crate) fn find(&self, address: IpAddr) -> Option<String> {
         lookup::<Located>(&self.0, address)?.country?.iso_code
     }

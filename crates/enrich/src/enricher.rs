@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Further columns of batches.
+//! Additional columns for batches.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,13 +11,13 @@ use crate::Enrichment;
 use crate::database::System;
 use crate::networks::Place;
 
-/// Most addresses of which it is kept what is known: about 200 MB.
+/// Maximum number of addresses for which results are cached: about 200 MB.
 const ADDRESSES_MAX: usize = 1 << 20;
 
 /// The two sides of a record.
 const SIDES: [&str; 2] = ["src", "dst"];
 
-/// Makes columns of what an [`Enrichment`] says of records with certain columns.
+/// Makes columns from what an [`Enrichment`] knows about the values in certain columns of records.
 pub struct Enricher {
     enrichment: Arc<Enrichment>,
     columns: Vec<(Column, Derived)>,
@@ -25,7 +25,7 @@ pub struct Enricher {
     known: HashMap<IpAddr, Known>,
 }
 
-/// What is known of an address.
+/// What is known about an address.
 #[derive(Clone, Debug, Default)]
 struct Known {
     name: Option<String>,
@@ -34,14 +34,14 @@ struct Known {
     place: Place,
 }
 
-/// What a column is made of, by places of columns.
+/// What a column is derived from, by the indices of the source columns.
 #[derive(Clone, Copy)]
 enum Derived {
     OfAddress(usize, Part),
     Service { port: usize, protocol: usize },
 }
 
-/// Which of the parts of [`Known`].
+/// Which part of [`Known`].
 #[derive(Clone, Copy)]
 enum Part {
     Name,
@@ -53,8 +53,9 @@ enum Part {
 }
 
 impl Enricher {
-    /// Binds an enrichment to records with the columns of `schema`. Records without addresses get
-    /// no columns of addresses, and a column that records have already stays theirs.
+    /// Binds an enrichment to records with the columns of `schema`. If the records have no
+    /// addresses, there are no columns about addresses; a column that the records already have is
+    /// kept unchanged.
     #[must_use]
     pub fn new(enrichment: impl Into<Arc<Enrichment>>, schema: &[Column]) -> Self {
         let enrichment = enrichment.into();
@@ -124,18 +125,18 @@ impl Enricher {
         }
     }
 
-    /// The further columns.
+    /// The additional columns.
     pub fn columns(&self) -> impl Iterator<Item = &Column> {
         self.columns.iter().map(|(column, _)| column)
     }
 
-    /// Names of columns that records have already, and that are not made.
+    /// Names of columns that are not made because the records already have them.
     #[must_use]
     pub fn taken(&self) -> &[String] {
         &self.taken
     }
 
-    /// The places of the columns that column `index` of [`Enricher::columns`] is made of.
+    /// The indices of the columns from which column `index` of [`Enricher::columns`] is derived.
     #[must_use]
     pub fn sources(&self, index: usize) -> Vec<usize> {
         match self.columns[index].1 {
@@ -201,7 +202,7 @@ impl Known {
 }
 
 impl Enrichment {
-    /// What is known of an address.
+    /// What is known about an address.
     fn of(&self, address: IpAddr) -> Known {
         let clean = |text: Option<String>| {
             let text = turboflow_record::clean_text(&text?).to_string();

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Networks by their longest prefix.
+//! Finds networks by their longest prefix.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 use turboflow_record::{Network, masked};
 
-/// Where a network is, and whose it is.
+/// The site and the owner of a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) site: Option<String>,
     pub(crate) owner: Option<String>,
 }
 
-/// Places of networks. A look-up masks the address once for each length of prefix that there is.
+/// The sites and owners of networks. A look-up masks the address once for each distinct prefix
+/// length.
 #[derive(Default)]
 pub(crate) struct Networks {
-    /// By family and length, the longest prefix first.
+    /// Family and length of all prefixes, the longest first.
     lengths: Vec<(bool, u8)>,
     places: HashMap<(IpAddr, u8), Place>,
 }
 
 impl Networks {
-    /// Adds a network; false if it is there already.
+    /// Adds a network; false if it has already been added.
     pub(crate) fn add(&mut self, network: Network, length: u8, place: Place) -> bool {
         let first = network.first();
         let kind = (first.is_ipv4(), length);
@@ -34,7 +35,7 @@ impl Networks {
         self.places.insert((first, length), place).is_none()
     }
 
-    /// The place of the smallest network that holds the address.
+    /// The site and owner of the smallest network that contains the address.
     pub(crate) fn find(&self, address: IpAddr) -> Option<&Place> {
         let own = self
             .lengths
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Few bits differ, so that many networks hold an address.
+        /// The addresses differ in few bits, so that several networks contain the same address.
         #[test]
         fn the_longest_prefix_is_found(
             networks in prop::collection::vec((0_u32..32, 24_u8..=32), 0..12),

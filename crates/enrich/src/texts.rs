@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Texts with a line for each host, service or network.
+//! Parses text files with one line per host, service or network.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use turboflow_record::{Network, clean_text, protocol_number};
 use crate::EnrichError;
 use crate::networks::{Networks, Place};
 
-/// Words of a line, without what is behind a `#`.
+/// The words of each line, with the number of the line, without comments that start with `#`.
 fn lines(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     let lines = text.lines().enumerate().map(|(index, line)| {
         let said = line.split('#').next().unwrap_or_default();
@@ -22,7 +22,7 @@ fn wrong(line: usize, reason: String) -> EnrichError {
     EnrichError::Line { line, reason }
 }
 
-/// A name as a record can hold it.
+/// A name in a form that a record can hold.
 fn name(line: usize, text: &str) -> Result<String, EnrichError> {
     let clean = clean_text(text);
     match !text.is_empty() && clean == text {
@@ -64,7 +64,7 @@ pub(crate) fn services(text: &str, to: &mut HashMap<(u8, u16), String>) -> Resul
         };
         let (port, protocol) = port.split_once('/').ok_or_else(refused)?;
         let port = port.parse().map_err(|_| refused())?;
-        // Protocols without ports, such as `ddp`, stand in /etc/services, too.
+        // Protocols without ports, such as `ddp`, are in /etc/services, too.
         let Some(protocol) = protocol_number(protocol) else {
             continue;
         };
@@ -128,7 +128,7 @@ pub(crate) fn networks(text: &str, to: &mut Networks) -> Result<(), EnrichError>
     Ok(())
 }
 
-/// The fields of a line of CSV (RFC 4180), trimmed; `None` where a quote is not closed.
+/// The fields of a CSV line (RFC 4180), trimmed; `None` if a quote is not closed.
 fn fields(line: &str) -> Option<Vec<String>> {
     let (mut fields, mut field, mut in_quotes) = (Vec::new(), String::new(), false);
     let mut letters = line.trim_end_matches('\r').chars().peekable();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What records get.
+//! The columns that records get.
 
 use turboflow_enrich::{Enricher, Enrichment};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
@@ -60,7 +60,7 @@ pub(crate) fn records() -> FlowBatch {
     batch
 }
 
-/// All values of a column, in words.
+/// All values of a column, as texts.
 fn column(enricher: &mut Enricher, name: &str) -> Vec<String> {
     let index = enricher.columns().position(|column| column.name == name);
     let values = enricher.values(index.expect(name), &records());
@@ -86,13 +86,13 @@ fn texts_say_names_services_sites_and_owners() {
     assert_eq!(of("dst_name"), "- | six | router | -");
     assert_eq!(of("dst_service"), "https | domain | - | -");
     assert_eq!(of("src_service"), "- | - | - | -");
-    // The longest prefix counts, and says nothing of the owner.
+    // The longest prefix counts, even though it does not name an owner.
     assert_eq!(of("src_site"), "Core | Bern | - | -");
     assert_eq!(of("src_owner"), "- | Networks, Ltd | - | -");
     assert_eq!(of("dst_owner"), "- | Six | - | -");
 }
 
-/// An entry of a database of autonomous systems.
+/// An entry in a database of autonomous systems.
 pub(crate) fn system(number: u32, name: &str) -> Item<'_> {
     Item::Map(vec![
         ("autonomous_system_number", Item::Number(number)),
@@ -140,7 +140,7 @@ fn databases_say_systems_and_countries() {
     let mut of = |name: &str| column(&mut enricher, name).join(" | ");
     assert_eq!(of("src_as"), "64500 | 64500 | - | -");
     assert_eq!(of("dst_as"), "4200000001 | - | 64500 | -");
-    // What a terminal would obey is escaped.
+    // Control characters that a terminal would interpret are escaped.
     assert_eq!(
         of("src_as_name"),
         "Example\\x1b One | Example\\x1b One | - | -"

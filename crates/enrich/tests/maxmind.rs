@@ -31,12 +31,12 @@ impl Item<'_> {
                 to.push(5 << 5 | 2);
                 to.extend(number.to_be_bytes());
             }
-            // An extended type: its number less 7 in an octet of its own.
+            // An extended type: its number minus 7, in an octet of its own.
             Self::Long(number) => {
                 to.extend([8, 2]);
                 to.extend(number.to_be_bytes());
             }
-            // A list, of an extended type, too.
+            // A list, which is an extended type, too.
             Self::NoTexts => to.extend([0, 4]),
             Self::Map(entries) => {
                 to.push(7 << 5 | entries.len() as u8);
@@ -49,9 +49,9 @@ impl Item<'_> {
     }
 }
 
-/// A database of IPv4 networks: an address, a length, and what is said of it.
+/// A database of IPv4 networks: an address, a prefix length, and the entry for the network.
 pub(crate) fn database(kind: &str, networks: &[([u8; 4], u8, Item<'_>)]) -> Vec<u8> {
-    // A child is another node, or an entry; without either nothing is known.
+    // A child is another node or an entry; `Nothing` means that there is no entry.
     let mut nodes: Vec<[Child; 2]> = vec![[Child::Nothing; 2]];
     let mut entries = Vec::new();
     for (address, length, item) in networks {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that are refused: the line, and what should stand there.
+//! Files that are refused: the error names the line and what is expected instead.
 
 use turboflow_enrich::{Enricher, Enrichment};
 
@@ -75,7 +75,7 @@ fn files_that_are_no_database_of_that_kind_are_refused() {
     let error = error.to_string();
     let expected = "type \"GeoLite2-Country\", not one whose type has \"ASN\"";
     assert!(error.contains(expected), "{error}");
-    // A database that was cut says so, or says less; it never ends the program.
+    // A truncated database is refused or gives fewer results, but never causes a panic.
     let whole = database("GeoLite2-ASN", &[]);
     for end in 0..whole.len() {
         let _ = Enrichment::default().add_systems(whole[..end].to_vec());
@@ -83,7 +83,7 @@ fn files_that_are_no_database_of_that_kind_are_refused() {
     assert!(enrichment.is_empty());
 }
 
-/// A broken database says less, or something else; it never ends the program.
+/// A broken database gives fewer or different results, but never causes a panic.
 #[test]
 fn changed_databases_are_refused_or_answer() {
     let networks = [
