@@ -18,12 +18,12 @@ const BITSET_BITS: u16 = 3;
 const BIT: u16 = 1;
 const BIT_NAME: u16 = 2;
 
-/// The features of an interface that are on, by the kernel's names: `rx-lro`, `rx-gro-hw`.
+/// The features of an interface that are on, under the kernel's names: `rx-lro`, `rx-gro-hw`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features(BTreeSet<String>);
 
 impl Features {
-    /// Those of the interface with that index (Linux 5.6).
+    /// The features of the interface with that index (Linux 5.6 or later).
     ///
     /// # Errors
     /// If there is no such interface, or the kernel does not answer.
@@ -34,7 +34,7 @@ impl Features {
         Ok(Self::read(Family::attributes(&answer)))
     }
 
-    /// The bits of a set without a mask are those that are set.
+    /// Reads a bit set. Without a mask, it contains only the bits that are set.
     fn read(attributes: Attributes<'_>) -> Self {
         let bits = attributes.nested(ACTIVE).nested(BITSET_BITS);
         let bits = bits.filter(|(kind, _)| *kind == BIT);
@@ -65,7 +65,7 @@ mod tests {
         let mut route = Netlink::route().unwrap();
         let lo = Link::named(&mut route, "lo").unwrap().unwrap();
         let features = Features::of(&mut Netlink::generic().unwrap(), lo.index).unwrap();
-        // They cannot be turned off there.
+        // The loopback interface does not allow turning these off.
         assert!(
             features.has("highdma") && features.has("vlan-challenged"),
             "{features:?}"

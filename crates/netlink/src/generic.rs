@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Families of generic netlink, which have their numbers at run time.
+//! Families of generic netlink, whose numbers the kernel assigns at run time.
 
 use std::io;
 
@@ -15,15 +15,15 @@ const GET_FAMILY: u8 = 3;
 const FAMILY_ID: u16 = 1;
 const FAMILY_NAME: u16 = 2;
 
-/// A family, by the number that this kernel has for it.
+/// A family, by the number that the running kernel has assigned to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family(u16);
 
 impl Family {
-    /// The family of that name.
+    /// Looks up the family with that name.
     ///
     /// # Errors
-    /// If this kernel does not have it.
+    /// If the running kernel does not have it.
     pub fn find(socket: &mut Netlink, name: &str) -> io::Result<Self> {
         let answer = socket.ask(CONTROL.request(GET_FAMILY).put_text(FAMILY_NAME, name))?;
         let attributes = Self::attributes(&answer);
@@ -32,7 +32,7 @@ impl Family {
         Ok(Self(u16::from_ne_bytes(*number)))
     }
 
-    /// A request with one of its commands.
+    /// A request with one of the family's commands.
     #[must_use]
     pub fn request(self, command: u8) -> Request {
         const VERSION: u8 = 1;
@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(Family::find(&mut socket, "nlctrl").unwrap(), CONTROL);
         let absent = Family::find(&mut socket, "no-such-family").unwrap_err();
         assert_eq!(absent.kind(), io::ErrorKind::NotFound);
-        // The socket goes on after an error.
+        // The socket still works after an error.
         assert_eq!(Family::find(&mut socket, "nlctrl").unwrap(), CONTROL);
     }
 }

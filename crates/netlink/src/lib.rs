@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests to the Linux kernel about interfaces, by netlink: what it says of them, and orders.
+//! Netlink requests to the Linux kernel about interfaces: queries and changes.
 //!
-//! Netlink, unlike files in `/sys`, is of the network namespace of the thread, and one answer has
-//! all about an interface. [`Netlink`] is a socket, [`Request`] a message with attributes. Rooms
-//! that send orders bring the attributes; questions that several rooms have are here ([`Link`],
-//! [`Features`]).
+//! Unlike files in `/sys`, netlink refers to the network namespace of the thread, and one answer
+//! has everything about an interface. [`Netlink`] is a socket, [`Request`] a message with
+//! attributes. Crates that change interfaces supply the attributes; queries that several crates
+//! need are here ([`Link`], [`Features`]).
 #![cfg(target_os = "linux")]
 
 mod features;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the kernel says of an interface (`man 7 rtnetlink`), and the form of requests about it.
+//! What the kernel reports about an interface (`man 7 rtnetlink`), and the form of requests about
+//! it.
 
 use std::io;
 
@@ -17,7 +18,7 @@ const INFO_KIND: u16 = 1;
 const ALIAS: u16 = 20;
 const LOWER_NAMESPACE: u16 = 37;
 const ALTERNATIVE_NAME: u16 = 53;
-/// Longest name of an interface; alternative names may be longer.
+/// Maximum bytes of an interface name; alternative names may be longer.
 const NAME_BYTES: usize = 15;
 const LONGEST_NAME_BYTES: usize = 127;
 /// Bytes of `ifinfomsg`.
@@ -29,7 +30,7 @@ const ABSENT: i32 = 19;
 /// An interface, as the kernel describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// The kernel's number.
+    /// The kernel's index of the interface.
     pub index: u32,
     /// The kernel's own name.
     pub name: String,
@@ -37,33 +38,34 @@ pub struct Link {
     pub kind: String,
     /// The type of its frames (`ARPHRD_...`): 1 is Ethernet.
     pub hardware_type: u16,
-    /// The longest packet, in bytes.
+    /// The MTU: the longest packet, in bytes.
     pub mtu_bytes: u32,
-    /// Whether it is set up.
+    /// Whether it is administratively up.
     pub is_up: bool,
-    /// The interface that this one is a port of: a bridge, a bond.
+    /// The index of the interface of which this one is a port: a bridge or a bond.
     pub master: Option<u32>,
-    /// The interface below, or the other end of a veth pair, if it is in this namespace.
+    /// The index of the underlying interface, or of the other end of a veth pair, if it is in this
+    /// namespace.
     pub lower: Option<u32>,
-    /// What its owner noted at it.
+    /// The alias that the administrator gave to it.
     pub alias: Option<String>,
 }
 
-/// The beginning of a request about one interface.
+/// The header of a request about one interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkRequest {
-    /// The interface; 0 for one that attributes name, or that does not exist yet.
+    /// Index of the interface; 0 if attributes name it, or if it does not exist yet.
     pub index: u32,
-    /// Flags of the interface to set, of those in `changed_flags`.
+    /// Values of the interface flags selected by `changed_flags`.
     pub flags: u32,
-    /// Flags to change.
+    /// Which interface flags to change.
     pub changed_flags: u32,
-    /// The family of addresses: 0, or one that the attributes are of.
+    /// The address family: 0, or the one to which the attributes belong.
     pub address_family: u8,
 }
 
 impl LinkRequest {
-    /// The request of a kind (`RTM_...`) with flags of the message.
+    /// A request of a type (`RTM_...`), with flags of the message.
     #[must_use]
     pub fn of_kind(self, kind: u16, message_flags: u16) -> Request {
         let mut header = [0; INTERFACE_BYTES];
@@ -76,7 +78,7 @@ impl LinkRequest {
 }
 
 impl Link {
-    /// The interface of that name or alternative name.
+    /// The interface with that name or alternative name; `None` if there is none.
     ///
     /// # Errors
     /// If the kernel does not answer.
@@ -92,7 +94,7 @@ impl Link {
         Self::asked(socket, request.put_text(kind, name))
     }
 
-    /// The interface with that index.
+    /// The interface with that index; `None` if there is none.
     ///
     /// # Errors
     /// If the kernel does not answer.
@@ -141,7 +143,7 @@ impl Link {
             mtu_bytes: number(MTU)?,
             is_up: u32_of(&header[8..])? & UP != 0,
             master: number(MASTER),
-            // Numbers of interfaces are of one namespace.
+            // Indices of interfaces are only valid in their own namespace.
             lower: number(LOWER).filter(|_| !is_elsewhere),
             alias: text(ALIAS),
         })

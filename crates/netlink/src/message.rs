@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages of netlink (`man 7 netlink`): a header, a header of the family, and attributes.
+//! Netlink messages (`man 7 netlink`): a common header, a header of the family, and attributes.
 
 /// Bytes of `nlmsghdr`.
 pub(crate) const HEADER_BYTES: usize = 16;
-/// Bytes of an attribute's header; attributes begin at multiples of it.
+/// Bytes of an attribute's header; attributes are aligned to multiples of this.
 const ATTRIBUTE_BYTES: usize = 4;
-/// Marks an attribute that consists of attributes.
+/// Marks an attribute that contains other attributes.
 const NESTED: u16 = 1 << 15;
-/// The bits of an attribute's kind that are no marks.
+/// The bits of an attribute's type that are not flags.
 const KIND_MASK: u16 = 0x3fff;
 /// `NLM_F_REQUEST`.
 const REQUEST: u16 = 1;
 
-/// A request that is being written.
+/// A request under construction.
 #[derive(Clone, Debug)]
 pub struct Request {
     bytes: Vec<u8>,
 }
 
 impl Request {
-    /// A request of a kind (`RTM_...`, or a family of generic netlink), with flags besides
+    /// A request of a type (`RTM_...`, or a family of generic netlink), with flags in addition to
     /// `NLM_F_REQUEST`, and the family's own header.
     #[must_use]
     pub fn new(kind: u16, flags: u16, header: &[u8]) -> Self {
@@ -33,7 +33,7 @@ impl Request {
     /// Adds an attribute.
     ///
     /// # Panics
-    /// If the value is longer than an attribute can be, 64 KiB.
+    /// If the value exceeds the maximum length of an attribute, 64 KiB.
     #[must_use]
     pub fn put(mut self, kind: u16, value: &[u8]) -> Self {
         let length = u16::try_from(ATTRIBUTE_BYTES + value.len()).expect("it is a small value");
@@ -45,16 +45,16 @@ impl Request {
         self
     }
 
-    /// Adds a text, which ends with 0.
+    /// Adds a null-terminated text.
     #[must_use]
     pub fn put_text(self, kind: u16, text: &str) -> Self {
         self.put(kind, format!("{text}\0").as_bytes())
     }
 
-    /// Adds an attribute that consists of those that `inside` adds.
+    /// Adds an attribute that contains those that `inside` adds.
     ///
     /// # Panics
-    /// If they are longer than an attribute can be, 64 KiB.
+    /// If they exceed the maximum length of an attribute, 64 KiB.
     #[must_use]
     pub fn nest(mut self, kind: u16, inside: impl FnOnce(Self) -> Self) -> Self {
         let start = self.bytes.len();
@@ -71,7 +71,7 @@ impl Request {
         self.bytes[6..8].copy_from_slice(&(before | flags).to_ne_bytes());
     }
 
-    /// The message, with its length and number.
+    /// The message, with its length and its sequence number.
     pub(crate) fn finish(mut self, sequence: u32) -> Vec<u8> {
         let length = self.bytes.len() as u32;
         self.bytes[..4].copy_from_slice(&length.to_ne_bytes());
@@ -80,26 +80,26 @@ impl Request {
     }
 }
 
-/// The attributes of an answer, by kind and value. A broken one ends them.
+/// The attributes of an answer, by type and value. An invalid attribute ends the iteration.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Attributes<'a> {
-    /// The attributes in these bytes.
+    /// The attributes in `bytes`.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// The value of the first attribute of that kind.
+    /// The value of the first attribute of that type.
     #[must_use]
     pub fn get(mut self, wanted: u16) -> Option<&'a [u8]> {
         self.find_map(|(kind, value)| (kind == wanted).then_some(value))
     }
 
-    /// The attributes inside of one; none if it is absent.
+    /// The attributes within one attribute; none if it is absent.
     #[must_use]
     pub fn nested(self, wanted: u16) -> Self {
         Self::new(self.get(wanted).unwrap_or_default())
@@ -120,13 +120,13 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-/// A value as a number of 32 bits.
+/// A value as a 32-bit number.
 #[must_use]
 pub fn u32_of(value: &[u8]) -> Option<u32> {
     value.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
-/// A value as a text, which ends with 0 or with the value.
+/// A value as a text, up to the first null byte or the end of the value.
 #[must_use]
 pub fn text_of(value: &[u8]) -> String {
     let text = value.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -172,7 +172,7 @@ mod tests {
             message[0] = length;
             assert_eq!(found(&message), None);
         }
-        // The last one may lack its padding.
+        // The last attribute may lack its padding.
         assert_eq!(Attributes::new(&[5, 0, 1, 0, 9]).get(1), Some(&[9][..]));
     }
 }

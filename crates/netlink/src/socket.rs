@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The socket: one request at a time, and its answer.
+//! The socket: one request at a time, with its answer.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,7 +12,8 @@ use rustix::net::{
 
 use crate::message::{HEADER_BYTES, Request};
 
-/// More than any answer about one interface takes, and than the kernel puts into one datagram.
+/// More bytes than any answer about one interface takes, and than the kernel puts into one
+/// datagram.
 const ANSWER_BYTES: usize = 64 << 10;
 
 // From include/uapi/linux/netlink.h.
@@ -22,7 +23,7 @@ const ERROR: u16 = 2;
 const DONE: u16 = 3;
 
 /// A socket for requests to the kernel, in the network namespace of the thread that opened it.
-/// Questions need no rights.
+/// Queries need no privileges.
 #[derive(Debug)]
 pub struct Netlink {
     socket: OwnedFd,
@@ -31,19 +32,19 @@ pub struct Netlink {
 }
 
 impl Netlink {
-    /// A socket for questions and orders about interfaces (`man 7 rtnetlink`).
+    /// Opens a socket for queries and changes of interfaces (`man 7 rtnetlink`).
     ///
     /// # Errors
-    /// If the process may have no such socket, as in a service without `AF_NETLINK`.
+    /// If the process may not open such a socket, for example in a service without `AF_NETLINK`.
     pub fn route() -> io::Result<Self> {
         // NETLINK_ROUTE is protocol 0.
         Self::open(None)
     }
 
-    /// A socket for generic netlink.
+    /// Opens a socket for generic netlink.
     ///
     /// # Errors
-    /// If the process may have no such socket, as in a service without `AF_NETLINK`.
+    /// If the process may not open such a socket, for example in a service without `AF_NETLINK`.
     pub fn generic() -> io::Result<Self> {
         Self::open(Some(GENERIC))
     }
@@ -62,10 +63,10 @@ impl Netlink {
         })
     }
 
-    /// Asks about one thing. The answer begins with the header of the family.
+    /// Queries a single object. The answer begins with the header of the family.
     ///
     /// # Errors
-    /// The kernel's, such as `ENODEV`.
+    /// The kernel's error, such as `ENODEV`.
     pub fn ask(&mut self, request: Request) -> io::Result<Vec<u8>> {
         let mut answer = None;
         self.exchange(request, |part| {
@@ -74,25 +75,25 @@ impl Netlink {
         answer.ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Asks for all things of a kind, and calls `take` with each.
+    /// Queries all objects of a kind, and calls `take` with each answer.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn ask_all(&mut self, mut request: Request, take: impl FnMut(&[u8])) -> io::Result<()> {
         request.add_flags(DUMP);
         self.exchange(request, take)
     }
 
-    /// Gives an order, and waits until the kernel has carried it out.
+    /// Requests a change, and waits until the kernel has made it.
     ///
     /// # Errors
-    /// The kernel's, such as `EPERM`.
+    /// The kernel's error, such as `EPERM`.
     pub fn order(&mut self, mut request: Request) -> io::Result<()> {
         request.add_flags(ACK);
         self.exchange(request, |_| {})
     }
 
-    /// Sends a request and reads its answer to the end.
+    /// Sends a request and reads the complete answer.
     fn exchange(&mut self, request: Request, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = request.finish(self.sequence);
@@ -120,12 +121,12 @@ impl Netlink {
     }
 }
 
-/// One message of a datagram.
+/// One message in a datagram.
 struct Message<'a> {
     kind: u16,
     sequence: u32,
     inside: &'a [u8],
-    /// With padding.
+    /// Length including padding.
     bytes: usize,
 }
 
@@ -144,7 +145,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// The outcome that a message of the kind [`ERROR`] says: 0 is that all is well.
+    /// The result in a message of type [`ERROR`], in which 0 means success.
     fn outcome(&self) -> io::Result<()> {
         match self.inside.first_chunk().copied().map(i32::from_ne_bytes) {
             Some(0) => Ok(()),
@@ -171,7 +172,7 @@ mod tests {
             (second.kind, second.inside, second.bytes),
             (16, &[0xaa][..], 17)
         );
-        // A message that is cut, or shorter than its header, ends the datagram.
+        // A message that is cut off, or shorter than its header, ends the datagram.
         assert!(Message::first(&datagram[..19]).is_none());
         datagram[0] = 15;
         assert!(Message::first(&datagram).is_none());
