@@ -15,7 +15,7 @@ pub struct Retention {
     /// A file is removed when all of its records are older than this, in seconds.
     pub age_seconds: Option<u64>,
     /// The oldest files are removed until the remaining ones have at most this many bytes in total.
-    /// The newest file always stays.
+    /// This limit never removes the newest file.
     pub total_bytes: Option<u64>,
 }
 
@@ -234,7 +234,7 @@ mod tests {
                 "2024/03/08/f-115400.csv",
             ]
         );
-        // The file that was written to until a minute after the limit stays.
+        // The file whose last write was a minute after the limit stays.
         assert_eq!(
             kept(folder.path()),
             [

@@ -95,8 +95,8 @@ impl InspectConfig {
 
 /// The counters of an inspection.
 ///
-/// `taps = packets_inspected + packets_late + taps_lost` once it is settled, and `opened = decided
-/// + gave_up + dropped` once it is finished.
+/// `taps = packets_inspected + packets_late + taps_lost` once it is settled, and
+/// `opened = decided + gave_up + dropped` once it is finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InspectCounters {
     /// Packets that were to be inspected.

@@ -439,9 +439,9 @@ pub(super) const fn ntp_nanoseconds(ns: u64) -> u64 {
     ntp_seconds(ns) << 32 | fraction
 }
 
-/// Whether a reader can recover the year of the time. Seconds since 1900 have 32 bits and wrap in
-/// 2036. Readers take seconds whose top bit is clear to be after the wrap, so times up to 2104 are
-/// unambiguous (RFC 4330, section 3).
+/// Whether a reader can recover the year of the time. Seconds since 1900 have 32 bits, which wrap
+/// in 2036. Readers take seconds whose top bit is clear to be after the wrap, so that times up to
+/// 2104 are unambiguous (RFC 4330, section 3).
 pub(super) const fn fits_ntp(ns: u64) -> bool {
     ns / NS_PER_S + NTP_EPOCH_S < (1 << 32) + (1 << 31)
 }
