@@ -18,7 +18,7 @@ pub struct SendSnapshot {
     pub messages: u64,
     /// Octets of these messages.
     pub bytes: u64,
-    /// Connections made; over UDP, the addresses sent to.
+    /// Number of connections made; over UDP, number of addresses used so far.
     pub connections: u64,
     /// Whether the connection is up; over UDP, whether no datagram was refused lately.
     pub is_up: bool,

@@ -87,7 +87,7 @@ const FIELD_BYTES: usize = 3 + 17;
 /// Encodes records of one schema.
 pub struct Goflow2Messages {
     fields: Vec<Field>,
-    /// The columns from which the other fields are derived.
+    /// Columns from which further fields are derived: the address family, and the receive time.
     source: Option<usize>,
     last: Option<usize>,
     /// The fields that are the same in every record.

@@ -135,7 +135,7 @@ pub enum Unit {
     /// Data records.
     Data(DataRecords),
     /// All records of packets before this time, in nanoseconds since 1970, have been passed on.
-    /// Encoders of flow records never emit it; senders of microflow records do.
+    /// Messages of flow records do not convey this; those of microflow records do.
     Complete(u64),
 }
 
