@@ -57,7 +57,7 @@ impl<V: Copy> FlowTable<V> {
         }
     }
 
-    /// Bytes that a table with so many places takes.
+    /// Bytes taken by a table with this many places.
     pub(crate) fn memory_bytes(places: usize) -> usize {
         let sets = places.div_ceil(WAYS).max(1).next_power_of_two();
         sets * (size_of::<[u16; WAYS]>() + WAYS * size_of::<Entry<V>>())
