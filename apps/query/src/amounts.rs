@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values that are folded over the records of a group, and what of them is in a part of time.
+//! Values that are folded over the records of a group, and the part of each within a range of time.
 
 use turboflow_record::{ColumnKind, FlowBatch};
 
@@ -19,8 +19,8 @@ pub(crate) struct Amount {
     direction: Direction,
 }
 
-/// The amount of that name, or of `sum(COLUMN)` and the like. The error gives the reason if there
-/// is such a field.
+/// Finds the amount named by a column or by a call such as `sum(COLUMN)`. The error holds the
+/// reason if the field exists but cannot be folded.
 pub(crate) fn amount(name: &str, records: RecordShape<'_>) -> Result<Amount, Option<String>> {
     let schema = records.schema;
     let (column, asked) = asked_fold(name).unwrap_or((name, None));
@@ -46,7 +46,7 @@ pub(crate) fn amount(name: &str, records: RecordShape<'_>) -> Result<Amount, Opt
 
 fn fold_of(name: &str, field: Field, records: RecordShape<'_>) -> Result<Fold, NoFold> {
     match field {
-        // The total of both directions is always a sum.
+        // The total over both directions is always a sum.
         Field::Total { forward, .. } => match records.fold_of(&records.schema[forward].name)? {
             Fold::Sum => Ok(Fold::Sum),
             _ => Err(NoFold::Never),
@@ -56,25 +56,25 @@ fn fold_of(name: &str, field: Field, records: RecordShape<'_>) -> Result<Fold, N
     }
 }
 
-/// The field and the fold of `max(FIELD)`.
+/// Splits `max(FIELD)` into the field and the fold.
 fn asked_fold(text: &str) -> Option<(&str, Option<Fold>)> {
     let (word, rest) = text.strip_suffix(')')?.split_once('(')?;
     let fold = Fold::from_word(word.trim())?;
     Some((rest.trim(), Some(fold)))
 }
 
-/// The numbers of an amount, for all records of a batch.
+/// The values of an amount for all records of a batch.
 pub(crate) struct AmountNumbers<'a> {
     pub(crate) whole: Numbers<'a>,
     fold: Fold,
     parts: Parts<'a>,
 }
 
-/// What is spread over the time of the packets that it counts.
+/// The numbers that are spread over time, each over the packets that it counts.
 enum Parts<'a> {
-    /// The whole, in this direction.
+    /// One number, spread over the packets of this direction.
     One(Direction),
-    /// The initiator's and the responder's.
+    /// The initiator's number and the responder's, each spread over its own packets.
     Two(Numbers<'a>, Numbers<'a>),
 }
 
@@ -102,9 +102,9 @@ impl Amount {
 }
 
 impl AmountNumbers<'_> {
-    /// Adds the parts of a record's number in the buckets from `first` on: `add` takes the place
-    /// of a bucket, and what its group takes. A sum is spread; any other fold takes the whole
-    /// number in every bucket.
+    /// Distributes a record's number over `buckets`. `add` receives the index of a bucket, relative
+    /// to the first one, and the value for that bucket. A sum is spread in proportion to time; any
+    /// other fold contributes the whole number to every bucket.
     #[inline]
     pub(crate) fn spread(
         &self,
@@ -144,8 +144,8 @@ impl AmountNumbers<'_> {
         }
     }
 
-    /// The part of a record's number in the nanoseconds from `from_ns` to `to_ns` inclusive, as
-    /// [`Self::spread`] has it of buckets.
+    /// The part of a record's number that falls between `from_ns` and `to_ns`, both inclusive. It
+    /// is computed as in [`Self::spread`].
     pub(crate) fn part(
         &self,
         row: usize,
@@ -167,10 +167,10 @@ impl AmountNumbers<'_> {
     }
 }
 
-/// The buckets that a record is spread over, as far as they are made.
+/// The buckets that a record is spread over, without those outside the requested range of time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buckets {
-    /// Number of the first one.
+    /// Number of the first bucket.
     pub(crate) first: u64,
     pub(crate) count: usize,
     pub(crate) width_ns: u64,

@@ -26,7 +26,7 @@ pub enum Cell {
     List(Vec<u64>),
     /// A text.
     Text(Box<str>),
-    /// A value that is written as it is, also in JSON: a number below zero, `true`.
+    /// A value that is written verbatim, also in JSON: a number below zero, `true`.
     Plain(Box<str>),
 }
 
@@ -46,7 +46,7 @@ pub struct Counts {
     pub records: u64,
     /// Their packets; `None` where there is no such column, or where the sum is 2^64 or more.
     pub packets: Option<u64>,
-    /// Their bytes; `None` in the corresponding cases.
+    /// Their bytes; `None` under the same conditions.
     pub bytes: Option<u64>,
 }
 
@@ -88,27 +88,27 @@ pub struct Answer {
     pub rows: Vec<Vec<Cell>>,
     /// The totals of the records behind the rows.
     pub totals: Totals,
-    /// What shares are of, if the rows have them.
+    /// What the shares are percentages of, if the rows have shares.
     pub shares: Option<Shares>,
-    /// The times of the first and last packet of all records read, where the filter counts times
-    /// from now.
+    /// Times of the first and last packet of all records read, if the question counts times from
+    /// now.
     pub times_read_ns: Option<(u64, u64)>,
-    /// Ranks of columns, by which a narrow table drops some.
+    /// Which columns a narrow table drops first.
     pub(crate) order: ColumnOrder,
 }
 
-/// Ranks of columns: in a table that is too narrow, those with a high rank are dropped first.
+/// Which columns a table that is too narrow drops first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ColumnOrder {
-    /// Number of columns of the groups' key, which come first.
+    /// Number of key columns of the groups, which come first.
     pub(crate) keys: usize,
     /// The column by which rows are sorted.
     pub(crate) sorted_by: Option<usize>,
-    /// Whether the user listed the columns: the first ones then matter most.
+    /// Whether the user listed the columns. If so, columns listed first matter most.
     pub(crate) is_listed: bool,
 }
 
-/// What the shares of groups are of.
+/// What the shares of groups are percentages of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shares {
     /// The measure: `bytes`, `records`, ...
@@ -117,14 +117,15 @@ pub struct Shares {
     pub whole: u128,
     /// How the total is shown.
     pub show: Show,
-    /// Whether every record counts at both its hosts, so that shares add up to more than a whole.
+    /// Whether every record counts at both of its hosts, so that shares add up to more than 100 %.
     pub at_both_ends: bool,
-    /// Whether they are of the parts of records in the time that was asked for.
+    /// Whether shares count only the parts of records within the requested time.
     pub is_clipped: bool,
 }
 
 impl Answer {
-    /// Rows that were made elsewhere. A narrow table keeps the first columns.
+    /// Makes an answer from rows that were computed elsewhere. A narrow table keeps the first
+    /// columns.
     #[must_use]
     pub fn of_rows(columns: Vec<AnswerColumn>, rows: Vec<Vec<Cell>>) -> Self {
         Self {
@@ -155,7 +156,7 @@ impl From<Value<'_>> for Cell {
 }
 
 impl Ord for Cell {
-    /// Absent values come first; otherwise the values of a column have one kind.
+    /// Absent values sort first; apart from those, all values of a column have one kind.
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Address(left), Self::Address(right)) => left.cmp(right),

@@ -58,9 +58,9 @@ pub(crate) enum Test {
     Bits(u64),
     /// The list contains this number.
     Contains(u64),
-    /// The text is this one, or is not.
+    /// The text equals this one, or differs from it.
     Text(Operator, Box<str>),
-    /// The text contains this one, in letters of any case.
+    /// The text contains this one, ignoring case.
     Holds(Box<str>),
     Absent,
 }
@@ -89,7 +89,7 @@ impl Test {
 }
 
 impl Test {
-    /// Marks which numbers of a field pass; false if this is no test of numbers.
+    /// Marks the numbers of a field that pass. Returns false if this test is not about numbers.
     pub(crate) fn mark<'a>(
         &self,
         numbers: impl FnOnce() -> Numbers<'a>,
@@ -119,7 +119,7 @@ impl Test {
         true
     }
 
-    /// Whether its value comes before that of another test of the same field.
+    /// Whether this test's value is less than that of another test of the same field.
     pub(crate) fn is_before(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Number(_, left), Self::Number(_, right)) => left < right,
@@ -130,7 +130,7 @@ impl Test {
     }
 }
 
-/// One loop for each operator, which compilers turn into vectors.
+/// One loop for each operator, so that the compiler can vectorise it.
 #[inline]
 fn each(values: &[u64], mask: &mut [bool], passes: impl Fn(u64) -> bool) {
     for (holds, value) in mask.iter_mut().zip(values) {
@@ -138,7 +138,7 @@ fn each(values: &[u64], mask: &mut [bool], passes: impl Fn(u64) -> bool) {
     }
 }
 
-/// Whether the text is one value of such a field, and no range.
+/// Whether the text is a single value of such a field, not a range.
 pub(crate) fn is_value(text: &str, kind: ColumnKind, show: Show) -> bool {
     literal::before_now_ns(text).is_some() && show == Show::Time
         || compare(Operator::Equal, text, kind, show).is_ok()

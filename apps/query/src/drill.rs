@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From an answer back to the records behind it: the condition that a group's records pass, and the
-//! fields that a question can name.
+//! From an answer back to the records behind it: filter conditions that select exactly a group's
+//! records, and the fields that a question can name.
 
 use std::fmt::Write;
 
@@ -19,15 +19,15 @@ pub struct FieldName {
     pub name: String,
     /// How its values are shown.
     pub show: Show,
-    /// Whether it is a column of the records, and not made of others.
+    /// Whether it is a column of the records; other fields are computed from columns.
     pub is_column: bool,
-    /// Whether it can be a key of groups as it stands, without a width.
+    /// Whether it can be a group key as it is, without a bucket width.
     pub is_key: bool,
-    /// Whether groups can have its greatest and its least value: `max(FIELD)`.
+    /// Whether groups can show its maximum and minimum: `max(FIELD)`.
     pub is_amount: bool,
 }
 
-/// The fields of records of that shape: their columns, then what is made of them.
+/// The fields of records of that shape: their columns, then the fields computed from them.
 #[must_use]
 pub fn fields<'a>(shape: impl Into<RecordShape<'a>>) -> Vec<FieldName> {
     let records = shape.into();
@@ -50,9 +50,9 @@ pub fn fields<'a>(shape: impl Into<RecordShape<'a>>) -> Vec<FieldName> {
 }
 
 impl Query {
-    /// For each key of a group, the condition that its records alone pass, in the language of
-    /// filters; `None` where the language cannot say it, and for buckets that records are spread
-    /// over. Empty where rows are records.
+    /// For each key of a group, the filter expression that exactly the group's records pass. A key
+    /// has `None` if the filter language cannot express it, or if it is a bucket that records are
+    /// spread over. Empty if the rows are records.
     #[must_use]
     pub fn conditions(&self, row: &[Cell]) -> Vec<Option<String>> {
         let Shape::Groups(grouping) = &self.shape else {
@@ -79,7 +79,7 @@ fn of_host(cell: &Cell) -> Option<String> {
     }
 }
 
-/// The condition of one value, or of a bucket of `width` values.
+/// The condition for one value, or for a bucket of `width` values.
 fn of_value(name: &str, cell: &Cell, show: Show, width: u64) -> Option<String> {
     Some(match cell {
         Cell::Absent => format!("{name} == none"),
@@ -108,7 +108,7 @@ fn number_text(number: u64, show: Show) -> String {
             let mut text = String::new();
             for (index, byte) in bytes[2..].iter().enumerate() {
                 let colon = if index > 0 { ":" } else { "" };
-                // Writing to a text cannot fail.
+                // Writing to a string cannot fail.
                 let _ = write!(text, "{colon}{byte:02x}");
             }
             text
@@ -117,7 +117,8 @@ fn number_text(number: u64, show: Show) -> String {
     }
 }
 
-/// A text in quotes that it does not hold. `none` would mean an absent value.
+/// Quotes a text with a quote character that it does not contain. The bare word `none` would mean
+/// an absent value.
 fn quoted(text: &str) -> Option<String> {
     if text == "none" {
         return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files that say more of addresses and ports than records do.
+//! The files that add information about addresses and ports to the records.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ impl EnrichmentFiles {
         *self == Self::default()
     }
 
-    /// What these files say; `None` where there is no file.
+    /// Reads the files; `None` if there are none.
     ///
     /// # Errors
     /// [`QueryError::Enrichment`] with the file, and the line where there is one.
@@ -75,7 +75,7 @@ fn unread(path: &Path, error: &io::Error) -> QueryError {
     }
 }
 
-/// Names the file of an error.
+/// Adds the name of the file to an error.
 fn of(path: &Path, outcome: Result<(), EnrichError>) -> Result<(), QueryError> {
     outcome.map_err(|error| {
         let file = path.display();

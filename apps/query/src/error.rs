@@ -42,7 +42,7 @@ pub enum QueryError {
         /// The folder or pattern.
         place: String,
     },
-    /// A folder has no files of the kind that is meant, or none matches a pattern.
+    /// A folder has no files of the requested kind, or none matches a pattern.
     #[error("{place} stands for no file")]
     Empty {
         /// The folder or pattern.
@@ -53,7 +53,7 @@ pub enum QueryError {
     Folder {
         /// The folder.
         place: String,
-        /// The error of the system.
+        /// The operating system's error.
         reason: String,
     },
     /// A pattern of file names is invalid.
@@ -64,7 +64,8 @@ pub enum QueryError {
         /// What is wrong.
         reason: String,
     },
-    /// A file of names, networks or systems cannot be read, or a line of it does not fit.
+    /// A file of names, networks, autonomous systems or countries cannot be read, or one of its
+    /// lines is invalid.
     #[error("{place}: {reason}")]
     Enrichment {
         /// The file, and the line where there is one.
@@ -105,7 +106,8 @@ pub enum QueryError {
         /// The column.
         column: String,
     },
-    /// The question was given up where [`Input::stop_where`](crate::Input::stop_where) said so.
+    /// The question was abandoned because the flag of
+    /// [`Input::stop_where`](crate::Input::stop_where) was set.
     #[error("the question was given up")]
     Stopped,
     /// The records to sort exceed the memory limit.
@@ -119,9 +121,9 @@ pub enum QueryError {
 /// A part of a question that is written as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Which records are meant.
+    /// The filter that selects records.
     Filter,
-    /// The part of time that is meant.
+    /// The requested range of time.
     Time,
     /// The fields by which records are grouped.
     Groups,
@@ -169,7 +171,7 @@ impl Misread {
         &self.text
     }
 
-    /// Where the invalid words are in that text: start and end in bytes.
+    /// Start and end of the invalid words within that text, in bytes.
     #[must_use]
     pub const fn span(&self) -> (usize, usize) {
         self.span
@@ -181,11 +183,11 @@ impl Misread {
         &self.reason
     }
 
-    /// Three lines: the name that the user knows the part by and what is wrong, the text of the
-    /// part, and marks under what is wrong.
+    /// Three lines: the reason, after the name under which the user knows the part; the text of the
+    /// part; and marks under the invalid words.
     #[must_use]
     pub fn named(&self, part: &str) -> String {
-        // Tabs and line ends would move the text away from the mark under it.
+        // Tabs and line ends would shift the text relative to the marks below it.
         let plain = |text: &str| text.replace(|c: char| c.is_control(), " ");
         let (start, end) = self.span;
         let before = self.text.get(..start).unwrap_or_default().chars().count();

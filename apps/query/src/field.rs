@@ -34,7 +34,7 @@ pub(crate) struct Ratio {
     pub(crate) factor: u64,
 }
 
-/// A whole number of a record: a field that is no ratio itself.
+/// A whole number of a record: any field that is not itself a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Term {
     Column(usize),
@@ -42,8 +42,8 @@ pub(crate) enum Term {
     Total { forward: usize, reverse: usize },
 }
 
-/// Ratios with a name of their own: the name, what is divided by what, and the factor. A duration
-/// is in nanoseconds.
+/// Ratios that have their own name: the name, the dividend, the divisor and a factor. Durations are
+/// in nanoseconds.
 const RATIOS: [(&str, &str, &str, u64); 3] = [
     ("bps", "bytes", "duration", 8 * NS_PER_SECOND),
     ("pps", "packets", "duration", NS_PER_SECOND),
@@ -52,7 +52,7 @@ const RATIOS: [(&str, &str, &str, u64); 3] = [
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
-/// The names, and the factor, of a ratio; `name` is `bps` or `bytes/packets`.
+/// The dividend, divisor and factor of a ratio; `name` is, for example, `bps` or `bytes/packets`.
 pub(crate) fn ratio_of(name: &str) -> Option<(&str, &str, u64)> {
     let named = RATIOS.iter().find(|(known, ..)| *known == name);
     if let Some(&(_, over, under, factor)) = named {
@@ -64,17 +64,17 @@ pub(crate) fn ratio_of(name: &str) -> Option<(&str, &str, u64)> {
     Some((over.trim(), under.trim(), factor))
 }
 
-/// The totals of biflows. Each is the sum of a column and its `reverse_` twin.
+/// The totals of biflows. Each is the sum of a column and its `reverse_` counterpart.
 const TOTALS: [(&str, &str); 2] = [("total_packets", "packets"), ("total_bytes", "bytes")];
 
-/// How the values of a field are written and read by people.
+/// How people write and read the values of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     /// An IP address or network.
     Address,
     /// A plain number.
     Number,
-    /// A port of TCP, UDP and the like.
+    /// A port of TCP, UDP or another transport.
     Port,
     /// A count that may be large.
     Count,
@@ -105,13 +105,13 @@ pub enum Show {
 }
 
 impl Field {
-    /// The field of that name, or of one that means it; see [`Field::full_name`].
+    /// The field with that name, or with a name that stands for it; see [`Field::full_name`].
     pub(crate) fn find(name: &str, schema: &[Column]) -> Option<Self> {
         Self::exact(name, schema).or_else(|| Self::exact(&Self::meant(name, schema)?, schema))
     }
 
-    /// The name of the field that is meant, if there is one: names in any case, and as the headers
-    /// of tables have them (`first` for `first_ns`).
+    /// The name of the field that is meant, or `name` itself if there is none. Case is ignored, and
+    /// names may be as in table headers (`first` for `first_ns`).
     pub(crate) fn full_name(name: &str, schema: &[Column]) -> String {
         match Self::exact(name, schema) {
             Some(_) => name.to_owned(),
@@ -119,7 +119,7 @@ impl Field {
         }
     }
 
-    /// The field whose name is written otherwise.
+    /// The field that the name stands for although it is not the field's exact name.
     fn meant(name: &str, schema: &[Column]) -> Option<String> {
         let lower = name.to_lowercase();
         let names = Self::names(schema);
@@ -142,7 +142,7 @@ impl Field {
             .or_else(|| find(&|known| known == other))
     }
 
-    /// The field of exactly that name.
+    /// The field with exactly that name.
     pub(crate) fn exact(name: &str, schema: &[Column]) -> Option<Self> {
         let column = |name: &str| schema.iter().position(|column| column.name == name);
         if let Some(index) = column(name) {
@@ -161,7 +161,8 @@ impl Field {
         })
     }
 
-    /// The ratio of that name; its parts are of both directions where it has a name of its own.
+    /// The ratio with that name. If it has its own name, as `bps` has, it is computed over both
+    /// directions.
     fn ratio(name: &str, schema: &[Column]) -> Option<Self> {
         let is_spelled_out = name.contains('/');
         let (over, under, factor) = ratio_of(name)?;
@@ -186,7 +187,7 @@ impl Field {
         (is_number(over) && is_divisible).then_some(Self::Ratio(ratio))
     }
 
-    /// The field as a part of a ratio; none where it is a ratio itself.
+    /// The field as a term of a ratio; `None` if the field is itself a ratio.
     const fn term(self) -> Option<Term> {
         match self {
             Self::Column(column) => Some(Term::Column(column)),
@@ -204,12 +205,12 @@ impl Field {
             .or_else(|| Self::exact(name, schema))
     }
 
-    /// Whether the records have a column of that name.
+    /// Whether the records have a column with that name.
     pub(crate) fn is_column(name: &str, schema: &[Column]) -> bool {
         schema.iter().any(|column| column.name == name)
     }
 
-    /// Every field by its full name.
+    /// The full names of all fields.
     pub(crate) fn names(schema: &[Column]) -> Vec<String> {
         let mut names: Vec<String> = schema.iter().map(|column| column.name.clone()).collect();
         let totals = TOTALS.iter().map(|(total, _)| *total);
@@ -244,7 +245,7 @@ impl Field {
         }
     }
 
-    /// The columns that it is made of.
+    /// The columns that the field is computed from.
     pub(crate) fn columns(self) -> Vec<usize> {
         match self {
             Self::Column(column) => vec![column],
@@ -264,12 +265,12 @@ impl Field {
         }
     }
 
-    /// Whether it is a column of nanoseconds, according to its name.
+    /// Whether it is a column in nanoseconds, according to its name.
     pub(crate) fn is_in_ns(self, schema: &[Column]) -> bool {
         matches!(self, Self::Column(index) if schema[index].name.ends_with("_ns"))
     }
 
-    /// The representation of its values. Of a column of a definition, the unit is known.
+    /// How its values are shown. For columns of a definition, the unit is known from there.
     pub(crate) fn show(self, records: RecordShape<'_>) -> Show {
         let column = match self {
             Self::Column(index) | Self::Total { forward: index, .. } => Some(index),
@@ -281,7 +282,7 @@ impl Field {
         }
     }
 
-    /// The representation as far as the column's name and kind say it.
+    /// How its values are shown, as far as the column's name and kind tell.
     fn show_by_name(self, schema: &[Column]) -> Show {
         let index = match self {
             Self::Duration(_) => return Show::Duration,
@@ -319,7 +320,7 @@ impl From<Term> for Field {
 }
 
 impl Ratio {
-    /// The value in a record; none where a part is absent, or where it would be divided by zero.
+    /// The value in a record; `None` if a term is absent or the divisor is zero.
     fn value(self, batch: &FlowBatch, row: usize) -> Option<f64> {
         let number = |term: Term| match Field::from(term).value(batch, row) {
             Value::Unsigned(number) => Some(number),
@@ -336,12 +337,12 @@ impl Ratio {
     }
 }
 
-/// `over / under * factor`; none for a division by zero.
+/// `over / under * factor`; `None` for a division by zero.
 pub(crate) fn divided(over: u64, under: u64, factor: u64) -> Option<f64> {
     (under > 0).then(|| over as f64 * factor as f64 / under as f64)
 }
 
-/// The items of a comma-separated list without surrounding spaces, and their positions.
+/// The trimmed items of a comma-separated list, and their positions.
 pub(crate) fn listed(text: &str) -> impl Iterator<Item = (&str, (usize, usize))> {
     let mut start = 0;
     text.split(',').map(move |part| {
@@ -351,8 +352,8 @@ pub(crate) fn listed(text: &str) -> impl Iterator<Item = (&str, (usize, usize))>
     })
 }
 
-/// `name`, or `group_NAME` if that is taken: names of a file's columns have priority over names of
-/// measures.
+/// `name`, or `group_NAME` if a column of the file has that name: columns of files take precedence
+/// over measures.
 pub(crate) fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let mut free = name.to_owned();
     while is_taken(&free) {
@@ -361,8 +362,8 @@ pub(crate) fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     free
 }
 
-/// The error message for an unknown field. Of a ratio, the part that is unknown is named. `words`
-/// are others than fields that are understood in its place.
+/// The error message for an unknown field. For a ratio, it names the term that is unknown. `words`
+/// are further words, apart from fields, that are valid in this place.
 pub(crate) fn unknown(name: &str, names: &[String], words: &[&str]) -> String {
     if let Some((over, under)) = name.split_once('/') {
         let is_known = |part: &str| names.iter().any(|known| known == part);
@@ -387,8 +388,8 @@ pub(crate) fn unknown(name: &str, names: &[String], words: &[&str]) -> String {
     )
 }
 
-/// The name with the fewest other letters; none where a third of them differs: a wrong hint is
-/// worse than none.
+/// The most similar name; `None` if more than a third of the letters, or more than three, differ: a
+/// wrong hint is worse than none.
 fn nearest<'a>(name: &str, names: &'a [String]) -> Option<&'a str> {
     let lower = name.to_lowercase();
     let near = names.iter().min_by_key(|known| distance(&lower, known))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files that folders and patterns stand for.
+//! Finds the files that folders and patterns on the command line stand for.
 
 mod copies;
 
@@ -13,35 +13,37 @@ use turboflow_formats::Format;
 
 use crate::QueryError;
 
-/// How deep folders are read: date folders have three or four levels.
+/// Maximum depth to which folders are read: date folders have three or four levels.
 const DEPTH_MAX: usize = 16;
 
 /// The files that a command line stands for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundFiles {
-    /// A file that folders and patterns find several times is here once.
+    /// The files; one that folders and patterns find several times appears once.
     pub files: Vec<PathBuf>,
-    /// What was met and not read, each with its reason.
+    /// Entries that were found but not read, each with its reason.
     pub passed_over: Vec<String>,
-    /// What is there several times and read once: copies of a file in other formats, and files that
+    /// Notes about files that are read only once: copies of a file in other formats, and files that
     /// were named twice.
     pub read_once: Vec<String>,
     /// Folders and patterns that stand for no file.
     pub empty: Vec<PathBuf>,
 }
 
-/// Which of the files in folders are read.
+/// Decides which of the files in folders are read.
 pub type IsMeant = fn(&Path) -> bool;
 
-/// Replaces folders by the files of flow records within them, and patterns (`*`, `?`, `[...]`,
-/// `**` for any folders) by the files that match, both in the order of their names. Everything else
-/// stays as it is, and so does a file that has the name of a pattern. A file that is found or named
-/// several times is there once. Of files that folders and patterns find with one stem and several
-/// formats, one is there: a run with several outputs writes its records into each of them.
+/// Replaces folders by the files of flow records within them, and patterns (`*`, `?`, `[...]`, `**`
+/// for any folders) by the files that match, both sorted by name. Any other path is kept, as is an
+/// existing file whose name looks like a pattern. A file that is found or named several times
+/// appears once.
+///
+/// A run with several outputs writes its records into each of them. So among files that folders and
+/// patterns find with the same stem and different formats, only one is kept.
 ///
 /// # Errors
-/// [`QueryError::NoFiles`] where there is none, [`QueryError::Folder`] where a folder cannot be
-/// read.
+/// [`QueryError::NoFiles`] if a folder or pattern stands for no file, [`QueryError::Folder`] if a
+/// folder cannot be read.
 pub fn flow_files(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
     let found = flows(search(given, is_of_flows, Pipes::Taken)?);
     match found.empty.first() {
@@ -52,8 +54,8 @@ pub fn flow_files(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
     }
 }
 
-/// As [`flow_files`], for those who read again and again: folders and patterns may stand for no
-/// file yet, and what they find and is no file, such as a pipe, is passed over.
+/// Like [`flow_files`], for callers that look repeatedly: folders and patterns may match no file
+/// yet, and anything found that is not a regular file, such as a pipe, is skipped.
 ///
 /// # Errors
 /// [`QueryError::Folder`] where a folder cannot be read.
@@ -61,7 +63,7 @@ pub fn flow_files_so_far(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
     Ok(flows(search(given, is_of_flows, Pipes::PassedOver)?))
 }
 
-/// One of each file that was found.
+/// Removes duplicates and copies from the files that were found.
 fn flows(search: Search) -> FoundFiles {
     let Search {
         mut found,
@@ -79,11 +81,12 @@ fn flows(search: Search) -> FoundFiles {
     }
 }
 
-/// As [`flow_files`], for files of another kind, which may have the same stem. One that is named
-/// several times itself is there as often.
+/// Like [`flow_files`], for files of another kind, for which the same stem does not mean a copy. A
+/// file that is named several times on the command line is kept as often.
 ///
 /// # Errors
-/// [`QueryError::Empty`] where there is none, [`QueryError::Folder`] where a folder cannot be read.
+/// [`QueryError::Empty`] if a folder or pattern stands for no file, [`QueryError::Folder`] if a
+/// folder cannot be read.
 pub fn files_of(given: &[PathBuf], is_meant: IsMeant) -> Result<FoundFiles, QueryError> {
     let search = search(given, is_meant, Pipes::Taken)?;
     if let Some(place) = search.empty.first() {
@@ -99,7 +102,7 @@ pub fn files_of(given: &[PathBuf], is_meant: IsMeant) -> Result<FoundFiles, Quer
     })
 }
 
-/// Keeps the first of the entries that are one file, and says which files are there again.
+/// Keeps the first of several entries for the same file, and reports the repetitions.
 fn named_again(found: &mut Vec<Found>) -> Vec<String> {
     let mut first: HashMap<FileId, PathBuf> = HashMap::new();
     let mut told = Vec::new();
@@ -151,8 +154,8 @@ fn search(given: &[PathBuf], is_meant: IsMeant, pipes: Pipes) -> Result<Search, 
     Ok(search)
 }
 
-/// Whether a file in a folder holds flow records, by its name. `.json` is no such name there:
-/// ledgers have it, which are written beside the records.
+/// Whether the name of a file in a folder says that it holds flow records. `.json` does not: it is
+/// the extension of the ledgers that are written beside the records.
 fn is_of_flows(path: &Path) -> bool {
     let name = path.to_string_lossy().to_lowercase();
     let packed = [".part", ".gz", ".zst"];
@@ -175,13 +178,14 @@ type FileId = (u64, u64);
 /// A file that arguments stand for.
 struct Found {
     path: PathBuf,
-    /// Pipes, devices and what does not exist have none: they are read as often as they are named.
+    /// `None` for pipes, devices and paths that do not exist: they are read as often as they are
+    /// named.
     id: Option<FileId>,
-    /// Whether an argument is this file itself.
+    /// Whether the argument names this file directly.
     is_named: bool,
 }
 
-/// What becomes of pipes and devices that folders and patterns find.
+/// What to do with pipes and devices that folders and patterns find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pipes {
     Taken,
@@ -194,23 +198,23 @@ struct Search {
     found: Vec<Found>,
     passed_over: Vec<String>,
     empty: Vec<PathBuf>,
-    /// The files that were named themselves.
+    /// Files that arguments name directly.
     named: HashSet<FileId>,
-    /// The files in folders and of patterns, and their places in `found`.
+    /// Files found in folders and by patterns, and their indexes in `found`.
     seen: HashMap<FileId, usize>,
-    /// Files that the present argument stands for, found before or not.
+    /// Number of files that the current argument stands for, whether or not they were found before.
     matches: usize,
 }
 
 impl Search {
-    /// Takes a file, unless it was found before. One that is named twice is there twice.
+    /// Adds a file unless it was found before. A file that is named twice is added twice.
     fn take(&mut self, path: PathBuf, is_named: bool) {
         let metadata = fs::metadata(&path);
         if !is_named && self.pipes == Pipes::PassedOver {
             match &metadata {
                 Ok(its) if its.is_file() => {}
                 Ok(_) => return self.pass_over(&path, "is a pipe or a device"),
-                // It was there when its folder was read.
+                // It was deleted after its folder was read.
                 Err(error)
                     if error.kind() == io::ErrorKind::NotFound
                         && fs::symlink_metadata(&path).is_err() =>
@@ -243,7 +247,7 @@ impl Search {
 
     fn matching(&mut self, pattern: &Path) -> Result<(), QueryError> {
         let mut place = pattern.display().to_string();
-        // By itself it would match folders alone, and not the first one.
+        // Alone it matches only folders below the first one, and misses that one's files.
         if place.ends_with("**") {
             place += "/*";
         }
@@ -251,7 +255,7 @@ impl Search {
             place: place.clone(),
             reason: error.to_string(),
         })?;
-        // A pattern without any part of a name means what the folder means.
+        // A pattern that leaves the file name open is read like a folder.
         let is_of_all = place.ends_with("/*") || place == "*";
         for path in found {
             let path = path.map_err(|error| unreadable(error.path(), error.error()))?;
@@ -264,7 +268,7 @@ impl Search {
         Ok(())
     }
 
-    /// Adds the files that are meant in a folder and its folders.
+    /// Adds the matching files of a folder and its subfolders.
     fn within(&mut self, folder: &Path, depth: usize) -> Result<(), QueryError> {
         let refused = |error: io::Error| unreadable(folder, &error);
         let entries = fs::read_dir(folder).map_err(refused)?;
@@ -277,7 +281,7 @@ impl Search {
                     self.take(path, false);
                 }
             } else if path.is_symlink() {
-                // A linked folder may contain itself.
+                // A symbolic link to a folder may lead back to a folder above it.
                 self.pass_over(&path, "is a link to a folder");
             } else if depth == 0 {
                 self.pass_over(&path, "is too deep a folder");
@@ -296,7 +300,7 @@ impl Search {
     }
 }
 
-/// Whether it is a file that is still being written, or another that is not to be seen.
+/// Whether the file is hidden, or still being written.
 fn is_hidden(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().starts_with('.')

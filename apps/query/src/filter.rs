@@ -16,11 +16,12 @@
 //! side       = "src" | "dst" | "src or dst" | "src and dst"
 //! ```
 //!
-//! Where a primitive stands at one level with `or` before `and`, parentheses are demanded: capture
-//! filters read both from left to right. A `port` is one of a protocol that has ports.
+//! An expression that mixes `or` and `and` at one level must have parentheses if it uses
+//! primitives: capture filters read both from left to right. A `port` implies a protocol that has
+//! ports.
 //!
-//! FIELD is a column, or one divided by another. The value `none` means an absent value. An absent
-//! value passes no other test.
+//! FIELD is a column, or one column divided by another. The value `none` means an absent value. An
+//! absent value passes no other test.
 
 mod mend;
 mod parser;
@@ -52,8 +53,8 @@ enum Expression {
 }
 
 impl Filter {
-    /// Parses an expression for records of that schema, without a clock: times that are counted
-    /// from now are refused.
+    /// Parses an expression for records of that schema, without a clock: times relative to now are
+    /// refused.
     ///
     /// # Errors
     /// As [`Filter::parse_at`].
@@ -61,7 +62,7 @@ impl Filter {
         Self::parse_at(text, schema, None)
     }
 
-    /// Parses an expression for records of that shape. `-1h` is an hour before `now_ns`.
+    /// Parses an expression for records of that shape. `-1h` means one hour before `now_ns`.
     ///
     /// # Errors
     /// [`QueryError::Question`] points at the invalid word and says what would be valid.
@@ -73,13 +74,13 @@ impl Filter {
         Parser::new(text, records.into(), now_ns).whole()
     }
 
-    /// What a reader of the answer should know: words that may mean something else than they seem.
+    /// Notes for readers of the answer about words that may not mean what they seem to mean.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Whether the expression counts times from now.
+    /// Whether the expression contains times relative to now.
     #[must_use]
     pub const fn counts_from_now(&self) -> bool {
         self.counts_from_now
@@ -132,7 +133,7 @@ impl Expression {
         }
     }
 
-    /// For which records it holds.
+    /// Which records the expression holds for.
     fn mask(&self, batch: &FlowBatch) -> Vec<bool> {
         match self {
             Self::All(parts) => Self::joined(parts, batch, true, |left, right| left & right),
@@ -164,7 +165,7 @@ impl Expression {
         };
         let mut mask = first.mask(batch);
         for part in rest {
-            // Where nothing is left, further tests change nothing.
+            // The result is already decided for every record.
             if mask.iter().all(|&holds| holds != of_none) {
                 break;
             }

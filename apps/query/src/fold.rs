@@ -6,7 +6,7 @@ use turboflow_record::{Definition, Feature, KeyField, Op};
 /// How the numbers of two records are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
-    /// The sum; it can be spread over time.
+    /// The sum. Sums can be spread over time.
     Sum,
     Min,
     Max,
@@ -23,14 +23,14 @@ impl Fold {
         }
     }
 
-    /// The fold for the feature of this column, in either direction.
+    /// The fold for the feature of this column, in either direction of a biflow.
     ///
     /// # Errors
-    /// [`NoFold::Never`]: values of single packets, and means.
+    /// [`NoFold::Never`] for values of single packets and for means.
     pub(crate) fn by_definition(column: &str, definition: &Definition) -> Result<Self, NoFold> {
         let mut features = definition.features.iter();
         let Some(feature) = features.find(|feature| is_of(feature, column)) else {
-            // A column of the key, or one that every record has.
+            // A key column, or one that every record has.
             return Self::by_name(column);
         };
         match feature.op {
@@ -48,15 +48,15 @@ impl Fold {
         }
     }
 
-    /// The fold by the column's name, which is all that a text file provides: columns of the
-    /// default definition, and names that say what they are. A maximum that was added up is a
-    /// wrong answer, so a name that says nothing is refused.
+    /// The fold according to the column's name, which is all that a text file provides: columns of
+    /// the default definition, and names that tell their meaning. Adding up maxima would give a
+    /// wrong answer, so a name without a known meaning is refused.
     ///
     /// # Errors
     /// [`NoFold`].
     pub(crate) fn by_name(column: &str) -> Result<Self, NoFold> {
         let name = column.trim_start_matches("reverse_");
-        // This column may also be in a key; its values are flags there too.
+        // A key may contain this column too; its values are flags there as well.
         if name == "tcp_flags" {
             return Ok(Self::Or);
         }
@@ -68,7 +68,7 @@ impl Fold {
         let first = words.next().unwrap_or_default();
         let last = words.next_back().unwrap_or(first);
         let says = |known: &[&str]| known.contains(&first) || known.contains(&last);
-        // The order matters: `max_bytes` is a maximum.
+        // The order matters: `max_bytes` is a maximum, not an amount.
         if says(&["min"]) {
             Ok(Self::Min)
         } else if says(&["max"]) {
@@ -82,7 +82,7 @@ impl Fold {
         }
     }
 
-    /// The fold of that name, as in `max(COLUMN)`.
+    /// The fold named by the word in `max(COLUMN)`.
     pub(crate) fn from_word(word: &str) -> Option<Self> {
         match word {
             "sum" => Some(Self::Sum),
@@ -97,23 +97,23 @@ impl Fold {
 /// Why numbers of several records cannot be combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoFold {
-    /// The value of a single packet or a mean: no number of the group follows from it.
+    /// The value of a single packet, or a mean: a group's value cannot be computed from it.
     Never,
-    /// Neither the file nor the name says what the numbers are.
+    /// Neither the file nor the column's name tells the meaning of the numbers.
     Unknown,
 }
 
-/// First or last words of names of amounts.
+/// First or last words in the names of amounts.
 const AMOUNTS: [&str; 8] = [
     "bytes", "count", "duration", "octets", "packets", "records", "sum", "total",
 ];
 
-/// First or last words of names of values that are of one packet, or of a distribution.
+/// First or last words in the names of values of single packets or of distributions.
 const SINGLE: [&str; 9] = [
     "avg", "first", "last", "mean", "median", "nth", "rate", "second", "variance",
 ];
 
-/// Whether the column belongs to the feature: the initiator's, or the responder's with `reverse_`.
+/// Whether the column belongs to the feature, in either direction of a biflow.
 pub(crate) fn is_of(feature: &Feature, column: &str) -> bool {
     column == feature.name || column.strip_prefix("reverse_") == Some(&feature.name)
 }

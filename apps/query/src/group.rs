@@ -13,12 +13,12 @@ use crate::record_shape::RecordShape;
 /// One field of the groups' key.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupKey {
-    /// What a question calls it.
+    /// Its name in questions.
     pub(crate) name: String,
-    /// What its column is called.
+    /// The name of its column in answers.
     column: String,
     field: Field,
-    /// The other end of a record, which counts at both: `host`.
+    /// The field of the other host, for the key `host`: a record counts at both of its hosts.
     other: Option<Field>,
     show: Show,
     by: Grain,
@@ -29,16 +29,16 @@ pub(crate) struct GroupKey {
 enum Grain {
     /// One group per value.
     Value,
-    /// One group per interval of this width, starting at a multiple of it.
+    /// One group per interval of this width, aligned to multiples of the width.
     Bucket(u64),
     /// One group per network, with these prefix lengths.
     Prefix { v4: u8, v6: u8 },
     /// One group per time bucket of this width in ns; a record's counts are spread over its
-    /// buckets. The column holds where a bucket starts.
+    /// buckets. The column holds the start of the bucket.
     Time(u64),
 }
 
-/// Prefix length for IPv6 if only that for IPv4 was given: the usual subnet of a site.
+/// Prefix length for IPv6 if only one for IPv4 was given: the usual subnet of a site.
 const V6_PREFIX: u8 = 64;
 
 /// Parses `FIELD,FIELD:BUCKET,FIELD/PREFIX,time:5m`.
@@ -62,7 +62,7 @@ pub(crate) fn parse(text: &str, records: RecordShape<'_>) -> Result<Vec<GroupKey
     Ok(keys)
 }
 
-/// The name that groups records by time.
+/// The name of the key that groups records by time buckets.
 pub(crate) fn time_name(schema: &[Column]) -> String {
     field::free_name("time", |name| Field::is_column(name, schema))
 }
@@ -132,7 +132,7 @@ fn key(text: &str, records: RecordShape<'_>) -> Result<GroupKey, String> {
     })
 }
 
-/// What a key of that kind holds.
+/// The form in which keys of that kind are stored.
 const fn form(by: Grain, kind: ColumnKind) -> KeyForm {
     match (by, kind) {
         (Grain::Prefix { v4, v6 }, _) => KeyForm::Network { v4, v6 },
@@ -216,7 +216,7 @@ fn prefix(lengths: &str) -> Result<Grain, String> {
 }
 
 impl GroupKey {
-    /// Width of the time buckets, if records are spread over them.
+    /// Width of the time buckets that records are spread over, if they are.
     pub(crate) const fn time_width_ns(&self) -> Option<u64> {
         match self.by {
             Grain::Time(width_ns) => Some(width_ns),
@@ -224,7 +224,7 @@ impl GroupKey {
         }
     }
 
-    /// Width of the time buckets, if this is a key of times.
+    /// Width of the time buckets, if the key is a time.
     pub(crate) fn bucket_ns(&self) -> Option<u64> {
         match self.by {
             Grain::Time(width_ns) => Some(width_ns),
@@ -233,7 +233,7 @@ impl GroupKey {
         }
     }
 
-    /// How many values share a group; 1 where each has its own.
+    /// How many values share a group; 1 if each has its own.
     pub(crate) const fn width(&self) -> u64 {
         match self.by {
             Grain::Bucket(width) | Grain::Time(width) => width,
@@ -241,28 +241,28 @@ impl GroupKey {
         }
     }
 
-    /// Whether a record counts at both its ends.
+    /// Whether a record counts at both of its hosts.
     pub(crate) const fn is_host(&self) -> bool {
         self.other.is_some()
     }
 
-    /// The field of a record that the key is made of; with time buckets, that of its first packet.
+    /// The field that the key is made from; for time buckets, the time of the first packet.
     pub(crate) const fn field(&self) -> Field {
         self.field
     }
 
-    /// The field of the other end of a record, if it counts there too.
+    /// The field of the other host, if the record counts there too.
     pub(crate) const fn other(&self) -> Option<Field> {
         self.other
     }
 
-    /// What the key holds.
+    /// The form in which the key is stored.
     pub(crate) const fn form(&self) -> KeyForm {
         self.form
     }
 
-    /// Whether a question means it by this name: its own, with or without the width of buckets, or
-    /// that of its column.
+    /// Whether a question can refer to it by this name: its own name, with or without the bucket
+    /// width, or the name of its column.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         let field = self.name.split(':').next().unwrap_or_default();
         let in_table = self

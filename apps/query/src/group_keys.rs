@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys of groups as words: compared and hashed without looking at what they hold.
+//! Group keys as arrays of words, which are compared and hashed without knowing their contents.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -13,10 +13,10 @@ use crate::field::Field;
 use crate::group::GroupKey;
 use crate::numbers::Numbers;
 
-/// What a field of a key holds.
+/// The form of one field of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyForm {
-    /// A whole number: the greatest multiple of `width` that is not above the record's.
+    /// A whole number: the record's number, rounded down to a multiple of `width`.
     Number {
         width: u64,
     },
@@ -30,18 +30,18 @@ pub(crate) enum KeyForm {
     Text,
 }
 
-/// Tags of a value: it is absent, there, or there as an IPv6 address. They are in the order of
-/// values.
+/// Tags of a value: absent, present, or present as an IPv6 address. Their order is the sort order
+/// of the values.
 const ABSENT: u64 = 0;
 const THERE: u64 = 1;
 const V6: u64 = 2;
 
-/// Bits of a tag.
+/// Number of bits of a tag.
 const TAG_BITS: usize = 2;
-/// Tags in a word.
+/// Number of tags in a word.
 const TAGS: usize = 64 / TAG_BITS;
 
-/// Where the fields of a key are: the tags of all first, then their values.
+/// Positions of the fields in a key: the tags of all fields first, then their values.
 pub(crate) struct KeyLayout {
     forms: Vec<KeyForm>,
     places: Vec<usize>,
@@ -67,12 +67,12 @@ impl KeyLayout {
         }
     }
 
-    /// Number of words of a key.
+    /// Number of words in a key.
     pub(crate) const fn words(&self) -> usize {
         self.words
     }
 
-    /// Writes a field of the keys of these records, which stand behind each other in `keys`.
+    /// Writes one field into the keys of these records. `keys` holds the keys one after another.
     pub(crate) fn write(
         &self,
         index: usize,
@@ -144,7 +144,7 @@ impl KeyLayout {
         key[index / TAGS] >> (index % TAGS * TAG_BITS) & 0b11
     }
 
-    /// The value of a field.
+    /// The value of a field of the key.
     pub(crate) fn cell(&self, index: usize, key: &[u64], texts: &Texts) -> Cell {
         let tag = Self::tag(index, key);
         let place = self.places[index];
@@ -202,7 +202,7 @@ impl KeyLayout {
     }
 }
 
-/// The greatest multiple of `width` that is not above the number.
+/// The number, rounded down to a multiple of `width`.
 #[inline]
 const fn floor(number: u64, width: u64) -> u64 {
     match width {
@@ -211,7 +211,7 @@ const fn floor(number: u64, width: u64) -> u64 {
     }
 }
 
-/// Texts and their numbers.
+/// Interned texts: each text has a number.
 #[derive(Default)]
 pub(crate) struct Texts {
     numbers: HashMap<Arc<str>, u64>,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is added up for each group, as words.
+//! The sums of each group, stored as words.
 
 use crate::answer::Cell;
 use crate::field::divided;
 use crate::fold::Fold;
 use crate::grouping::{GroupRatio, Grouping, Measure, Under};
 
-/// Where the sums of a group are: the records, which of the others are there, the first and the
-/// last time if they are asked for, and the amounts.
+/// Positions of the sums of a group: the number of records, flags that say which of the others are
+/// present, the first and last time if needed, and the amounts.
 #[derive(Clone, Copy)]
 pub(crate) struct SumLayout {
-    /// Words that say which sums are there.
+    /// Number of words with flags that say which sums are present.
     flags: usize,
-    /// The place of the first amount.
+    /// Index of the first amount.
     amounts: usize,
 }
 
@@ -28,7 +28,7 @@ impl SumLayout {
         }
     }
 
-    /// The sums of no records.
+    /// The sums of a group without records.
     pub(crate) fn neutral(self, grouping: &Grouping) -> Vec<u64> {
         let amounts = &grouping.amounts;
         let mut sums = vec![0; 1 + self.flags + self.amounts + amounts.len()];
@@ -71,7 +71,8 @@ impl SumLayout {
         }
     }
 
-    /// Combines an amount with a number, if there is one; false if the sum is 2^64 or more.
+    /// Folds a number into an amount. Does nothing if there is no number. Returns false if the sum
+    /// is 2^64 or more.
     #[inline]
     pub(crate) fn fold(
         self,
@@ -85,7 +86,7 @@ impl SumLayout {
         let place = self.amounts + amount;
         let combined: fn(u64, u64) -> u64 = match fold {
             Fold::Sum => {
-                // It is there from the beginning.
+                // Sums are present from the start.
                 let sum = &mut sums[1 + self.flags + place];
                 let added = sum.checked_add(right);
                 *sum = added.unwrap_or(*sum);
@@ -101,7 +102,7 @@ impl SumLayout {
         true
     }
 
-    /// The value of a column of groups; shares are percentages of `whole`.
+    /// The value of a column of a group; shares are percentages of `whole`.
     pub(crate) fn measure(
         self,
         sums: &[u64],

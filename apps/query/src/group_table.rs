@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups in one piece of memory: words of the key, then words of what was added up.
+//! Groups in one contiguous array: the words of a group's key, then the words of its sums.
 //!
-//! Beyond the caches of the processor a group takes two reads of memory: its slot, and its key. A
-//! block of keys makes all of the first reads, then all of the second, so that none waits for one
-//! before it.
+//! If the table exceeds the processor's caches, finding a group takes two reads of memory: its slot
+//! and its key. A block of keys first does the first read for all of them, then the second, so that
+//! the reads of a block overlap.
 
 use std::hash::{BuildHasher, RandomState};
 
 use crate::QueryError;
 
-/// Limit on groups: up to 2 GiB with a key of two addresses, while their memory doubles.
+/// Limit on groups: up to 2 GiB with a key of two addresses, while the table doubles its memory.
 const GROUPS_MAX: usize = 10_000_000;
 
-/// Most keys of a block. What was read of them stays in the nearest cache.
+/// Maximum number of keys in a block. The data of a block stays in the L1 cache.
 pub(crate) const BLOCK: usize = 256;
 
 /// Groups by their keys.
 pub(crate) struct GroupTable {
-    /// Makes hashes that no file can foresee.
+    /// Random, so that no file can be crafted to make hashes collide.
     seed: u64,
-    /// Open addressing; a power of two, at most half of them taken.
+    /// Open addressing; the length is a power of two, and at most half of the slots are taken.
     slots: Vec<Slot>,
     groups: Vec<u64>,
     count: usize,
     key_words: usize,
-    /// What a group begins with.
+    /// The sums of a new group.
     neutral: Vec<u64>,
     most: usize,
 }
 
-/// The number of a group, and enough of the hash to tell most others without a look at the key.
+/// The number of a group, and enough bits of the hash to rule out most other keys without reading
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Slot {
     hash: u32,
@@ -60,7 +61,7 @@ impl GroupTable {
         self.count
     }
 
-    /// The number of the group of that key, which is created if it is new.
+    /// The number of the group with that key, which is created if it is new.
     ///
     /// # Errors
     /// [`QueryError::Groups`].
@@ -70,7 +71,7 @@ impl GroupTable {
         self.probe(hash, key)
     }
 
-    /// The numbers of the groups of keys that stand behind each other, [`BLOCK`] at most.
+    /// The numbers of the groups of several keys, which lie one after another: at most [`BLOCK`].
     ///
     /// # Errors
     /// As [`Self::group`].
@@ -98,7 +99,7 @@ impl GroupTable {
                 false => u32::MAX,
             }
         }));
-        // New keys, and keys whose first slot was taken.
+        // New keys, and keys whose first slot belongs to another key.
         for (place, group) in found.iter_mut().enumerate() {
             if *group == u32::MAX {
                 *group = self.probe(hashes[place], &keys[place * words..][..words])?;
@@ -181,7 +182,8 @@ impl GroupTable {
     }
 }
 
-/// Whether two keys are the same: they are a few words, for which a call takes longer.
+/// Whether two keys are equal. Keys are a few words long, so a call would take longer than this
+/// loop.
 #[inline]
 fn is_same(one: &[u64], other: &[u64]) -> bool {
     let pairs = one.iter().zip(other);

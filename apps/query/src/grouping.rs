@@ -11,7 +11,7 @@ use crate::record_shape::RecordShape;
 use crate::span::TimeColumns;
 use crate::{Part, QueryError, Question};
 
-/// How records are grouped, and the measures of each group.
+/// The keys by which records are grouped, and the measures of each group.
 #[derive(Clone, Debug)]
 pub(crate) struct Grouping {
     pub(crate) keys: Vec<GroupKey>,
@@ -20,15 +20,16 @@ pub(crate) struct Grouping {
     /// The columns after those of the key.
     pub(crate) columns: Vec<(AnswerColumn, Measure)>,
     pub(crate) by: GroupSort,
-    /// Whether records are clipped to the part of time that is asked for.
+    /// Whether only the parts of records within the requested time count.
     pub(crate) clip: bool,
-    /// The measure whose share is computed: records or an amount.
+    /// The measure that shares are percentages of: records or an amount.
     pub(crate) share: Measure,
     /// Measures that are divided by others.
     pub(crate) ratios: Vec<GroupRatio>,
-    /// The key of times within whose buckets rows are ranked, and the rows of each.
+    /// Index of the time key and maximum number of rows per bucket, if rows are ranked within each
+    /// time bucket.
     pub(crate) each: Option<(usize, usize)>,
-    /// Most groups; more are an error.
+    /// Maximum number of groups; more are an error.
     pub(crate) most: usize,
 }
 
@@ -58,7 +59,7 @@ pub(crate) enum Measure {
     Records,
     /// A folded value, by its index.
     Amount(usize),
-    /// Its percentage of the total.
+    /// Its percentage of the total of the measure that shares refer to.
     Share,
     /// A ratio, by its index.
     Ratio(usize),
@@ -168,7 +169,7 @@ impl<'a> Measures<'a> {
         };
         measures.push("records", Show::Count, Measure::Records);
         let total = |name| Field::find(name, records.schema).is_some();
-        // Of a host that was now initiator and now responder, only totals say something.
+        // A host can be initiator and responder in turn, so only totals are meaningful.
         let usual = match measures.keys.iter().any(GroupKey::is_host) && total("total_bytes") {
             true => &["total_packets", "total_bytes"][..],
             false => &["packets", "bytes", "reverse_packets", "reverse_bytes"],
@@ -178,7 +179,7 @@ impl<'a> Measures<'a> {
                 measures.add_up(amount);
             }
         }
-        // The base of shares; shown only on request.
+        // Shares refer to this total, which is shown only on request.
         let is_total = |amount: &Amount| amount.name == "total_bytes";
         if !measures.amounts.iter().any(is_total)
             && let Ok(total) = amount("total_bytes", records)
@@ -194,7 +195,7 @@ impl<'a> Measures<'a> {
         measures
     }
 
-    /// Whether groups have parts of records: when the packets in a part came is unknown.
+    /// Whether groups hold parts of records. The times of the packets in a part are unknown.
     fn is_spread(&self) -> bool {
         self.clip || self.keys.iter().any(|key| key.time_width_ns().is_some())
     }
@@ -221,7 +222,7 @@ impl<'a> Measures<'a> {
         measure
     }
 
-    /// Finds the sort key. A column that is not folded yet is added before the shares.
+    /// Finds the sort key. If no column shows it yet, one is added before the shares.
     fn sort(&mut self, name: &str) -> Result<GroupSort, QueryError> {
         if let Some(key) = self.key(name) {
             return Ok(GroupSort::Key(key));
@@ -261,7 +262,7 @@ impl<'a> Measures<'a> {
         Ok(())
     }
 
-    /// The key of that name, with or without the width of its buckets.
+    /// The index of the key with that name, with or without its bucket width.
     fn key(&self, name: &str) -> Option<usize> {
         let is_measure = self.columns.iter().any(|(column, _)| column.name == name);
         let field = Field::full_name(name, self.records.schema);
@@ -270,7 +271,7 @@ impl<'a> Measures<'a> {
         exact.or_else(|| self.keys.iter().position(is_called).filter(|_| !is_measure))
     }
 
-    /// The measure of that name.
+    /// The measure with that name.
     fn find(&mut self, name: &str) -> Result<Measure, String> {
         let full_name = Field::full_name(name, self.records.schema);
         let lower = name.to_lowercase();
@@ -323,13 +324,13 @@ impl<'a> Measures<'a> {
 }
 
 impl Measures<'_> {
-    /// Adds the ratio of that name, if it is one of amounts that groups can add up.
+    /// Adds the ratio with that name, if its terms are amounts that groups can add up.
     fn ratio(&mut self, name: &str) -> Option<Measure> {
         let (over, under, factor) = self.ratio_parts(name)?;
         let under = match under {
             Some(amount) => Under::Amount(self.hidden(amount)),
             None => {
-                // Clipped records need not be in the time of their group's bucket.
+                // With clipping, a part of a record may lie outside the bucket that it counts in.
                 let keys = self.keys.iter().filter(|_| !self.clip);
                 let width_ns = keys.into_iter().find_map(GroupKey::bucket_ns);
                 width_ns.map_or(Under::Span, Under::Width)
@@ -350,7 +351,7 @@ impl Measures<'_> {
         Some(measure)
     }
 
-    /// What is divided by what; without a second amount, by time.
+    /// The dividend, the divisor and a factor; without a divisor, the dividend is divided by time.
     fn ratio_parts(&self, name: &str) -> Option<(Amount, Option<Amount>, u64)> {
         let records = self.records;
         let Field::Ratio(_) = Field::find(name, records.schema)? else {
@@ -373,7 +374,7 @@ impl Measures<'_> {
         }
     }
 
-    /// The index of an amount, which is added up without a column of its own if it is new.
+    /// The index of an amount; a new one is added without a column of its own.
     fn hidden(&mut self, amount: Amount) -> usize {
         let known = self.amounts.iter().position(|known| *known == amount);
         known.unwrap_or_else(|| {
@@ -395,7 +396,7 @@ impl Grouping {
             || matches!(self.by, GroupSort::Measure(measure) if is_time(measure))
     }
 
-    /// The columns that are read of each record.
+    /// The columns that are read for each record.
     pub(crate) fn columns_read(&self, times: TimeColumns) -> Vec<usize> {
         let keys = self.keys.iter();
         let keys = keys.flat_map(|key| [Some(key.field()), key.other()].into_iter().flatten());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups while records are added, a batch at a time.
+//! Groups while records are added to them, one batch at a time.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::literal::{duration_text, time_text};
 use crate::span::{BatchTimes, TimeColumns, Times};
 use crate::within::Within;
 
-/// Limit on time buckets from the first to the last: it keeps answers usable, and bounds the work
-/// per record.
+/// Maximum number of time buckets between the first and the last. It keeps answers usable, and
+/// bounds the work per record.
 const BUCKETS_MAX: u64 = 100_000;
 
-/// After so many buckets that records were spread over it is asked whether to go on: some
-/// milliseconds.
+/// Number of buckets that records are spread over between two checks of the stop flag: a few
+/// milliseconds of work.
 const BUCKETS_BETWEEN: usize = 1 << 18;
 
 /// Groups by their keys.
@@ -32,23 +32,23 @@ pub(crate) struct Groups<'a> {
     grouping: &'a Grouping,
     times: TimeColumns,
     time: Option<Time>,
-    /// The part of time that records are clipped to: its first and its last nanosecond.
+    /// The part of time that records are clipped to: its first and last nanosecond.
     clip: Option<(u64, u64)>,
-    /// Index of the key of hosts, if there is one.
+    /// Index of the `host` key, if there is one.
     host: Option<usize>,
     keys: KeyLayout,
     texts: Texts,
-    /// The keys of a batch, behind each other.
+    /// The keys of a batch, one after another.
     written: Vec<u64>,
-    /// The groups of a block of them.
+    /// The groups of one block of keys.
     found: Vec<u32>,
     sums: SumLayout,
     table: GroupTable,
-    /// The total of the measure that shares are of.
+    /// The total of the measure that shares refer to.
     whole: u128,
-    /// Set where the answer is not waited for any more.
+    /// Set when nobody waits for the answer any more.
     stop: Option<Arc<AtomicBool>>,
-    /// Buckets that records were spread over since that was asked.
+    /// Buckets that records were spread over since the flag was last checked.
     unasked: usize,
 }
 
@@ -59,16 +59,17 @@ struct Time {
     width_ns: u64,
     /// Numbers of the first and last bucket so far.
     buckets: Option<(u64, u64)>,
-    /// Numbers of the first and last bucket that are made at all.
+    /// Numbers of the first and last bucket that lie in the requested time.
     made: (u64, u64),
-    /// Whether time is the only key. Then the groups are known by their buckets.
+    /// Whether time is the only key. Then each bucket is one group.
     is_alone: bool,
-    /// Groups of the buckets from `base` on, or those of the last record.
+    /// Groups of the buckets from `base` on: of all buckets if time is the only key, otherwise of
+    /// those of the last record.
     groups: Vec<u32>,
     base: u64,
 }
 
-/// A bucket that has no group yet.
+/// Marks a bucket that has no group yet.
 const NO_GROUP: u32 = u32::MAX;
 
 impl<'a> Groups<'a> {
@@ -87,7 +88,7 @@ impl<'a> Groups<'a> {
         let (keys, sums) = (KeyLayout::of(&grouping.keys), SumLayout::of(grouping));
         Self {
             grouping,
-            // Where no times are asked for, none are read.
+            // Times are not read if nothing needs them.
             times: match grouping.has_times() {
                 true => times,
                 false => TimeColumns::default(),
@@ -107,7 +108,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Limits time buckets to a part of time, or clips records to it.
+    /// Drops time buckets outside a range of time, or clips records to that range.
     pub(crate) fn within(mut self, within: Option<Within>) -> Self {
         if let (Some(time), Some(within)) = (&mut self.time, within) {
             time.made = within.buckets(time.width_ns);
@@ -117,13 +118,13 @@ impl<'a> Groups<'a> {
         self
     }
 
-    /// Gives up once this is set.
+    /// Stops with an error once this flag is set.
     pub(crate) fn until(mut self, stop: Option<Arc<AtomicBool>>) -> Self {
         self.stop = stop;
         self
     }
 
-    /// What the shares of rows are of, if the rows have them.
+    /// What the shares are percentages of, if the rows have shares.
     pub(crate) fn shares(&self) -> Option<Shares> {
         let is_share = |(_, measure): &(_, Measure)| *measure == Measure::Share;
         let has_share = self.grouping.columns.iter().any(is_share);
@@ -144,7 +145,7 @@ impl<'a> Groups<'a> {
         self.table.count() as u64
     }
 
-    /// Adds these records to their groups, or to a group per time bucket.
+    /// Adds these records to their groups; with time buckets, to one group per bucket.
     pub(crate) fn add(&mut self, batch: &FlowBatch, rows: &[u32]) -> Result<(), QueryError> {
         let grouping = self.grouping;
         let amounts = grouping.amounts.iter();
@@ -160,7 +161,7 @@ impl<'a> Groups<'a> {
         }
         self.add_keys(&mut keys, rows, &times, &amounts)?;
         let other = self.host.and_then(|it| grouping.keys[it].other());
-        // A record also counts at its other host, unless both are one.
+        // A record also counts at its other host, unless both hosts are the same.
         if let Some((index, other)) = self.host.zip(other) {
             let mut others = keys.clone();
             self.write(index, other, (batch, rows), &mut others);
@@ -176,7 +177,7 @@ impl<'a> Groups<'a> {
         Ok(())
     }
 
-    /// Adds records to the groups of their keys, or to a group per time bucket.
+    /// As [`Self::add`], for one way to form the keys.
     fn add_keys(
         &mut self,
         keys: &mut [u64],
@@ -196,7 +197,7 @@ impl<'a> Groups<'a> {
             let its = times.times(*row as usize);
             match its.first_ns {
                 Some(_) => self.spread(key, *row as usize, &its, amounts)?,
-                // The bucket of no time.
+                // A record without times counts in the group whose bucket is absent.
                 None => self.add_block(key, &[*row], times, amounts)?,
             }
         }
@@ -248,7 +249,7 @@ impl<'a> Groups<'a> {
         Ok(())
     }
 
-    /// What these records add to the total that shares are of.
+    /// The contribution of these records to the total that shares refer to.
     fn shared(&self, rows: &[u32], times: &BatchTimes<'_>, amounts: &[AmountNumbers<'_>]) -> u128 {
         let amount = match self.grouping.share {
             Measure::Amount(index) => Some(&amounts[index]),
@@ -276,9 +277,9 @@ impl<'a> Groups<'a> {
             .write(index, field, records, &mut self.texts, keys);
     }
 
-    /// Adds a record to every bucket that it overlaps and that is made, with a proportional part of
-    /// its sums. Each direction of a biflow is spread over its own time. Other folds take the whole
-    /// value in every bucket. The record itself counts in its first bucket.
+    /// Adds a record to every requested bucket that it overlaps, with a proportional part of its
+    /// sums. Each direction of a biflow is spread over its own time. Other folds take the whole
+    /// value in every bucket. The record itself is counted in the bucket where it begins.
     fn spread(
         &mut self,
         key: &mut [u64],
@@ -325,7 +326,7 @@ impl<'a> Groups<'a> {
         self.ask()
     }
 
-    /// Whether the answer is still waited for.
+    /// Checks the stop flag from time to time, and fails if it is set.
     #[inline]
     fn ask(&mut self) -> Result<(), QueryError> {
         if self.unasked < BUCKETS_BETWEEN {
@@ -340,7 +341,7 @@ impl<'a> Groups<'a> {
     }
 
     /// If time is the only key, adds the empty buckets between the first and the last, so that
-    /// silence is visible.
+    /// periods without traffic are visible.
     pub(crate) fn fill_silences(&mut self) -> Result<(), QueryError> {
         let Some(time) = self.time.as_ref().filter(|time| time.is_alone) else {
             return Ok(());
@@ -396,7 +397,7 @@ impl<'a> Groups<'a> {
             let order = if ascending { order } else { order.reverse() };
             order.then_with(|| self.keys.compare(left_key, right_key, &self.texts))
         };
-        // All are sorted where each bucket has first ones of its own.
+        // If each bucket has its own top rows, all groups must be sorted.
         if let Some(top) = top.filter(|top| self.grouping.each.is_none() && *top < groups.len()) {
             groups.select_nth_unstable_by(top, order);
             groups.truncate(top);
@@ -415,14 +416,14 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// The rank of a value among those of its column.
+/// Maps a value to an integer that sorts like the values of its column.
 fn rank(cell: &Cell) -> u128 {
     let there = |bits: u64| 1 << 64 | u128::from(bits);
     match cell {
         Cell::Unsigned(number) => there(*number),
         Cell::Float(float) => {
             let bits = float.to_bits();
-            // As `f64::total_cmp` orders them.
+            // The order of `f64::total_cmp`.
             there(if bits >> 63 == 1 {
                 !bits
             } else {
@@ -433,9 +434,9 @@ fn rank(cell: &Cell) -> u128 {
     }
 }
 
-/// Puts ranked groups in the order of their buckets, and keeps the first ones of each.
+/// Sorts ranked groups by time bucket, and keeps the first `rows` groups of each.
 fn first_of_each(ranked: &mut Vec<u32>, in_time: impl Fn(u32, u32) -> Ordering, rows: usize) {
-    // Stable: within a bucket the ranks stay in order.
+    // The sort is stable: the ranking within a bucket is kept.
     ranked.sort_by(|left, right| in_time(*left, *right));
     let (mut last, mut taken) = (None, 0);
     ranked.retain(|&group| {
@@ -448,7 +449,7 @@ fn first_of_each(ranked: &mut Vec<u32>, in_time: impl Fn(u32, u32) -> Ordering, 
 }
 
 impl Time {
-    /// Extends the range of buckets by those of a record.
+    /// Extends the range of buckets to include those of a record.
     fn cover(&mut self, first: u64, last: u64) -> Result<(), QueryError> {
         let (from, to) = self.buckets.unwrap_or((first, last));
         let (from, to) = (from.min(first), to.max(last));
@@ -464,8 +465,8 @@ impl Time {
         Ok(())
     }
 
-    /// The groups of the buckets from `first` to `last`, which [`Self::cover`] has taken. `group`
-    /// finds that of a bucket.
+    /// The groups of the buckets from `first` to `last`, which [`Self::cover`] has already
+    /// included. `group` finds the group of one bucket.
     #[inline]
     fn groups(
         &mut self,
@@ -510,7 +511,7 @@ mod tests {
     use crate::query::Shape;
     use crate::{Query, Question};
 
-    /// One batch can be the work of hours.
+    /// A single batch can take hours.
     #[test]
     fn a_question_is_given_up_within_a_batch() {
         let column = |name: &str, kind| Column {

@@ -14,25 +14,26 @@ use crate::{QueryError, RecordShape};
 /// The records of one or more files with the same columns.
 pub struct Input {
     columns: Columns,
-    /// Makes further columns.
+    /// Computes the enrichment columns.
     enricher: Option<Enricher>,
-    /// The columns of the files and the further ones.
+    /// The columns of the files, then the enrichment columns.
     schema: Schema,
-    /// Files to read, the next one last. A reader of a pipe is kept, because it cannot be opened
-    /// twice.
+    /// Files still to be read, the next one last. The reader of a pipe is kept, because a pipe
+    /// cannot be opened twice.
     waiting: Vec<(PathBuf, Option<FlowReader>)>,
     open: Option<FlowReader>,
     left_out: Vec<String>,
     damages: Vec<String>,
-    /// The columns that are read first, and those that are read then.
+    /// The columns that every batch has at once, and those that [`Input::complete`] adds.
     apart: Option<(Vec<usize>, Vec<usize>)>,
-    /// Set where the rest is to be left unread.
+    /// Once set, the rest is not read.
     stop: Option<Arc<AtomicBool>>,
 }
 
 impl Input {
-    /// Opens every file (`-` is standard input) and compares their columns before reading records,
-    /// so that errors come first. Without files there are no records and no columns.
+    /// Opens every file (`-` is standard input) and compares their columns before it reads any
+    /// record, so that incompatible files are reported at once. Without files, there are no records
+    /// and no columns.
     ///
     /// # Errors
     /// [`QueryError::Read`], and [`QueryError::Schema`] with the file and column that differ.
@@ -58,7 +59,7 @@ impl Input {
                 .iter()
                 .filter(|name| !left_out.contains(*name));
             left_out.extend(others.cloned().collect::<Vec<_>>());
-            // A pipe cannot be opened again, and not all of thousands of files can stay open.
+            // A pipe cannot be reopened; thousands of files cannot all stay open.
             let keep = !path.is_file();
             waiting.push((path.to_owned(), keep.then_some(reader)));
         }
@@ -76,8 +77,8 @@ impl Input {
         })
     }
 
-    /// The records of some of these files once more, with the columns of all. Not of pipes, which
-    /// can be read once.
+    /// Reads some of these files again, with the common columns of all files. This does not work
+    /// for pipes, which can be read only once.
     #[must_use]
     pub fn again<P: AsRef<Path>>(&self, paths: &[P]) -> Self {
         let paths = paths.iter().rev();
@@ -94,8 +95,8 @@ impl Input {
         }
     }
 
-    /// Adds columns of what an enrichment says of addresses and ports. Returns the names of those
-    /// that the records have already, which stay theirs.
+    /// Adds columns with what `enrichment` says about addresses and ports. Returns the names of
+    /// those that the records already have; these columns keep the records' own values.
     pub fn enrich(&mut self, enrichment: impl Into<Arc<Enrichment>>) -> Vec<String> {
         let enricher = Enricher::new(enrichment, &self.columns.schema);
         let taken = enricher.taken().to_vec();
@@ -111,19 +112,20 @@ impl Input {
         &self.schema
     }
 
-    /// Names of the columns that are not read, each with what it holds.
+    /// Descriptions of the columns that are not read: the name, and what the column holds.
     #[must_use]
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
-    /// Where files were cut that have been read: their whole records were taken.
+    /// Where damaged files end early, among the files read so far. The complete records before that
+    /// point were used.
     #[must_use]
     pub fn damages(&self) -> &[String] {
         &self.damages
     }
 
-    /// The columns, and the definition if the files contain it.
+    /// The columns, and the definition if the files contain one.
     #[must_use]
     pub fn shape(&self) -> RecordShape<'_> {
         RecordShape {
@@ -132,7 +134,8 @@ impl Input {
         }
     }
 
-    /// Reads no further once the flag is set: the next batch is then [`QueryError::Stopped`].
+    /// Stops reading once the flag is set: [`Input::next_batch`] then fails with
+    /// [`QueryError::Stopped`].
     pub fn stop_where(&mut self, flag: Arc<AtomicBool>) {
         self.stop = Some(flag);
     }
@@ -141,13 +144,14 @@ impl Input {
         self.stop.clone()
     }
 
-    /// Has batches with the columns of `first` alone, and those of `then` where
-    /// [`Input::complete`] asks for them, if a file has columns apart.
+    /// Lets batches contain only the columns of `first`. [`Input::complete`] adds the columns of
+    /// `then` where they are needed. Files that cannot read columns separately deliver all columns
+    /// at once.
     pub fn read_apart(&mut self, first: Vec<usize>, then: Vec<usize>) {
         self.apart = Some((first, then));
     }
 
-    /// Fills the further columns of the batch that came last.
+    /// Fills in the columns of `then` for the last batch that was returned.
     ///
     /// # Errors
     /// As [`Input::next_batch`].
@@ -169,8 +173,8 @@ impl Input {
     /// The next records; `None` at the end.
     ///
     /// # Errors
-    /// [`QueryError::Read`], [`QueryError::Changed`] where a file is another one than before, and
-    /// [`QueryError::Stopped`].
+    /// [`QueryError::Read`]; [`QueryError::Changed`] if a file's columns are no longer the ones
+    /// that it was opened with; [`QueryError::Stopped`].
     pub fn next_batch(&mut self) -> Result<Option<FlowBatch>, QueryError> {
         let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
         if self.stop.as_ref().is_some_and(is_set) {
@@ -213,8 +217,8 @@ impl Input {
         }
     }
 
-    /// The columns of files among these, and those that the further columns are made of, without
-    /// those that are read before.
+    /// The file columns that `columns` need, including the sources of enrichment columns, without
+    /// those that `before` already needs.
     fn in_files(&self, columns: &[usize], before: &[usize]) -> Vec<usize> {
         let files = self.columns.schema.len();
         let of = |index: usize| match &self.enricher {
@@ -226,7 +230,7 @@ impl Input {
         columns.filter(|index| !before.contains(index)).collect()
     }
 
-    /// The batch with the further columns, as far as they are asked for now.
+    /// Appends the enrichment columns; those that are not needed yet stay empty.
     fn enriched(&mut self, mut batch: FlowBatch) -> FlowBatch {
         let files = self.columns.schema.len();
         if let Some(enricher) = &mut self.enricher {
@@ -255,19 +259,19 @@ impl Iterator for Input {
 #[derive(Clone, Default)]
 struct Columns {
     schema: Schema,
-    /// Which columns have shown their kind in some file.
+    /// For each column, whether some file has revealed its kind.
     shown: Vec<bool>,
     /// The first file with known columns; empty if there is none.
     place: String,
     /// The definition of the first file that contains one.
     definition: Option<Definition>,
-    /// Whether the records of all files may lack columns, so that the files may, too.
+    /// Whether the records of all files may lack columns. Then whole files may lack columns, too.
     is_loose: bool,
 }
 
 impl Columns {
-    /// Makes the columns of a file and those of the files before the same, where records lack
-    /// those that are absent.
+    /// If records may lack columns, gives this file and the previous ones the same columns, in
+    /// which missing values are absent.
     fn widen(&mut self, reader: &mut FlowReader) {
         if !reader.has_columns() {
             return;
@@ -289,14 +293,14 @@ impl Columns {
                 let mut twins = reader.schema().iter().filter(|twin| twin.name == its.name);
                 twins.all(|twin| holds(twin.kind) == holds(its.kind))
             });
-            // Otherwise the difference is found where columns are compared.
+            // If not, the comparison of the columns reports the difference.
             if fits {
                 reader.take_columns(&self.schema);
             }
         }
     }
 
-    /// Adds a compatible file.
+    /// Takes over what is known about the columns of a compatible file.
     fn join(&mut self, place: String, reader: &FlowReader) {
         if self.place.is_empty() {
             self.schema.clone_from(reader.schema());
@@ -344,7 +348,7 @@ impl Columns {
         Some(format!("column {name:?} is {right}, not {left}"))
     }
 
-    /// The first column that has changed since the question was bound.
+    /// The first column that changed after the question was bound.
     fn change(&self, reader: &FlowReader) -> Option<String> {
         if !reader.has_columns() {
             return None;

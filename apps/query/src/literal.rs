@@ -55,13 +55,13 @@ pub(crate) fn duration_ns(text: &str) -> Option<u64> {
     scaled(text, &UNITS)
 }
 
-/// Whether the text is a number without a unit, which only `0` may be.
+/// Whether the text is a number without a unit. Only `0` is a valid duration without one.
 pub(crate) fn is_unitless(text: &str) -> bool {
     let unit = |c: char| c != '.' && !c.is_ascii_digit();
     text != "0" && !text.contains(unit) && real(text).is_some()
 }
 
-/// Splits a number from its unit, and returns the factor of the unit.
+/// Splits a number from its unit, and returns the unit's factor.
 fn split<'a>(text: &'a str, units: &[(&str, u64)]) -> Option<(&'a str, u64)> {
     let end = text
         .find(|c: char| c != '.' && !c.is_ascii_digit())
@@ -71,7 +71,7 @@ fn split<'a>(text: &'a str, units: &[(&str, u64)]) -> Option<(&'a str, u64)> {
     Some((digits, unit))
 }
 
-/// Digits with an optional fraction and unit. The value is exact; `None` if it does not fit.
+/// Parses digits with an optional fraction and unit. `None` if the exact value does not fit.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (digits, unit) = split(text, units)?;
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -97,7 +97,7 @@ pub fn time_ns(text: &str) -> Option<u64> {
     iso_time_ns(text)
 }
 
-/// How long before now a time is: `-1h`, `now-1h`, or `now` itself.
+/// Time before now, in nanoseconds: `-1h`, `now-1h`, or `now` itself.
 pub(crate) fn before_now_ns(text: &str) -> Option<u64> {
     match text.strip_prefix("now").unwrap_or(text) {
         "" => Some(0).filter(|_| !text.is_empty()),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names that other tools have for fields, and what they are called here.
+//! Names that other tools use for fields, and their names here.
 
-/// Another tool's name, and ours. Where several are ours, the first that is known in that place is
-/// meant.
+/// Another tool's name, and ours. If there are several of ours, the first one that is known in the
+/// given context is meant.
 const NAMES: &[(&str, &str)] = &[
     ("addr", "host"),
     ("address", "host"),
@@ -51,7 +51,8 @@ const NAMES: &[(&str, &str)] = &[
     ("tcpflags", "tcp_flags"),
 ];
 
-/// What is meant by a name: one of `names`, or one of the `words` that are understood too.
+/// The field that a name stands for: one of `names`, or one of the further `words` that are valid
+/// there.
 pub(crate) fn of(name: &str, names: &[String], words: &[&str]) -> Option<&'static str> {
     let is_known = |ours: &str| {
         let field = ours.split(':').next().unwrap_or(ours);

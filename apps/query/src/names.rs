@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names of numbers: services, TCP flags, and those that files have.
+//! Names for numbers: services, TCP flags, and the names that files use.
 
 pub use turboflow_formats::{end_reason_name, protocol_name};
 pub(crate) use turboflow_formats::{end_reason_number, protocol_number};
 
-/// Ports and the names of their services (IANA, and the everyday ones), for questions.
+/// Ports and the names of their services, by IANA or in common use, for questions.
 const SERVICES: &[(u64, &str)] = &[
     (20, "ftp-data"),
     (21, "ftp"),

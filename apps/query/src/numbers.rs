@@ -8,16 +8,16 @@ use turboflow_record::{FlowBatch, ValueData, Values};
 use crate::field::Field;
 use crate::span::TimeColumns;
 
-/// A whole number or none for each record.
+/// For each record, a whole number or none.
 pub(crate) struct Numbers<'a> {
-    /// Where a number is absent, there is a zero. Empty if all are absent.
+    /// The numbers, with zeros in place of absent ones. Empty if all are absent.
     values: Cow<'a, [u64]>,
-    /// Which numbers are there; empty if all are.
+    /// Which numbers are present; empty if all are.
     valid: Cow<'a, [bool]>,
 }
 
 impl<'a> Numbers<'a> {
-    /// The numbers of a column; none if it holds something else.
+    /// The numbers of a column; none if it does not hold numbers.
     pub(crate) fn of_column(values: &'a Values) -> Self {
         match &values.data {
             ValueData::Unsigned(numbers) => Self {
@@ -54,7 +54,7 @@ impl<'a> Numbers<'a> {
     fn totals(batch: &'a FlowBatch, forward: usize, reverse: usize) -> Self {
         let [forward, reverse] = [forward, reverse].map(|its| Self::of_column(batch.column(its)));
         if let Some(mut values) = forward.plus(&reverse) {
-            // Without a forward number there is no total, which is a zero here.
+            // Without a forward number the total is absent, which is stored as zero.
             for (value, valid) in values.iter_mut().zip(forward.valid.iter()) {
                 *value *= u64::from(*valid);
             }
@@ -70,8 +70,8 @@ impl<'a> Numbers<'a> {
         Self::collect((0..batch.rows()).map(total))
     }
 
-    /// The sums with the numbers of others, where an absent one counts as zero; `None` if a sum is
-    /// 2^64 or more. No branch depends on a number, so that several are added at once.
+    /// Adds the numbers of `others`, with absent ones as zero; `None` if a sum is 2^64 or more. No
+    /// branch depends on a number, so the loop can be vectorised.
     fn plus(&self, others: &Self) -> Option<Vec<u64>> {
         let mut carries = self.values.len() != others.values.len();
         let pairs = self.values.iter().zip(others.values.iter());
@@ -108,12 +108,12 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    /// The numbers, with zeros where there is none; empty if there is none at all.
+    /// The numbers, with zeros in place of absent ones; empty if all are absent.
     pub(crate) fn values(&self) -> &[u64] {
         &self.values
     }
 
-    /// Which numbers are there; empty if all are.
+    /// Which numbers are present; empty if all are.
     pub(crate) fn valid(&self) -> &[bool] {
         &self.valid
     }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     proptest! {
-        /// Totals are those of each record, and their sums those of the totals that are there.
+        /// Totals equal those computed record by record, and absent totals add nothing to sums.
         #[test]
         fn totals_are_those_of_records(
             records in prop::collection::vec((number(), number()), 0..20),

@@ -15,17 +15,17 @@ use crate::{Filter, Part, QueryError};
 /// A question in the words of a user. The program has an option for each field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// The filter expression; `None`: all records.
+    /// The filter expression; `None` selects all records.
     pub filter: Option<String>,
-    /// The time from which the filter and the part of time count `-1h`, in nanoseconds since 1970;
-    /// `None`: they do not.
+    /// The time that `-1h` in `filter` and `within` is relative to, in nanoseconds since 1970;
+    /// `None` refuses relative times.
     pub now_ns: Option<u64>,
-    /// The part of time that is meant, `FROM..TO`: from a moment, before another; one of them may
-    /// be absent. Records with packets in it are chosen, each as a whole, and of time buckets those
-    /// are made that are in it. Each direction of a biflow has its own times.
+    /// The requested range of time, `FROM..TO`: FROM is included, TO is not, and one of the two may
+    /// be absent. It selects the records that have packets in it, and each of them counts as a
+    /// whole. Time buckets outside it are left out. Each direction of a biflow has its own times.
     pub within: Option<String>,
-    /// Whether groups take of each record the part that is in `within`: sums as time buckets spread
-    /// them, and the record itself where it began.
+    /// Whether groups count only the part of each record that lies in `within`: sums are split as
+    /// for time buckets, and the record itself counts if it began in that range.
     pub clip: bool,
     /// The fields to group by, comma-separated.
     pub group_by: Option<String>,
@@ -33,15 +33,15 @@ pub struct Question {
     /// groups are by time. It is shown unless `select` is given, and groups fold it if they do not
     /// already.
     pub by: Option<String>,
-    /// The columns of the answer, comma-separated; in groups, those after the key.
+    /// The columns of the answer, comma-separated; for groups, only those after the key.
     pub select: Option<String>,
-    /// Smallest first. Default: largest first.
+    /// Sorts the smallest values first. Default: largest first.
     pub ascending: bool,
     /// Maximum number of rows; `None`: all.
     pub top: Option<usize>,
-    /// Maximum number of rows in each time bucket, the largest first; `None`: all, in order.
+    /// Maximum number of rows in each time bucket, the largest first; `None`: all.
     pub top_each: Option<usize>,
-    /// Without `select`: all columns, not only those that fit in a terminal.
+    /// Shows all columns, not only those that fit in a terminal, if `select` is absent.
     pub all_columns: bool,
 }
 
@@ -57,7 +57,7 @@ pub struct Query {
     pub(crate) order: ColumnOrder,
 }
 
-/// The rows of an answer.
+/// What a row of the answer is.
 #[derive(Clone, Debug)]
 pub(crate) enum Shape {
     /// A record.
@@ -70,7 +70,7 @@ pub(crate) enum Shape {
     Groups(Grouping),
 }
 
-/// The fields that are needed for every question, and the times.
+/// The fields that every question needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sources {
     pub(crate) packets: Option<Field>,
@@ -142,7 +142,7 @@ impl Query {
                 }
             },
         };
-        // Times are sorted ascending by default, as readers expect.
+        // Times sort ascending by default, as readers expect.
         let forward = match &shape {
             Shape::Groups(Grouping { keys, by, .. }) => {
                 let in_time = |key: usize| keys[key].column().show == Show::Time;
@@ -168,14 +168,14 @@ impl Query {
 }
 
 impl Query {
-    /// What a reader of the answer should know: words of the filter that may mean something else
-    /// than they seem.
+    /// Notes for readers of the answer about words in the filter that may not mean what they seem
+    /// to mean.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         self.filter.as_ref().map_or(&[], Filter::notes)
     }
 
-    /// The columns that are read of every record, and those that are read of rows besides.
+    /// The columns that are read for every record, and those that are read only for records shown.
     pub(crate) fn columns_read(&self) -> (Vec<usize>, Vec<usize>) {
         let Sources {
             packets,
@@ -201,7 +201,7 @@ impl Query {
         (first, then)
     }
 
-    /// How records are grouped, if they are.
+    /// The keys and measures of groups, if the question is about groups.
     pub(crate) const fn grouping(&self) -> Option<&Grouping> {
         match &self.shape {
             Shape::Groups(grouping) => Some(grouping),
@@ -209,8 +209,8 @@ impl Query {
         }
     }
 
-    /// Has at most so many groups, and more be an error: for questions of strangers, whose memory
-    /// is to be bounded below the limit that holds for all.
+    /// Sets a limit on groups; exceeding it is an error. It is for questions of untrusted users,
+    /// whose memory must be bounded below the general limit.
     #[must_use]
     pub fn with_most_groups(mut self, groups: usize) -> Self {
         if let Shape::Groups(grouping) = &mut self.shape {
@@ -219,14 +219,14 @@ impl Query {
         self
     }
 
-    /// The first and the last nanosecond of the part of time that is meant; an end that is absent
-    /// is that of all time.
+    /// The first and last nanosecond of the requested range of time. An open end is the first or
+    /// last possible time.
     #[must_use]
     pub fn within_ns(&self) -> Option<(u64, u64)> {
         self.within.map(|within| within.ends_ns())
     }
 
-    /// Whether times are counted from now, in the filter or in the part of time.
+    /// Whether the filter or the range of time is relative to now.
     #[must_use]
     pub fn counts_from_now(&self) -> bool {
         self.filter.as_ref().is_some_and(Filter::counts_from_now)
@@ -238,7 +238,7 @@ impl Shape {
     fn order(&self, question: &Question, schema: &[Column]) -> ColumnOrder {
         match self {
             Self::Records { columns, .. } => {
-                // The largest are those by bytes, if the question does not say it.
+                // Without a sort key, the largest rows are those with most bytes.
                 let implied = question.top.map(|_| "bytes");
                 let by = question.by.as_deref().or(implied);
                 let by = by.map(|by| Field::full_name(by, schema));
@@ -307,8 +307,8 @@ fn records(question: &Question, known: RecordShape<'_>) -> Result<Shape, QueryEr
     })
 }
 
-/// Default columns of records: all, or those of [`SHORT`] filled up with others of the file; and
-/// the sort key.
+/// Default columns of records: all, or those of [`SHORT`], filled up with other columns of the file
+/// and including the sort key.
 fn usual_columns(question: &Question, schema: &[Column]) -> Vec<String> {
     let columns = || schema.iter().map(|column| column.name.clone());
     let known = SHORT.map(str::to_owned).into_iter();

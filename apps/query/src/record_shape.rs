@@ -10,7 +10,7 @@ use crate::fold::{self, Fold, NoFold};
 pub struct RecordShape<'a> {
     /// The columns of every batch.
     pub schema: &'a [Column],
-    /// Determines the meaning of columns; without it, their names do.
+    /// The meaning of the columns; without it, their names decide.
     pub definition: Option<&'a Definition>,
 }
 
@@ -31,7 +31,7 @@ impl RecordShape<'_> {
         let mut features = features.filter(|feature| fold::is_of(feature, column));
         features.any(|feature| match feature.op {
             Op::GapMin | Op::GapMax | Op::GapMean | Op::Duration => true,
-            // The only input that is a duration.
+            // The duration is the only input in nanoseconds.
             Op::Sum | Op::Min | Op::Max | Op::Mean | Op::First | Op::Last | Op::Nth { .. } => {
                 feature.of == Some(Input::HopLatency)
             }

@@ -10,7 +10,7 @@ use crate::answer::Cell;
 /// Limit on records that are sorted or listed, unless the question sets a smaller one.
 const RECORDS_MAX: usize = 5_000_000;
 
-/// The first rows of an order, kept in a bounded heap.
+/// The first rows in sort order, kept in a bounded heap.
 pub(crate) struct TopRows {
     heap: BinaryHeap<Ranked>,
     limit: usize,
@@ -19,7 +19,7 @@ pub(crate) struct TopRows {
     offered: u64,
 }
 
-/// Where a record is among the rows.
+/// The position of a record in the sort order.
 pub(crate) struct Place {
     rank: Direction,
     order: u64,
@@ -50,7 +50,8 @@ impl TopRows {
         }
     }
 
-    /// Offers the next record. If it is among the first ones so far, it has to be put there.
+    /// Offers the next record. If it is among the first rows so far, the returned place must be
+    /// passed to [`Self::put`].
     ///
     /// # Errors
     /// [`QueryError::Records`].
@@ -69,7 +70,7 @@ impl TopRows {
         Ok(is_first.then_some(Place { rank, order }))
     }
 
-    /// Puts a record to its place; the last one goes where there are too many.
+    /// Inserts a record at its place. If there are too many rows, the last one is removed.
     pub(crate) fn put(&mut self, Place { rank, order }: Place, row: Vec<Cell>) {
         let ranked = Ranked { rank, order, row };
         if self.heap.len() < self.limit {

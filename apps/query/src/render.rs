@@ -14,20 +14,20 @@ use crate::{literal, names};
 pub struct TableStyle {
     /// Maximum characters of a line; `None`: no limit.
     pub width: Option<usize>,
-    /// Shows `3.4 GB` and `1.2 M` instead of exact numbers.
+    /// Whether numbers are shortened, as in `3.4 GB` and `1.2 M`.
     pub humanise: bool,
 }
 
-/// How answers for programs write times and names.
+/// How CSV and JSON answers write times and names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlainStyle {
-    /// How times are written, and how their columns are called.
+    /// The form of times, which also changes the names of their columns.
     pub time: TimeForm,
-    /// Whether protocols and end reasons have their names, where there is one.
+    /// Whether protocols and end reasons are written by name, where they have one.
     pub names: bool,
 }
 
-/// A table, and what is to be said under it.
+/// A table, and the notes to print below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableText {
     /// The lines of the table.
@@ -38,14 +38,14 @@ pub struct TableText {
     pub left_out: Vec<String>,
 }
 
-/// Columns that share one in narrow tables, where every row then has two lines.
+/// Pairs of columns that narrow tables merge into one, so that every row takes two lines.
 const STACKED: [(&str, &str); 2] = [("src_addr", "dst_addr"), ("src_port", "dst_port")];
 
 impl Answer {
-    /// The answer as an aligned table: protocols, flags and end reasons by name, times in UTC. The
-    /// date stands under the table if it is the same in all rows. Columns that do not fit are left
-    /// out, the least important first; nothing is cut. Where two long addresses would leave no room
-    /// for the column by which rows are sorted, they stand one under the other.
+    /// Formats the answer as an aligned table: protocols, flags and end reasons by name, times in
+    /// UTC. If all rows have the same date, it is in a note instead of in the rows. Columns that do
+    /// not fit are left out, the least important first; values are never cut. If two long addresses
+    /// would leave no room for the sort column, they are stacked.
     #[must_use]
     pub fn to_table(&self, style: TableStyle) -> TableText {
         let align = |show: Show| match show {
@@ -53,7 +53,7 @@ impl Answer {
             Show::EndReason | Show::Mac | Show::List | Show::Text => Align::Left,
             _ => Align::Right,
         };
-        // The table shows times and durations in other units than nanoseconds.
+        // The table formats times and durations, so `_ns` does not belong in the header.
         let name = |column: &AnswerColumn| match column.show {
             Show::Time | Show::Duration => column.name.trim_end_matches("_ns").to_owned(),
             _ => column.name.clone(),
@@ -134,7 +134,7 @@ impl Layout {
         fitted
     }
 
-    /// Puts the two columns of each pair into one, the second below the first.
+    /// Merges each pair of columns into one, with the second value below the first.
     fn stack(&mut self) {
         for (upper, lower) in STACKED {
             let at = |name: &str| self.columns.iter().position(|(its, _)| its == name);
@@ -155,7 +155,7 @@ impl Layout {
     }
 }
 
-/// The rank of a column of records: the greater it is, the sooner a narrow table does without.
+/// The rank of a column of records: narrow tables drop columns with a high rank first.
 #[must_use]
 pub fn column_rank(name: &str) -> usize {
     let place = IMPORTANCE.iter().position(|known| *known == name);
@@ -212,11 +212,11 @@ impl Shares {
     }
 }
 
-/// How the times of a table are shown: what they have in common is said once.
+/// How the times of a table are shown. The part of the date that they share is shown once.
 struct TimeStyle {
     /// The common part of the date, for the note.
     common: Option<String>,
-    /// Number of bytes of the date that are left out.
+    /// Number of leading bytes of the date that are left out.
     left_out: usize,
     /// Digits of the fraction of a second.
     digits: usize,
@@ -261,8 +261,8 @@ impl TimeStyle {
         }
     }
 
-    /// `2023-11-14 22:13:20.123` without the part that all times have in common. A fraction is cut,
-    /// not rounded, so that a time never moves to the next day.
+    /// `2023-11-14 22:13:20.123` without the leading part that all times share. Fractions are
+    /// truncated, not rounded, so that a time never moves to the next day.
     fn text(&self, time_ns: u64) -> String {
         let second = literal::time_text(time_ns / 1_000_000_000 * 1_000_000_000);
         let second = second.trim_end_matches('Z').replace('T', " ");
@@ -286,11 +286,11 @@ impl TimeStyle {
 }
 
 impl Answer {
-    /// The answer as CSV, in the notation of the CSV export: by default, numbers and times as
-    /// integers.
+    /// Writes the answer as CSV, in the notation of the CSV export. By default, enumerations and
+    /// times are integers.
     ///
     /// # Errors
-    /// The error of `output`.
+    /// Errors of `output`.
     pub fn write_csv(&self, output: &mut dyn Write, style: PlainStyle) -> io::Result<()> {
         let names = self.columns.iter().map(|c| csv_field(&style.name(c)));
         let names: Vec<String> = names.collect();
@@ -298,10 +298,10 @@ impl Answer {
         self.write_csv_rows(output, style)
     }
 
-    /// The rows alone, to go on with.
+    /// Writes only the rows, without the header, to continue an answer.
     ///
     /// # Errors
-    /// The error of `output`.
+    /// Errors of `output`.
     pub fn write_csv_rows(&self, output: &mut dyn Write, style: PlainStyle) -> io::Result<()> {
         for row in &self.rows {
             let shows = self.columns.iter().map(|column| column.show);
@@ -318,10 +318,10 @@ impl Answer {
         Ok(())
     }
 
-    /// The answer as JSON lines, in the notation of the JSON export.
+    /// Writes the answer as JSON lines, in the notation of the JSON export.
     ///
     /// # Errors
-    /// The error of `output`.
+    /// Errors of `output`.
     pub fn write_json_lines(&self, output: &mut dyn Write, style: PlainStyle) -> io::Result<()> {
         let names = self.columns.iter().map(|c| json_string(&style.name(c)));
         let names: Vec<String> = names.collect();
@@ -355,9 +355,9 @@ impl Answer {
 }
 
 impl PlainStyle {
-    /// The name of a column, which says the form of its times.
+    /// The name of a column, whose suffix tells the form of its times.
     fn name(self, column: &AnswerColumn) -> String {
-        // A key of groups has the width of its buckets behind its field: `first_ns:5m`.
+        // The name of a group key has its bucket width after the field: `first_ns:5m`.
         let (field, width) = match column.name.find(':') {
             Some(at) => column.name.split_at(at),
             None => (&*column.name, ""),
@@ -375,7 +375,7 @@ impl PlainStyle {
         }
     }
 
-    /// The text of a cell that is not written as a plain number.
+    /// The text of a cell, if it is not written as a plain number.
     fn text(self, cell: &Cell, show: Show) -> Option<String> {
         let Cell::Unsigned(number) = *cell else {
             return None;
@@ -394,7 +394,7 @@ impl PlainStyle {
         }
     }
 
-    /// Whether such a text is no number in JSON.
+    /// Whether JSON must write such a text as a string.
     fn is_text(self, show: Show) -> bool {
         show != Show::Time || self.time == TimeForm::Iso
     }
@@ -425,8 +425,8 @@ fn text(cell: &Cell, show: Show, style: TableStyle) -> String {
 }
 
 impl Cell {
-    /// The text of the cell in tables, in a column that is shown so; times are whole, as in
-    /// [`time_text`](crate::time_text). `humanise` as in [`TableStyle`].
+    /// The text of the cell in a table column of this representation. Times are complete, as in
+    /// [`time_text`](crate::time_text). For `humanise`, see [`TableStyle`].
     #[must_use]
     pub fn to_text(&self, show: Show, humanise: bool) -> String {
         match (self, show) {
@@ -452,7 +452,7 @@ fn fraction(float: f64) -> String {
     }
 }
 
-/// A cell as read by programs.
+/// A cell as written for programs.
 fn plain(cell: &Cell, show: Show, separator: &str) -> String {
     match (cell, show) {
         (Cell::Absent, _) => String::new(),
@@ -467,7 +467,7 @@ fn plain(cell: &Cell, show: Show, separator: &str) -> String {
             parts.join(":")
         }
         (Cell::Unsigned(number), _) => number.to_string(),
-        // With a point even where the number is whole, so that readers see the kind of the column.
+        // Whole numbers get a decimal point, so that readers recognise the kind of the column.
         (Cell::Float(float), Show::Float | Show::Duration) => format!("{float:?}"),
         (Cell::Float(float), _) => float.to_string(),
         (Cell::List(list), _) => {

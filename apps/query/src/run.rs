@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Answers a query in one pass over the records.
 //!
-//! Of files that have columns apart, only those are read that the question is about: first what
-//! chooses records, ranks and adds them up, then, where a record is a row, what is shown of it.
+//! From files that store columns separately, only the needed columns are read: first those that
+//! select, rank or aggregate records, then, if rows are records, those that are shown.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -40,8 +40,8 @@ where
     run_with(query, batches, None)
 }
 
-/// As [`run`], with the addresses of records replaced behind the filter: not even the order of the
-/// rows then tells the true ones.
+/// Like [`run`], but replaces the addresses of records after filtering. Rows are sorted by the
+/// replaced addresses, so that the order does not reveal the true ones.
 ///
 /// # Errors
 /// As [`run`].
@@ -57,7 +57,7 @@ where
     Pass::new(query, replacement).answer(&mut source)
 }
 
-/// As [`run_with`], of files, and of those only what the question is about.
+/// Like [`run_with`], for files. Reads only the columns that the question needs.
 ///
 /// # Errors
 /// As [`run`].
@@ -69,16 +69,16 @@ pub fn answer(
     Pass::new(query, replacement).answer(input)
 }
 
-/// The answers to several questions about groups, in one pass over files, so that a column that
-/// several of them are about is read once. If all groups together are more than `most_groups`, the
-/// question with the most groups is dropped and has `None`; ask it alone with [`answer`]. There are
-/// never more groups than those and what one question may make.
+/// Answers several questions about groups in one pass over files, so that a column that several of
+/// them need is read once. If all questions together have more than `most_groups` groups, the
+/// question with the most groups is dropped and its result is `None`; ask it alone with [`answer`].
+/// At no time are there more groups than `most_groups` plus the limit of one question.
 ///
 /// # Errors
-/// Those of reading, which are about all questions; each question has its own besides.
+/// Read errors, which affect all questions. Errors of a single question are in its own result.
 ///
 /// # Panics
-/// A question is about records, not about groups.
+/// If a question is about records instead of groups.
 pub fn answers(
     queries: &[&Query],
     input: &mut Input,
@@ -115,7 +115,7 @@ pub fn answers(
     Ok(finished.collect())
 }
 
-/// Drops the questions with the most groups, until the others have no more than that together.
+/// Drops the questions with the most groups until the rest have at most `most_groups` together.
 fn drop_largest(passes: &mut [Option<Result<GroupPass<'_>, QueryError>>], most_groups: u64) {
     let count = |pass: &Option<Result<GroupPass<'_>, QueryError>>| match pass {
         Some(Ok(pass)) => pass.groups.count(),
@@ -127,11 +127,11 @@ fn drop_largest(passes: &mut [Option<Result<GroupPass<'_>, QueryError>>], most_g
     }
 }
 
-/// Hands over the records that a query chooses, a batch at a time with the rows in it: for what is
-/// counted in another way than by groups. `columns` are read besides those of the question.
+/// Passes the records that a query selects to `each`: a batch, and the selected rows in it. This is
+/// for statistics other than groups. `columns` are read in addition to those of the question.
 ///
 /// # Errors
-/// Those of reading, and of `each`.
+/// Read errors, and errors of `each`.
 pub fn choose(
     query: &Query,
     input: &mut Input,
@@ -153,31 +153,31 @@ struct Pass<'a> {
     query: &'a Query,
     replacement: Option<&'a dyn Fn(IpAddr) -> IpAddr>,
     totals: Totals,
-    /// Of all records read, if times are counted from now.
+    /// Of all records read, if times are relative to now.
     times_read_ns: Option<(u64, u64)>,
 }
 
-/// The time of the last packet of all records; `None` where there is none.
+/// The time of the last packet of all records; `None` if no record has a time.
 ///
 /// # Errors
-/// The error of `input`.
+/// Errors of `input`.
 pub fn last_packet_ns(input: &mut Input) -> Result<Option<u64>, QueryError> {
     Ok(last_packet_until(input, u64::MAX)?.time_ns)
 }
 
-/// The last packet of records whose times may be wrong.
+/// The last packet of records some of whose times may be wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LastPacket {
-    /// The time of the last packet that is not too late; `None` where there is none.
+    /// The time of the last packet, ignoring records that end too late; `None` if there is none.
     pub time_ns: Option<u64>,
-    /// Records whose last packet is later, which were passed over.
+    /// Number of records that were ignored because their last packet is later.
     pub later: u64,
 }
 
-/// The last packet of all records that end at `until_ns` or before.
+/// The last packet of all records that end at or before `until_ns`.
 ///
 /// # Errors
-/// The error of `input`.
+/// Errors of `input`.
 pub fn last_packet_until(input: &mut Input, until_ns: u64) -> Result<LastPacket, QueryError> {
     let columns = TimeColumns::of(input.schema());
     input.read_apart(columns.columns().collect(), Vec::new());
@@ -232,7 +232,7 @@ impl<'a> Pass<'a> {
         let mut top = TopRows::new(query.top, query.ascending);
         while let Some(mut batch) = source.next()? {
             let rows = self.choose(&batch);
-            // The pseudonyms of a batch are made at once.
+            // Pseudonyms are made for a whole batch at once.
             let mut is_complete = self.replacement.is_some() && !rows.is_empty();
             if is_complete {
                 source.complete(&mut batch)?;
@@ -277,7 +277,7 @@ impl<'a> Pass<'a> {
         pass.finish()
     }
 
-    /// The batch as it is shown. The filter is about the true addresses.
+    /// The batch with replaced addresses. Filters apply to the true addresses.
     fn shown<'b>(&self, batch: Cow<'b, FlowBatch>) -> Cow<'b, FlowBatch> {
         match self.replacement {
             Some(of) => Cow::Owned(batch.with_addresses(of)),
@@ -321,7 +321,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// A question about groups while records come.
+/// A question about groups while batches are added.
 struct GroupPass<'a> {
     pass: Pass<'a>,
     groups: Groups<'a>,

@@ -10,17 +10,17 @@ use crate::{Input, QueryError};
 
 /// Records, batch by batch.
 pub(crate) trait Source {
-    /// Has batches with the columns of `first` alone, and those of `then` where
-    /// [`Source::complete`] asks for them, if that is less work.
+    /// Lets batches contain only the columns of `first`, if that saves work. [`Source::complete`]
+    /// adds the columns of `then`.
     fn read_apart(&mut self, first: Vec<usize>, then: Vec<usize>);
 
     /// The next records; `None` at the end.
     fn next(&mut self) -> Result<Option<FlowBatch>, QueryError>;
 
-    /// Fills the further columns of the batch that came last.
+    /// Fills in the columns of `then` for the last batch that was returned.
     fn complete(&mut self, batch: &mut FlowBatch) -> Result<(), QueryError>;
 
-    /// What is set where the answer is not waited for any more.
+    /// The flag that is set when nobody waits for the answer any more.
     fn stop(&self) -> Option<Arc<AtomicBool>> {
         None
     }
@@ -44,7 +44,7 @@ impl Source for Input {
     }
 }
 
-/// Batches that have all columns.
+/// Batches that already contain all columns.
 pub(crate) struct Whole<I>(pub(crate) I);
 
 impl<I, E> Source for Whole<I>

@@ -13,7 +13,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// If the times are reversed, the span is one moment.
+    /// If the last time is absent or before the first, the span is a single moment.
     fn new(first_ns: u64, last_ns: Option<u64>) -> Self {
         Self {
             first_ns,
@@ -21,10 +21,11 @@ impl Span {
         }
     }
 
-    /// The part of an amount, spread evenly over the span, in the nanoseconds from `from_ns` to
-    /// `to_ns` inclusive. Rounded as a running sum, so that the parts add up to the amount.
+    /// The part of an amount between `from_ns` and `to_ns`, both inclusive, if it is spread evenly
+    /// over the span. The running sum is rounded, not the parts, so that the parts add up to the
+    /// amount.
     pub(crate) fn part(&self, amount: u64, from_ns: u64, to_ns: u64) -> u64 {
-        // A division takes as long as all the rest, and most records are within one interval.
+        // Most spans lie within one interval, and the division is the expensive part.
         if from_ns <= self.first_ns && to_ns >= self.last_ns {
             return amount;
         }
@@ -37,8 +38,8 @@ impl Span {
         before(u128::from(to_ns) + 1) - before(from_ns.into())
     }
 
-    /// The parts of an amount in buckets of `width_ns`, each with the number of its bucket, from
-    /// the first bucket of the span to the last: those of [`Self::part`].
+    /// Calls `each` with the number of a bucket of `width_ns` and the part of the amount in it,
+    /// from the first bucket of the span to the last. The parts equal those of [`Self::part`].
     #[inline]
     pub(crate) fn parts(&self, amount: u64, width_ns: u64, mut each: impl FnMut(u64, u64)) {
         let (first, last) = (self.first_ns / width_ns, self.last_ns / width_ns);
@@ -65,7 +66,7 @@ impl Span {
 }
 
 impl Span {
-    /// As [`Self::parts`], in the buckets from `from` to `to` alone.
+    /// Like [`Self::parts`], but only for the buckets from `from` to `to`.
     pub(crate) fn parts_in(
         &self,
         amount: u64,
@@ -85,25 +86,25 @@ impl Span {
     }
 }
 
-/// The parts of an amount in whole buckets, without a division for each: the running sum is
-/// `(amount * elapsed + length / 2) / length`, and every bucket adds as much to its numerator.
+/// Computes the parts of an amount in whole buckets without a division for each. The running sum is
+/// `(amount * elapsed + length / 2) / length`, and every bucket adds the same to its numerator.
 struct Steps {
-    /// The part in the bucket where the span begins.
+    /// The part in the first bucket of the span.
     before: u64,
     /// The numerator of the running sum, modulo `length`.
     numerator: u64,
     length: u64,
-    /// What a whole bucket adds: to the sum, and to the numerator.
+    /// What a whole bucket adds to the running sum; `more` is what it adds to the numerator.
     whole: u64,
     more: u64,
 }
 
 impl Steps {
-    /// `None` where the products take more than 64 bits.
+    /// `None` if a product exceeds 64 bits.
     #[inline]
     fn new(span: Span, amount: u64, width_ns: u64) -> Option<Self> {
         let length = (span.last_ns - span.first_ns).checked_add(1)?;
-        // Two remainders are added.
+        // The sum of two remainders must fit in 64 bits.
         let length = Some(length).filter(|length| *length <= u64::MAX / 2)?;
         let elapsed = width_ns - span.first_ns % width_ns;
         let numerator = amount.checked_mul(elapsed)?.checked_add(length / 2)?;
@@ -137,7 +138,7 @@ fn divided_evenly(amount: u64, elapsed: u128, length: u128) -> u64 {
         .checked_mul(short)
         .and_then(|it| it.checked_add(long / 2))
     {
-        // Several times as fast as 128 bits.
+        // Several times as fast as a 128-bit division.
         Some(product) => product / long,
         None => ((u128::from(amount) * elapsed + length / 2) / length) as u64,
     }
@@ -146,11 +147,11 @@ fn divided_evenly(amount: u64, elapsed: u128, length: u128) -> u64 {
 /// The direction of the packets that an amount counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// The initiator's; all packets, if records have one direction.
+    /// Packets of the initiator; all packets, if records have one direction.
     Forward,
-    /// The responder's.
+    /// Packets of the responder.
     Reverse,
-    /// Both, in one number.
+    /// Packets of both, in one number.
     Both,
 }
 
@@ -168,7 +169,7 @@ impl Direction {
     }
 }
 
-/// The columns with the times of records, if there are any.
+/// The columns that hold the times of records, as far as they exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TimeColumns {
     first: Option<usize>,
@@ -193,7 +194,7 @@ impl TimeColumns {
         self.first.is_some() && self.last.is_some()
     }
 
-    /// The columns that there are.
+    /// The columns that exist.
     pub(crate) fn columns(&self) -> impl Iterator<Item = usize> {
         let columns = [self.first, self.last, self.reverse_first, self.reverse_last];
         columns.into_iter().flatten()
@@ -262,8 +263,8 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// The span of all packets, which has those of both directions in it: a direction whose last
-    /// time is absent or before its first one is a moment.
+    /// The span of all packets, which contains those of both directions. A direction whose last
+    /// time is absent or before its first time is a single moment.
     pub(crate) fn whole(&self) -> Option<Span> {
         let whole = Span::new(self.first_ns?, self.last_ns);
         let directions = [self.forward, self.reverse].into_iter().flatten();
@@ -278,7 +279,7 @@ impl Times {
         [self.forward, self.reverse].into_iter().flatten()
     }
 
-    /// The span of one direction, if known.
+    /// The span of one direction; the whole span if the direction has none of its own.
     pub(crate) fn of(&self, direction: Direction) -> Option<Span> {
         let own = match direction {
             Direction::Forward => self.forward,
@@ -288,14 +289,15 @@ impl Times {
         own.or_else(|| self.whole())
     }
 
-    /// The times within a part of time, both ends inclusive, which the record overlaps.
+    /// The first and last time of the record, limited to a range of time that it overlaps. Both
+    /// ends of the range are inclusive.
     pub(crate) fn clipped(&self, (from_ns, to_ns): (u64, u64)) -> (Option<u64>, Option<u64>) {
         let whole = self.whole();
         let first_ns = whole.map(|whole| whole.first_ns.max(from_ns));
         (first_ns, whole.map(|whole| whole.last_ns.min(to_ns)))
     }
 
-    /// Whether the record begins in a part of time, both ends inclusive.
+    /// Whether the record begins in a range of time, both ends inclusive.
     pub(crate) fn begin_in(&self, (from_ns, to_ns): (u64, u64)) -> bool {
         let whole = self.whole();
         whole.is_some_and(|whole| (from_ns..=to_ns).contains(&whole.first_ns))
@@ -322,7 +324,7 @@ mod tests {
     }
 
     proptest! {
-        /// Buckets are counted by the whole, and filled by directions.
+        /// The buckets of the whole record include those of its directions.
         #[test]
         fn the_whole_holds_both_directions(
             (first, last, reverse_first, reverse_last) in (time(), time(), time(), time()),
@@ -361,7 +363,7 @@ mod tests {
                 let to_ns = from_ns.saturating_add(width_ns - 1).min(last_ns);
                 sum += u128::from(span.part(amount, from_ns, to_ns));
                 elapsed += u128::from(to_ns - from_ns) + 1;
-                // A product of 128 bits: the amount in halves, so that it does not overflow.
+                // The product exceeds 128 bits, so it is computed in two halves.
                 let [high, low] = [amount >> 32, amount & 0xffff_ffff].map(u128::from);
                 let (whole, rest) = (high * elapsed / length, high * elapsed % length);
                 let expected = (whole << 32) + ((rest << 32) + low * elapsed + length / 2) / length;
@@ -374,7 +376,7 @@ mod tests {
             prop_assert_eq!(sum, u128::from(amount));
         }
 
-        /// Parts in buckets are those of intervals, one by one.
+        /// Parts in buckets equal the parts of the corresponding intervals.
         #[test]
         fn parts_in_buckets_are_parts(
             amount in prop_oneof![0..10_000u64, any::<u64>()],

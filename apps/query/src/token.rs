@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     End,
 }
 
-/// Longest first, so that `<=` is not read as `<`.
+/// The longest come first, so that `<=` is not read as `<`.
 const SIGNS: [&str; 14] = [
     "==", "!=", "<=", ">=", "&&", "||", "=", "<", ">", "!", "(", ")", ",", "&",
 ];

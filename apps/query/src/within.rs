@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The part of time that a question is about.
+//! The range of time that a question is about.
 
 use crate::literal;
 use crate::query::misread;
@@ -9,14 +9,14 @@ use crate::{Part, QueryError};
 /// A range of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Within {
-    /// Its first and its last nanosecond.
+    /// First nanosecond. The last one, `last_ns`, is inclusive.
     from_ns: u64,
     last_ns: u64,
     pub(crate) counts_from_now: bool,
 }
 
 impl Within {
-    /// Parses `FROM..TO`, of which one may be absent: from a moment, before another.
+    /// Parses `FROM..TO`. FROM is inclusive, TO is exclusive, and one of them may be absent.
     pub(crate) fn parse(
         text: &str,
         times: TimeColumns,
@@ -62,19 +62,20 @@ impl Within {
         })
     }
 
-    /// Whether a direction of a record has packets in it, as far as its first and last one tell.
+    /// Whether a direction of a record may have packets in the range, judging by its first and last
+    /// time.
     pub(crate) fn has(&self, times: &Times) -> bool {
         let overlaps =
             |span: crate::span::Span| span.first_ns <= self.last_ns && span.last_ns >= self.from_ns;
         times.directions().any(overlaps)
     }
 
-    /// Its first and its last nanosecond.
+    /// The first and last nanosecond, both inclusive.
     pub(crate) const fn ends_ns(&self) -> (u64, u64) {
         (self.from_ns, self.last_ns)
     }
 
-    /// The numbers of its first and its last time bucket of that width.
+    /// The numbers of the first and last time bucket of that width.
     pub(crate) const fn buckets(&self, width_ns: u64) -> (u64, u64) {
         (self.from_ns / width_ns, self.last_ns / width_ns)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Of Parquet files, only the columns of the question are read: the answers are those of whole
-//! records.
+//! From Parquet files, only the columns of the question are read. The answers must equal those of
+//! reading whole records.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::net::Ipv4Addr;
@@ -15,7 +15,7 @@ use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 /// Number of records: several batches, and several row groups.
 const RECORDS: u64 = 40_000;
 
-/// Records of every kind of column, of which each third lacks what may be absent.
+/// Records with every kind of column. In every third record, optional values are absent.
 fn of_every_kind() -> (Schema, FlowBatch) {
     let column = |(name, kind, nullable): (&str, ColumnKind, bool)| Column {
         name: name.to_owned(),
@@ -77,7 +77,7 @@ fn columns_that_are_read_later_are_those_of_the_batch() {
         let (mut start, mut batches) = (0, 0);
         while let Some(mut batch) = reader.next_batch().unwrap() {
             let mut there = vec![first];
-            // Of every other batch, the column is passed over.
+            // Skips the column in every other batch.
             if batches % 2 == 1 {
                 reader.complete(&mut batch).unwrap();
                 there.push(then);
@@ -156,7 +156,7 @@ fn csv(answer: &Answer) -> String {
     String::from_utf8(lines).unwrap()
 }
 
-/// Of questions that are asked together, each has the answer that it has alone.
+/// Questions that are asked together each get the answer that they get alone.
 #[test]
 fn questions_together_have_their_own_answers() {
     let (schema, whole) = of_every_kind();
@@ -188,7 +188,7 @@ fn questions_together_have_their_own_answers() {
         assert_eq!(csv(alone), csv(&found));
         assert_eq!(alone.totals, found.totals);
     }
-    // One group too many: the question that has the most of them is left out.
+    // With one group too many, the question with the most groups is dropped.
     let found = together(&refs, groups - 1);
     let left: Vec<bool> = found.iter().map(Option::is_none).collect();
     assert_eq!(left, [false, false, false, true]);
@@ -196,7 +196,7 @@ fn questions_together_have_their_own_answers() {
         csv(found[1].as_ref().unwrap().as_ref().unwrap()),
         csv(&alone[1])
     );
-    // One that fails does not take the others with it.
+    // A question that fails does not affect the others.
     let few = queries[2].clone().with_most_groups(10);
     let found = together(&[&queries[0], &few], groups);
     assert_eq!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Questions of columns of texts: applications and names.
+//! Questions about text columns: applications and names.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use turboflow_query::{Answer, Filter, PlainStyle, Query, QueryError, Question, TableStyle, run};

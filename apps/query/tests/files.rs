@@ -38,7 +38,7 @@ fn folders_and_patterns_stand_for_their_files() {
         found(&["2024"]).unwrap().join(" "),
         "2024/03/01/a.csv.zst 2024/03/01/b.csv 2024/03/02/c.jsonl 2024/[x].csv"
     );
-    // However often a pattern meets a file, by itself and in its folders, it is read once.
+    // A file is read once, however often a pattern matches it or its folders.
     let all = found(&["2024"]).unwrap();
     for given in [
         &["2024/**/*"][..],
@@ -63,7 +63,8 @@ fn folders_and_patterns_stand_for_their_files() {
         told.passed_over[0].ends_with("year is a link to a folder"),
         "{told:?}"
     );
-    // A file of that name comes before the pattern; a missing file is an error when it is opened.
+    // An existing file with that name takes precedence over the pattern. A missing file is an error
+    // only when it is opened.
     assert_eq!(
         found(&["2024/[x].csv", "none.csv"]).unwrap(),
         ["2024/[x].csv", "none.csv"]
@@ -139,7 +140,7 @@ fn of_one_stem_in_several_formats_one_file_is_read() {
         };
         assert!(told.starts_with("6 files are not read"), "{told}");
     }
-    // What is said about a few.
+    // What is reported about a few copies.
     let (files, told) = found(&["a.*"]);
     assert_eq!(files, "a.parquet");
     assert_eq!(told.len(), 1);
@@ -151,7 +152,7 @@ fn of_one_stem_in_several_formats_one_file_is_read() {
     ] {
         assert!(told[0].contains(words), "{told:?}");
     }
-    // What is named is read, and takes the place of the copies that folders hold.
+    // Files that are named are read, and replace their copies in folders.
     let named = ["a.csv", "a.parquet"];
     assert_eq!(found(&named), ("a.csv a.parquet".to_owned(), Vec::new()));
     assert_eq!(found(&["a.csv", "a.*"]).0, "a.csv");
@@ -170,7 +171,7 @@ fn of_one_stem_in_several_formats_one_file_is_read() {
     assert!(told[1].contains("link.csv is the same file as"), "{told:?}");
 }
 
-/// An IPFIX message of one template of fields of one octet, and one record of these values.
+/// An IPFIX message with a template of one-octet fields, and one record with these values.
 fn message(fields: &[(u16, u8)]) -> Vec<u8> {
     let be = |numbers: &[u16]| {
         numbers
@@ -187,7 +188,7 @@ fn message(fields: &[(u16, u8)]) -> Vec<u8> {
     [be(&[10, length, 0, 0, 0, 0, 0, 1]), sets].concat()
 }
 
-/// Templates leave out what is absent, so files of one run differ.
+/// Templates omit absent fields, so files of one run may have different columns.
 #[test]
 fn ipfix_files_are_joined_by_the_names_of_their_columns() {
     let directory = tempfile::tempdir().unwrap();
@@ -236,7 +237,7 @@ fn what_is_found_and_is_no_file_is_passed_over_by_those_who_read_again() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     std::fs::write(at("a.csv"), "bytes\n1\n").unwrap();
-    // As a pipe, it would be waited for.
+    // If it were taken for a pipe, reading it would block.
     let _socket = std::os::unix::net::UnixListener::bind(at("b.csv")).unwrap();
     std::os::unix::fs::symlink(at("gone"), at("c.csv")).unwrap();
     for given in [at(""), at("*.csv")] {
@@ -246,7 +247,7 @@ fn what_is_found_and_is_no_file_is_passed_over_by_those_who_read_again() {
         assert!(told.contains("b.csv is a pipe or a device"), "{told}");
         assert!(told.contains("c.csv cannot be reached"), "{told}");
     }
-    // A pattern of pipes is read once.
+    // A pipe that a pattern finds is read once.
     assert_eq!(flow_files(&[at("b*.csv")]).unwrap().files, [at("b.csv")]);
     let named = flow_files(&[at("b.csv")]).unwrap();
     assert_eq!(named.files, [at("b.csv")]);

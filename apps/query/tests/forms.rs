@@ -9,7 +9,7 @@ use turboflow_record::{Column, ColumnKind, Definition, FlowBatch, Schema, Value}
 
 use crate::show::{SECOND, START, ask, batch, csv, question, schema};
 
-/// A definition says which columns are nanoseconds.
+/// The definition tells which columns are in nanoseconds.
 #[test]
 fn durations_of_a_definition_have_units() {
     let text = "[[feature]]\nname = \"pause\"\nop = \"gap_max\"\n\n\
@@ -96,7 +96,7 @@ fn durations_of_a_definition_have_units() {
     );
 }
 
-/// What `--time` and `--names` write is read back as the same records.
+/// What `--time` and `--names` write reads back as the same records.
 #[test]
 fn texts_of_every_form_read_back() {
     let mut columns = schema();
@@ -118,7 +118,7 @@ fn texts_of_every_form_read_back() {
     ];
     for row in 0..batch.rows() {
         let own = (0..schema().len()).map(|column| match (&*columns[column].name, row) {
-            // One that has no name.
+            // A protocol number without a name.
             ("protocol", 2) => Value::Unsigned(253),
             ("end_reason", 2) => Value::Unsigned(9),
             ("end_reason", row) => Value::Unsigned(row as u64 % 5 + 1),
@@ -168,7 +168,7 @@ fn texts_of_every_form_read_back() {
             }
         }
     }
-    // Digits below the nanosecond would be lost, so they are refused.
+    // Digits below a nanosecond would be lost, so they are refused.
     for text in [
         "first_s\n1.0000000001\n",
         "first_iso\n2024-01-01T00:00:00.0000000001Z\n",
@@ -185,7 +185,7 @@ fn texts_of_every_form_read_back() {
     assert_eq!(times, expected);
 }
 
-/// What the header of a table says is understood, and so are names in any case.
+/// Names from table headers are understood, and names in any case.
 #[test]
 fn fields_have_the_names_that_headers_show() {
     let select = |text: &str| Question {
@@ -234,7 +234,7 @@ fn fields_have_the_names_that_headers_show() {
         ..grouped("protocol", "share")
     };
     assert!(csv(&share).starts_with("protocol,share_percent\n6,"));
-    // A column of that name comes first.
+    // A column with that name takes precedence.
     let mut columns = schema();
     columns[11].name = "start".to_owned();
     let filter = Filter::parse("start == 7", &columns).unwrap();
@@ -276,7 +276,7 @@ fn programs_get_times_and_names_in_the_form_they_want() {
         text(style(TimeForm::Seconds, true), false)
             .contains("\"protocol\":\"udp\",\"first_s\":1700000020.000000000,")
     );
-    // The name of a bucket says the form, too.
+    // The name of a bucket column tells the form of its times, too.
     let buckets = Question {
         group_by: Some("first_ns:5m".to_owned()),
         select: Some("records".to_owned()),

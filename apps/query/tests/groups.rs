@@ -8,7 +8,7 @@ use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
 const NUMBER: ColumnKind = ColumnKind::Unsigned { bits: 64 };
 
-/// Records of numbers, with these column names; `_ns` columns are times, and `u64::MAX` is absent.
+/// Numeric records with these column names. `_ns` columns are times; `u64::MAX` means absent.
 struct Records {
     schema: Schema,
     batch: FlowBatch,
@@ -85,7 +85,7 @@ fn a_record_is_spread_over_its_duration() {
             // From 5 s to 25 s: a quarter, a half and a quarter in buckets of 10 s.
             [6, 10, 1000, 5 * SECOND, 25 * SECOND - 1],
             [17, 1, 60, 45 * SECOND, 45 * SECOND],
-            // The last packet is the first moment of a bucket.
+            // The last packet is at the first moment of a bucket.
             [6, 2, 80, 9 * SECOND, 10 * SECOND],
         ],
     );
@@ -98,7 +98,7 @@ start_ns,records,packets,bytes,share_percent
 40000000000,1,1,60,5.2632
 ";
     assert_eq!(records.csv(&group_by("time:10s")), expected);
-    // The edges of buckets are no times of packets.
+    // The edges of buckets are not times of packets.
     for (text, word) in [("first_ns", "first_ns"), ("last", "last_ns")] {
         let message = records.refuses(&select(text, group_by("time:10s")));
         let expected = format!("{word} of the packets in one is not known");
@@ -142,7 +142,7 @@ fn records_without_times_and_with_reversed_times() {
     );
     let csv = records.csv(&select("records,packets", group_by("time:10s")));
     assert_eq!(csv, "start_ns,records,packets\n,1,1\n10000000000,2,6\n");
-    // Where the last packet comes before the first, there is no rate.
+    // If the last packet is before the first, there is no rate.
     let reversed = Records::new(TIMED, &[[6, 4, 40, 15 * SECOND, 2 * SECOND]]);
     let rates = select("bytes,bps,pps", group_by("protocol"));
     assert_eq!(reversed.csv(&rates), "protocol,bytes,bps,pps\n6,40,,\n");
@@ -193,7 +193,7 @@ udp       idle_timeout  1  700
     let expected = "protocol,sum(s),max(c),min( c )\n17,700,1,1\n6,500,5,3\n";
     let question = select("sum(s),max(c),min( c )", group_by("protocol"));
     assert_eq!(own.csv(&question), expected);
-    // The name says nothing, and a wrong sum would be a wrong answer.
+    // The name does not tell the meaning, and a wrong sum would be a wrong answer.
     let message = own.refuses(&by("c", group_by("protocol")));
     assert!(
         message.contains("write sum(c), max(c) or min(c)"),
@@ -287,14 +287,14 @@ fn a_sum_of_2_to_64_or_more_is_refused() {
         message.starts_with("bytes of these records adds up to 2^64 or more"),
         "{message}"
     );
-    // Shares of a total of 2^64 or more, in groups whose sums fit.
+    // Shares of a total of 2^64 or more, although the sum of each group fits.
     let of_few = Question {
         filter: Some("packets < 3".to_owned()),
         ..group_by("protocol")
     };
     let csv = records.csv(&of_few);
     assert!(csv.contains(&format!("6,1,1,{},50\n", HALF + 1)), "{csv}");
-    // The query suggested by the message finds them, without their total.
+    // The query that the message suggests finds the largest records, without their total.
     let largest = Question {
         by: Some("bytes".to_owned()),
         top: Some(1),
@@ -345,7 +345,7 @@ proptest! {
     }
 }
 
-/// Biflows with an answer, with absent reverse values, and with reverse values of 0.
+/// Biflows with responses, with absent reverse values, and with reverse values of 0.
 fn biflows() -> Records {
     let names = [
         "src_port",
@@ -386,8 +386,8 @@ fn both_directions_of_biflows_count() {
     );
 }
 
-/// One request, and a response that takes 20 s: spread over the initiator's time, all of it would
-/// be in the first second.
+/// A request, and a response that takes 20 s. Spread over the initiator's time, the whole response
+/// would be in the first second.
 #[test]
 fn each_direction_of_a_biflow_is_spread_over_its_own_time() {
     let names = [
@@ -489,7 +489,7 @@ fn values_of_single_packets_cannot_be_grouped() {
     }
 }
 
-/// Two flows with an answer each, one of them within a host.
+/// Two flows with responses, one of them within a single host.
 fn talk() -> Records {
     let names = [
         "src_port", "dst_port", "bytes", "packets", "first_ns", "last_ns",
@@ -501,7 +501,7 @@ fn talk() -> Records {
         [1, 1, 40, 1, 62 * SECOND, 62 * SECOND],
     ];
     let mut records = Records::new(names, &rows);
-    // The numbers stand for addresses: this crate's users have columns of them.
+    // Numbers stand in for addresses.
     for (column, name) in ["src_addr", "dst_addr"].into_iter().enumerate() {
         records.schema[column].name = name.to_owned();
     }
@@ -588,7 +588,7 @@ fn groups_have_rates() {
          1,1040,134.19354838709677,0.1774193548387097,94.54545454545455,94.54545454545455\n\
          2,500,1333.3333333333333,1.6666666666666667,100.0,100.0\n3,300,,,300.0,300.0\n"
     );
-    // In time buckets a rate is of the bucket, however little of it the group lasted.
+    // In time buckets, a rate refers to the whole bucket, however short the group is.
     assert_eq!(
         talk().csv(&select("bytes,bps", group_by("time:1m"))),
         "start_ns,bytes,bps\n0,1500,200\n60000000000,340,45.333333333333336\n"

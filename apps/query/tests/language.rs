@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The language of `--where`: sentences and the records that they select, and the errors.
+//! The language of `--where`: expressions, the records that they select, and errors.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use turboflow_query::Filter;
@@ -118,7 +118,7 @@ fn words_of_capture_filters_mean_what_they_mean_there() {
         ("port != 443", &[2, 3, 4, 5]),
         ("port != (53, 443)", &[4, 5]),
         ("not port (53 or 443)", &[4, 5]),
-        // The words of capture filters take protocols with ports alone.
+        // Capture-filter ports match only protocols that have ports.
         ("port 0-65535", &[0, 1, 2, 3, 5]),
         ("ip6 port >= 0", &[]),
         ("not port 53", &[0, 1, 4, 5]),
@@ -154,7 +154,7 @@ fn ranges_ratios_and_times_from_now() {
         ("bytes / packets > 100", &[0, 1, 3]),
         ("bytes/packets == 60", &[5]),
         ("bytes_per_packet > 100", &[0, 1, 3]),
-        // Records of one moment have no rate.
+        // Records without duration have no rate.
         ("bps > 1000", &[0, 1, 4]),
         ("bps == 8k", &[0]),
         ("pps >= 2", &[0, 1]),
@@ -168,7 +168,7 @@ fn ranges_ratios_and_times_from_now() {
     ]);
 }
 
-/// Text, place and length of the mark, and words of the reason.
+/// Expression, start and length of the mark, and words in the reason.
 const ERRORS: [(&str, (usize, usize), &str); 81] = [
     ("port != 80 and 443", (15, 3), "write port != (A, B)"),
     (
@@ -319,7 +319,7 @@ fn errors_point_at_the_invalid_word() {
     assert!(Filter::parse(&format!("port {}", ["1"; 100_000].join(" or ")), &schema()).is_ok());
 }
 
-/// Sentences that are right, and easily misunderstood.
+/// Expressions that are valid but easily misunderstood.
 #[test]
 fn words_of_two_meanings_are_explained() {
     let notes = |text: &str| Filter::parse(text, &schema()).unwrap().notes().join("; ");
@@ -347,7 +347,7 @@ fn words_of_two_meanings_are_explained() {
     assert!(notes("src 10.0.0.1 && 10.0.0.2").contains("\"and src 10.0.0.2\""));
 }
 
-/// Fields of a question that have these names stay fields.
+/// Fields that have these names remain fields.
 #[test]
 fn a_column_has_precedence_over_a_word() {
     let mut columns = schema();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Answers with other addresses than the records have.
+//! Answers in which addresses are replaced.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::net::IpAddr;

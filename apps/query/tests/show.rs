@@ -425,7 +425,7 @@ fn files_are_compatible_if_one_does_not_show_a_kind() {
         refused.contains("column \"speed\" holds whole numbers, not numbers with fractions"),
         "{refused}"
     );
-    // An interval without flows gives an empty JSON lines file.
+    // An interval without flows produces an empty JSON lines file.
     let nothing = ("d.jsonl", "");
     let one = ("e.jsonl", "{\"bytes\":7,\"speed\":null}\n");
     for files in [[nothing, one], [one, nothing]] {
@@ -451,7 +451,7 @@ fn a_file_that_changes_before_it_is_read_is_reported() {
     let path = directory.path().join("a.csv");
     for (before, after) in [
         ("bytes,packets\n5,1\n", "bytes\n5\n"),
-        // The question was bound to whole numbers as speeds.
+        // When the question was bound, `speed` held whole numbers.
         ("bytes,speed\n5,\n", "bytes,speed\n5,12.5\n"),
     ] {
         std::fs::write(&path, before).unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables as they look in terminals of 80, 120 and 200 columns, compared with `golden`. `UPDATE=1`
-//! rewrites the files, and the difference is read before it is committed.
+//! Tables as they look in terminals of 80, 120 and 200 columns, compared with the files in
+//! `golden`. `UPDATE=1` rewrites the files; review the difference before committing it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::net::IpAddr;
@@ -36,8 +36,8 @@ fn schema() -> Schema {
     .to_vec()
 }
 
-/// Source, destination, ports, protocol, packets, bytes, begin and duration in microseconds,
-/// flags, reason.
+/// Source, destination, ports, protocol, packets, bytes, start and duration in microseconds, flags,
+/// end reason.
 type Record = (&'static str, &'static str, [u64; 9]);
 
 const V4: [Record; 3] = [
@@ -98,7 +98,7 @@ fn batch(records: &[Record]) -> FlowBatch {
     batch
 }
 
-/// A table and its notes at every width.
+/// A table and its notes, at every width.
 fn screens(name: &str, question: &Question, records: &[Record]) {
     let mut text = String::new();
     let query = Query::parse(question, &schema()).unwrap();
@@ -109,7 +109,7 @@ fn screens(name: &str, question: &Question, records: &[Record]) {
             humanise: true,
         };
         let shown = answer.to_table(style);
-        // As the program says it.
+        // Worded as the program words it.
         let left_out = (!shown.left_out.is_empty()).then(|| {
             let columns = shown.left_out.join(", ");
             format!("No room for {columns}: --select chooses columns.")
@@ -128,7 +128,7 @@ fn screens(name: &str, question: &Question, records: &[Record]) {
                 "an address is cut:\n{screen}"
             );
         }
-        // The largest by bytes: how many, is told.
+        // The rows are the largest by bytes, and the note tells how many there are.
         let header = shown.table.lines().next().unwrap();
         assert!(header.contains("bytes"), "{screen}");
         let rule = format!("{width} {}\n", "·".repeat(width - 4));
@@ -185,11 +185,11 @@ fn columns_of_the_users_choice() {
     };
     let shown = answer.to_table(style);
     assert!(shown.table.starts_with("end_reason"), "{}", shown.table);
-    // The last ones go first, and that is told.
+    // The last columns are dropped first, and the note lists them.
     assert_eq!(shown.left_out, ["src_addr", "dst_addr"]);
 }
 
-/// A fraction is cut, and dates that differ stay.
+/// Fractions are truncated, and dates that differ are kept.
 #[test]
 fn dates_are_said_once_or_stay() {
     let times = |offsets: [u64; 2]| {

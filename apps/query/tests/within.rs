@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parts of time: which records are in them, and which time buckets are made.
+//! Ranges of time: which records overlap them, and which time buckets appear.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ const NAMES: [&str; 7] = [
     "reverse_last_ns",
 ];
 
-/// A biflow: its bytes and times, and those of what answered.
+/// A biflow: the bytes and times of the initiator, and those of the responder.
 type Biflow = (u64, (u64, u64), Option<(u64, (u64, u64))>);
 
 fn schema() -> Schema {
@@ -60,7 +60,7 @@ fn within(range: &str, group_by: Option<&str>) -> Question {
     }
 }
 
-/// The bytes of the records that are chosen.
+/// The bytes of the selected records.
 fn chosen(records: &[Biflow], range: &str) -> u64 {
     let answer = ask(records, &within(range, None)).unwrap();
     answer.totals.matched.bytes.unwrap()
@@ -77,7 +77,7 @@ fn a_record_is_in_the_time_in_which_it_has_packets() {
         (seconds(0, 10), 0),
         (seconds(0, 11), 100),
         (seconds(12, 13), 100),
-        // What lasts until a moment is in the time from this moment on.
+        // A record that ends at a moment overlaps the range that starts at this moment.
         (seconds(20, 30), 100),
         (format!("{}..", 20 * SECOND + 1), 0),
         ("..10000000001".to_owned(), 100),
@@ -92,7 +92,7 @@ fn a_record_is_in_the_time_in_which_it_has_packets() {
 
 #[test]
 fn each_direction_has_its_own_times() {
-    // Asked at 10 s; answered at 30 s.
+    // The request is at 10 s, the response at 30 s.
     let one = [(
         100,
         (10 * SECOND, 11 * SECOND),
@@ -111,7 +111,7 @@ fn each_direction_has_its_own_times() {
         });
         cells.sum::<u64>()
     };
-    // It began before.
+    // It began earlier.
     assert_eq!(
         (sum("records"), sum("bytes"), sum("reverse_bytes")),
         (0, 0, 900)
@@ -181,7 +181,7 @@ fn biflow() -> impl Strategy<Value = Biflow> {
     (0..1000u64, span(), answer)
 }
 
-/// Groups of what is in a part of time alone.
+/// Groups that count only the parts of records within a range of time.
 fn clipped(range: &str, group_by: &str) -> Question {
     Question {
         clip: true,
@@ -191,7 +191,7 @@ fn clipped(range: &str, group_by: &str) -> Question {
 
 #[test]
 fn clipped_groups_have_the_part_of_each_record_that_is_in_the_time() {
-    // A day with 86.4 MB, a second with 5 kB, and what is over before.
+    // A day with 86.4 MB, a second with 5 kB, and a record that ends before.
     let day = 86_400 * SECOND;
     let records = [
         (86_400_000, (0, day - 1), None),
@@ -204,7 +204,8 @@ fn clipped_groups_have_the_part_of_each_record_that_is_in_the_time() {
         ..clipped(&seconds(50, 51), "first_ns:1s")
     };
     let answer = ask(&records, &question).unwrap();
-    // The largest as a whole is the smaller one in this second, in which it did not begin.
+    // The record that is largest as a whole is the smaller one in this second, and did not begin in
+    // it.
     let cells = |row: &Vec<Cell>| row[1..5].to_vec();
     let found: Vec<Vec<Cell>> = answer.rows.iter().map(cells).collect();
     let row = |records, bytes, percent, most| {
@@ -224,9 +225,9 @@ fn clipped_groups_have_the_part_of_each_record_that_is_in_the_time() {
     let said = "Shares are of all bytes that matched in that time (6.0 kB).";
     assert!(notes.iter().any(|note| note == said), "{notes:?}");
     assert_eq!(answer.shares.unwrap().whole, 6000);
-    // The records themselves are counted as they are.
+    // The totals of matched records are not clipped.
     assert_eq!(answer.totals.matched.bytes, Some(86_405_000));
-    // A rate is over the time that is meant, not over that of a bucket in which a record began.
+    // A rate refers to the requested time, not to the bucket in which a record began.
     let question = Question {
         select: Some("bytes,bps".to_owned()),
         ..clipped(&seconds(100, 150), "first_ns:1m")
@@ -265,7 +266,7 @@ fn what_cannot_be_clipped_is_refused() {
 }
 
 proptest! {
-    /// What is clipped to a time of whole buckets is what these buckets add up to.
+    /// Groups clipped to a range of whole buckets equal the sums of these buckets.
     #[test]
     fn clipped_groups_are_sums_of_buckets(
         records in prop::collection::vec(biflow(), 0..20),
@@ -291,7 +292,7 @@ proptest! {
 }
 
 proptest! {
-    /// Of the records that are in a time of whole buckets, these buckets are those of all time.
+    /// In a range of whole buckets, the buckets equal those without a range.
     #[test]
     fn buckets_are_those_of_all_time(
         records in prop::collection::vec(biflow(), 0..20),
@@ -315,7 +316,7 @@ proptest! {
                 let Cell::Unsigned(start) = row[0] else { return false };
                 (from..to).contains(&start)
             };
-            // Silences are filled between the first and the last bucket that is made.
+            // Silent buckets are filled in only between the first and the last bucket with records.
             let is_silent = |row: &Vec<Cell>| row[1..4] == [const { Cell::Unsigned(0) }; 3];
             let its = rows.into_iter().filter(|row| range.is_some() || is_there(row));
             its.filter(|row| !is_silent(row)).collect::<Vec<_>>()

@@ -9,23 +9,23 @@ use turboflow_formats::Format;
 
 use super::Found;
 
-/// How many groups of copies are named; of more, there is a number.
+/// How many groups of copies are named in messages; the rest are only counted.
 const TOLD_MAX: usize = 3;
 
 /// How the records of a file are stored.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Form {
-    /// Whether its writer was stopped.
+    /// Whether the file is incomplete because its writer was stopped.
     is_part: bool,
-    /// Place in the order in which formats are preferred: Parquet holds every column exactly, and
-    /// the definition; CSV and JSON have every column by its name.
+    /// Rank of the format; lower is preferred. Parquet holds every column exactly, and the
+    /// definition; CSV and JSON hold every column by its name.
     preference: usize,
     /// The extensions of its name, in lower case.
     extensions: String,
 }
 
-/// Leaves out of the files that were not named those that share folder and stem with another one of
-/// another form, and says so.
+/// Removes files that share folder and stem with another file in another form, unless they were
+/// named directly, and reports them.
 pub(super) fn left_out(found: &mut Vec<Found>) -> Vec<String> {
     let mut folders: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut groups: HashMap<(PathBuf, OsString), Vec<(usize, Form)>> = HashMap::new();
@@ -49,7 +49,7 @@ pub(super) fn left_out(found: &mut Vec<Found>) -> Vec<String> {
         group.sort_by_key(|(index, form)| (!found[*index].is_named, form.clone(), *index));
         let (kept, best) = group[0].clone();
         let is_copy = |(index, form): &(usize, Form)| {
-            // What is left of a stopped run may be another run's.
+            // The remains of a stopped run may belong to another run.
             let is_rest = form.is_part && form.preference == best.preference;
             !found[*index].is_named && *form != best && !is_rest
         };

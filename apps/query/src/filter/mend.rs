@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What to write instead of an expression that is no condition.
+//! Suggests corrections for invalid expressions.
 
 use turboflow_record::Network;
 
@@ -9,11 +9,11 @@ use crate::field::{self, Field};
 use crate::token::{Kind, Token};
 use crate::{literal, names};
 
-/// Words that stand in the place of fields.
+/// Words that users write where a field is expected.
 const WORDS: [&str; 4] = ["host", "ip", "net", "port"];
 
 impl Parser<'_> {
-    /// The error for a token behind a whole test.
+    /// The error for a token after a complete test.
     #[cold]
     pub(super) fn unexpected(&self, token: Token<'_>, expected: &str) -> QueryError {
         let reason = match &self.last {
@@ -31,7 +31,7 @@ impl Parser<'_> {
         self.wrong(token, reason)
     }
 
-    /// The values that commas separate, the first of which is before this comma.
+    /// The values of a comma-separated list, starting with the one before this comma.
     fn values_around(&self, comma: Token<'_>) -> Vec<&str> {
         let at = self
             .tokens
@@ -63,14 +63,14 @@ impl Parser<'_> {
         self.misread(bracket, reason)
     }
 
-    /// Why a word is no field, and what to write.
+    /// Explains why a word is not a field, and what to write.
     #[cold]
     pub(super) fn no_field(&self, name: Token<'_>) -> String {
         let text = name.text;
         let is_value = name.kind == Kind::Word;
         let joint = self.joint_before(name);
         if is_value && literal::number(text).is_some() {
-            // Behind addresses it is another question.
+            // After a capture-filter test, other hints apply.
             let is_of_address = self.said.is_some();
             return match (&self.last, joint) {
                 (Some((words, sign)), Some(joint)) if !is_of_address => {
@@ -110,7 +110,8 @@ impl Parser<'_> {
         self.tokens.get(at.checked_sub(1)?).copied()
     }
 
-    /// Says what the value alone that comes next means behind `and`: it is easily taken for a list.
+    /// Adds a note about what a lone value after `and` means, because it is easily taken for a
+    /// list.
     pub(super) fn note_repeated(&mut self, words: &str) {
         if joint(self.before()) == Some("and") && self.notes.is_empty() {
             let text = self.peek().text;
@@ -127,7 +128,7 @@ fn is_value(token: Token<'_>) -> bool {
     token.kind == Kind::Word && is_one
 }
 
-/// `and` or `or`, if the token is one of both.
+/// `and` or `or`, if the token is one of the two.
 fn joint(token: Token<'_>) -> Option<&'static str> {
     let is = |word, sign| is_word(token, word) || is_sign(token, sign);
     match () {

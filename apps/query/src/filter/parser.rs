@@ -17,7 +17,7 @@ use crate::token::{Kind, Token, tokens};
 /// Maximum nesting of parentheses and negations.
 const DEPTH_MAX: usize = 64;
 
-/// A parser and its place in the text.
+/// A parser and its position in the text.
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     pub(super) tokens: Vec<Token<'a>>,
@@ -27,12 +27,12 @@ pub(super) struct Parser<'a> {
     pub(super) schema: &'a [Column],
     now_ns: Option<u64>,
     counts_from_now: Cell<bool>,
-    /// The last test in the words of capture filters, which a lone value repeats.
+    /// The last test in capture-filter words, which a lone value repeats.
     pub(super) said: Option<Said>,
-    /// What stands before the value of the last test: its words, and the operator.
+    /// The words and the operator before the value of the last test.
     pub(super) last: Option<(String, &'a str)>,
     pub(super) notes: Vec<String>,
-    /// Tests in the words of capture filters so far, in these parentheses.
+    /// Number of tests in capture-filter words so far, within the current parentheses.
     primitives: usize,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
             parts.push(part);
             mixed = mixed.or(and);
         }
-        // Capture filters read from left to right, everything else reads `and` first.
+        // Capture filters evaluate from left to right; everywhere else `and` binds tighter.
         match mixed.filter(|_| self.primitives > before) {
             Some(and) => Err(self.wrong(
                 and,
@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses tests that are joined by `and`, and returns the first such word.
+    /// Parses tests joined by `and`. Also returns the first `and`, if there is one.
     fn either(&mut self) -> Result<(Expression, Option<Token<'a>>), QueryError> {
         let mut parts = vec![self.term()?];
         let mut first = None;
@@ -178,7 +178,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a field, or one divided by another: `bytes`, `bytes/packets`, `bytes / packets`.
+    /// Parses a field, or one field divided by another: `bytes`, `bytes/packets`, `bytes /
+    /// packets`.
     fn divided_field(&mut self) -> Result<Field, QueryError> {
         let name = self.take();
         let mut text = name.text.to_owned();
@@ -220,7 +221,7 @@ impl<'a> Parser<'a> {
         ))
     }
 
-    /// The time for `-1h` and `now`.
+    /// The absolute time for `-1h` and `now`.
     fn time_from_now(&self, value: Token<'_>, show: Show) -> Result<Option<u64>, QueryError> {
         let before_ns = literal::before_now_ns(value.text).filter(|_| show == Show::Time);
         let Some(before_ns) = before_ns else {
@@ -288,7 +289,7 @@ impl<'a> Parser<'a> {
             self.value()?;
             return self.in_order(field, first, last).map(Some);
         }
-        // Dates and names have hyphens of their own.
+        // Dates and names contain hyphens themselves.
         let whole = compare::is_value(
             first.text,
             field.kind(self.schema),
@@ -318,7 +319,7 @@ impl<'a> Parser<'a> {
         self.in_order(field, left, right).map(Some)
     }
 
-    /// Refuses a range that holds nothing.
+    /// Refuses a range whose end is before its start.
     fn in_order(
         &self,
         field: Field,
@@ -406,7 +407,7 @@ impl<'a> Parser<'a> {
         self.misread(token, reason)
     }
 
-    /// As [`Parser::wrong`], whatever the token is.
+    /// Like [`Parser::wrong`], for any kind of token.
     #[cold]
     pub(super) fn misread(&self, token: Token<'_>, reason: String) -> QueryError {
         QueryError::misread(Part::Filter, self.text, token.span, reason)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The words of capture filters: `tcp dst port 443`, `src host 10.0.0.1`, `net 10.0.0.0/8`.
+//! Capture-filter syntax: `tcp dst port 443`, `src host 10.0.0.1`, `net 10.0.0.0/8`.
 //!
-//! Who knows the filters of packets knows those of records. In a biflow `src` is the initiator.
+//! Users who know packet filters can filter records in the same way. In a biflow, `src` is the
+//! initiator.
 
 use std::net::IpAddr;
 
@@ -15,16 +16,17 @@ use crate::field::Field;
 use crate::names;
 use crate::token::{Kind, Token};
 
-/// What a test in the words of capture filters says before its value.
+/// The part of a capture-filter test before its value.
 #[derive(Clone, Debug)]
 pub(super) struct Said {
-    /// The test of `tcp`, `ip` and the like in front of it.
+    /// The protocol test in front: `tcp`, `ip` and so on.
     class: Option<Expression>,
     side: Side,
     what: What,
     /// The words before the value and the operator.
     words: String,
-    /// Whether an operator stands before the value, which `==` and `in` do not change.
+    /// Whether an operator stands before the value. `==` and `in` do not count: they change
+    /// nothing.
     has_operator: bool,
 }
 
@@ -69,7 +71,7 @@ impl What {
     }
 }
 
-/// Words of capture filters about what records do not hold, and what to write instead.
+/// Capture-filter words for properties that records do not have, and what to write instead.
 const NOT_HERE: [(&str, &str); 9] = [
     ("arp", "flow records are of IP packets"),
     ("broadcast", "write dst host 255.255.255.255"),
@@ -86,7 +88,7 @@ const NOT_HERE: [(&str, &str); 9] = [
 ];
 
 impl Parser<'_> {
-    /// Parses a test in the words of capture filters; `None` if the next word is none of them.
+    /// Parses a test in capture-filter words; `None` if the next word is not one of them.
     pub(super) fn primitive(&mut self) -> Result<Option<Expression>, QueryError> {
         let first = self.peek();
         if let Some((word, instead)) = NOT_HERE.iter().find(|(word, _)| is_word(first, word)) {
@@ -179,7 +181,7 @@ impl Parser<'_> {
         Some(joined)
     }
 
-    /// Whether a value behind `src` or `dst` alone is an address or a network.
+    /// Whether a value after a bare `src` or `dst` is an address or a network.
     fn kind_of_address(&self) -> Result<What, QueryError> {
         let value = self.peek();
         match Network::parse(value.text) {
@@ -192,7 +194,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses a value alone, to which the words before the last value apply: `port 80 or 443`.
+    /// Parses a lone value, which the words before the last value also apply to: `port 80 or 443`.
     fn repeated(&mut self) -> Result<Option<Expression>, QueryError> {
         let value = self.peek();
         let Some(said) = self.said.clone() else {
@@ -222,7 +224,7 @@ impl Parser<'_> {
         self.operand(value, said).map(Some)
     }
 
-    /// Parses the value of `said`, for each of its sides.
+    /// Parses the value of `said`, and makes a test for each of its sides.
     fn operand(&mut self, first: Token<'_>, said: Said) -> Result<Expression, QueryError> {
         let Said {
             class, side, what, ..
@@ -254,7 +256,7 @@ impl Parser<'_> {
             _ => Expression::Any,
         };
         let mut joined = one_or(parts, join);
-        // As in capture filters: what stands in the place of ports elsewhere is none.
+        // As in capture filters: in a protocol without ports, these fields hold something else.
         let is_protocol = matches!(&class, Some(Expression::Test(_, Test::Number(..))));
         if what == What::Port && !is_protocol {
             joined = self.with_ports(joined);
@@ -266,7 +268,8 @@ impl Parser<'_> {
         Ok(and(class, test))
     }
 
-    /// A test of ports, for the protocols that have some; as it is for records without a protocol.
+    /// Restricts a test of ports to the protocols that have ports. Records without a protocol
+    /// column keep the test unchanged.
     fn with_ports(&self, test: Expression) -> Expression {
         let Some(protocol) = Field::find("protocol", self.schema) else {
             return test;
@@ -276,8 +279,7 @@ impl Parser<'_> {
         Expression::All(vec![any, test])
     }
 
-    /// Parses the operator, which need not be there, and the value. Also says whether the test is
-    /// to be negated.
+    /// Parses the optional operator and the value. Also returns whether the test is to be negated.
     fn one_side(&mut self, field: Field, what: What) -> Result<(Expression, bool), QueryError> {
         let sign = self.peek();
         let operator = Some(sign).filter(|sign| sign.kind == Kind::Sign);
