@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The dashboard without the query engine beside it, to work on the page: `cargo run --package
-//! turboflow-dashboard --example serve -- FILE...`; a word with a colon is a metrics address.
+//! Serves the dashboard without the query engine, for work on the page: `cargo run --package
+//! turboflow-dashboard --example serve -- FILE...`. An argument with a colon is a metrics address.
 #![allow(clippy::unwrap_used, reason = "a tool of developers")]
 
 use turboflow_dashboard::{Limits, Options, Server};

@@ -4,11 +4,11 @@
 use serde_json::{Value, json};
 use turboflow_query::{Answer, Cell, Counts, Query, Show};
 
-/// The greatest whole number that a page keeps exactly.
+/// Up to this, JavaScript represents every whole number exactly.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// An answer with the texts of tables beside its values, and for each row the conditions that lead
-/// to its records.
+/// An answer as JSON. Beside its values it holds the texts to show in tables, and for each row the
+/// filter conditions that lead to the row's records.
 pub(crate) fn to_json(answer: &Answer, query: &Query) -> Value {
     let columns = answer.columns.iter();
     let columns = columns.map(|it| json!({ "name": it.name, "show": show_name(it.show) }));
@@ -55,7 +55,7 @@ pub(crate) fn counts(counts: &Counts) -> Value {
     })
 }
 
-/// A number as it is, and as text where a page would round it.
+/// A number, or its text if JavaScript would round it.
 pub(crate) fn number(number: u64) -> Value {
     match number <= EXACT_MAX {
         true => number.into(),
@@ -63,7 +63,7 @@ pub(crate) fn number(number: u64) -> Value {
     }
 }
 
-/// A value of an answer; times are texts of nanoseconds since 1970.
+/// A value of an answer. Times are strings of nanoseconds since 1970.
 pub(crate) fn value(cell: &Cell, show: Show) -> Value {
     match cell {
         Cell::Absent => Value::Null,
@@ -76,7 +76,7 @@ pub(crate) fn value(cell: &Cell, show: Show) -> Value {
     }
 }
 
-/// The word for how a column is shown.
+/// The page's word for how a column is shown.
 pub(crate) const fn show_name(show: Show) -> &'static str {
     match show {
         Show::Address => "address",

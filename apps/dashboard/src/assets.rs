@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the browser gets: built from `web` into `dist`, and part of this program.
+//! The files that the browser loads: built from `web` into `dist`, and embedded in the program.
 
-/// A built-in file: its path, its type, its content.
+/// An embedded file: its path, media type and content.
 pub(crate) struct Asset {
     pub(crate) path: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) content: &'static [u8],
 }
 
-/// All that can be asked for.
+/// All embedded files that can be requested.
 pub(crate) const ASSETS: [Asset; 4] = [
     Asset {
         path: "/",
@@ -32,8 +32,8 @@ pub(crate) const ASSETS: [Asset; 4] = [
     },
 ];
 
-/// The page of a report, with script and style in it, and [`PLACE`] where its answers go.
+/// The page of a report, including its script and style. [`PLACE`] marks where the answers go.
 pub(crate) const REPORT: &str = include_str!("../dist/report.html");
 
-/// Where the answers go.
+/// Placeholder for the answers.
 pub(crate) const PLACE: &str = "{{ANSWERS}}";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Connections: how many there are, and how long they may be silent.
+//! Connections: how many may be open, and how long they may be silent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use tokio::sync::Semaphore;
 
 use crate::Limits;
 
-/// Most bytes of the head of a request.
+/// Maximum size of a request head, in bytes.
 const HEAD_BYTES: usize = 16 << 10;
 
-/// How long to wait after the system refused a connection: it may have no more descriptors.
+/// Pause after `accept` fails, for example because no file descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves connections until it is dropped.
+/// Accepts and serves connections until the future is dropped.
 pub(crate) async fn serve(listener: TcpListener, app: Router, limits: Limits) {
     let places = Arc::new(Semaphore::new(limits.connections));
     loop {
@@ -27,7 +27,7 @@ pub(crate) async fn serve(listener: TcpListener, app: Router, limits: Limits) {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        // One too many is closed, so that those who are served stay served.
+        // At the limit, new connections are closed, so that the open ones are still served.
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             continue;
         };
@@ -39,16 +39,16 @@ pub(crate) async fn serve(listener: TcpListener, app: Router, limits: Limits) {
                 .header_read_timeout(limits.receive_time)
                 .max_buf_size(HEAD_BYTES)
                 .serve_connection(TokioIo::new(stream), service);
-            // What a client did wrong, it has been told.
+            // The client has already been told about its errors.
             let _ = connection.await;
             drop(place);
         });
     }
 }
 
-/// A client that does not read what it was sent is given up by the kernel.
+/// Makes the kernel drop clients that do not read what they are sent.
 fn prepare(stream: &TcpStream, limits: &Limits) {
-    // Without them, the connection works as well.
+    // The connection also works without these options.
     let _ = stream.set_nodelay(true);
     #[cfg(target_os = "linux")]
     {

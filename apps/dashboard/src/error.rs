@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why there is no dashboard, and why a request was not answered.
+//! Why the dashboard cannot start, and why a request is refused.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use thiserror::Error;
 use turboflow_query::{Part, QueryError};
 
-/// Why there is no dashboard.
+/// Why the dashboard cannot start.
 #[derive(Debug, Error)]
 pub enum DashboardError {
     /// The records cannot be read.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// A pipe or device among the files: they are read again and again.
+    /// One of the files is a pipe or device. Files are read repeatedly, which these do not allow.
     #[error("{place} is no file or folder: a dashboard reads its files again for every question")]
     NoFile {
-        /// What was given.
+        /// The path that was given.
         place: String,
     },
-    /// Nothing to show.
+    /// There is nothing to show.
     #[error("no files of flow records and no running program to follow: name one of both")]
     Nothing,
-    /// Others could read the records.
+    /// Anyone on the network could read the records.
     #[error(
         "{address} can be reached from other machines: a token is needed there, which clients have \
          to know"
     )]
     Open {
-        /// The address to listen at.
+        /// The address to listen on.
         address: String,
     },
-    /// The token is easily guessed.
+    /// The token is too easy to guess.
     #[error("{place}: a token has 16 to 256 letters, digits and -._~+/= in its first line")]
     Token {
-        /// The file.
+        /// The file that holds it.
         place: String,
     },
     /// A file cannot be read or written.
@@ -41,15 +41,15 @@ pub enum DashboardError {
     File {
         /// The file.
         place: String,
-        /// The error of the system.
+        /// The operating system's error.
         reason: String,
     },
-    /// The address cannot be listened at.
+    /// Listening on the address failed.
     #[error("cannot listen at {address}: {reason}")]
     Listen {
         /// The address.
         address: String,
-        /// The error of the system.
+        /// The operating system's error.
         reason: String,
     },
     /// A question of the report could not be answered.
@@ -57,7 +57,7 @@ pub enum DashboardError {
     Report(String),
 }
 
-/// Why a request was not answered.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
@@ -80,15 +80,15 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, reason)
     }
 
-    /// The reason alone.
+    /// The reason as JSON, without the status.
     pub(crate) fn error(&self) -> Value {
         self.body["error"].clone()
     }
 }
 
 impl From<QueryError> for Refusal {
-    /// With the place of the invalid words in the part of the question, in characters of UTF-16, as
-    /// the page counts them.
+    /// Includes the position of the invalid words in the part of the question, counted in UTF-16
+    /// code units, as JavaScript does.
     fn from(error: QueryError) -> Self {
         let QueryError::Question(misread) = &error else {
             let status = match error {
@@ -118,7 +118,7 @@ impl From<QueryError> for Refusal {
     }
 }
 
-/// What a part is called in questions to the server.
+/// The name of a part in requests.
 fn name(part: Part) -> &'static str {
     match part {
         Part::Filter => "where",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files that there are, and what would tell that one is another one now.
+//! The files that exist, and how to tell that one was replaced.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,16 +7,16 @@ use std::path::PathBuf;
 
 use turboflow_query::{FoundFiles, QueryError, flow_files_so_far};
 
-/// A file as it was when it was looked at.
+/// A file and its state when it was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
-    /// Nothing where there is no file.
+    /// `None` if the file does not exist.
     identity: Option<Identity>,
 }
 
-/// What changes with a file or its content.
+/// Properties that change when a file or its content changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -40,7 +40,8 @@ impl Seen {
         }
     }
 
-    /// Whether the name stands for the same file now, with what it had. It may have grown.
+    /// Whether the path still leads to the same file, and the file is not shorter. It may have
+    /// grown.
     pub(crate) fn is_still_there(&self) -> bool {
         let now = Self::of(self.path.clone());
         let place = |seen: &Self| {
@@ -51,7 +52,7 @@ impl Seen {
     }
 }
 
-/// The files that the arguments stand for now; folders may still be empty.
+/// The files that the arguments currently stand for. Folders may still be empty.
 pub(crate) fn found(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
     match given {
         [] => Ok(FoundFiles::default()),
@@ -59,7 +60,7 @@ pub(crate) fn found(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
     }
 }
 
-/// As [`found`], as they are now.
+/// Like [`found`], with the current state of each file.
 pub(crate) fn seen(given: &[PathBuf]) -> Vec<Seen> {
     let found = found(given).map(|it| it.files).unwrap_or_default();
     found.into_iter().map(Seen::of).collect()

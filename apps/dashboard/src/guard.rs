@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who may ask: requests for this host, from this page, with the token if there is one.
+//! Who may send requests: clients that address this host, from its own page, with the token if one
+//! is set.
 //!
-//! A page of another site can send requests to a server on loopback. Its name in `Host` is refused
-//! (DNS rebinding), so is its `Origin`, and no answer allows it to read anything.
+//! A page of another site can send requests to a server on loopback. The checks of `Host` (against
+//! DNS rebinding) and `Origin` refuse them, and no response grants cross-origin reads.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,19 +19,20 @@ use axum::response::{IntoResponse, Response};
 use crate::Token;
 use crate::error::Refusal;
 
-/// What requests are held against.
+/// What requests are checked against.
 pub(crate) struct Guard {
     pub(crate) address: SocketAddr,
-    /// Names besides `localhost` by which clients may call this host.
+    /// Names by which clients may address this host, in addition to `localhost`.
     pub(crate) names: Vec<String>,
     pub(crate) token: Option<Token>,
 }
 
-/// What the name of the cookie with the token begins with; the port follows, because cookies of one
-/// host are for all its ports.
+/// Prefix of the name of the token cookie. The port follows, because a host's cookies are shared by
+/// all its ports.
 const COOKIE_NAME: &str = "turboflow_token_";
 
-/// Headers of every answer: the page loads and sends nothing elsewhere, and is part of no other.
+/// Headers of every response: the page loads from and sends to no other origin, and cannot be
+/// framed.
 const HEADERS: [(&str, &str); 8] = [
     (
         "content-security-policy",
@@ -49,7 +51,7 @@ const HEADERS: [(&str, &str); 8] = [
     ("cache-control", "no-store"),
 ];
 
-/// Lets a request through, or answers it itself.
+/// Passes a request on, or answers it.
 pub(crate) async fn guard(
     State(guard): State<Arc<Guard>>,
     request: Request,
@@ -60,7 +62,7 @@ pub(crate) async fn guard(
         Ok(Passed::With(response)) => response,
         Err(refusal) => {
             let mut response = refusal.into_response();
-            // Strangers keep no connection.
+            // Refused clients do not keep their connection.
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);
             response
@@ -74,7 +76,7 @@ pub(crate) async fn guard(
     response
 }
 
-/// What becomes of a request that may be.
+/// The outcome for a request that is not refused.
 #[derive(Debug)]
 enum Passed {
     In,
@@ -98,7 +100,8 @@ impl Guard {
         Ok(passed)
     }
 
-    /// The host that is asked. Addresses are no names that another site could point here.
+    /// Checks the `Host` header and returns it. IP addresses are safe: another site's DNS cannot
+    /// point them here.
     fn host<'a>(&self, uri: &Uri, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
         let wrong = || Refusal::new(StatusCode::MISDIRECTED_REQUEST, "this is another host");
         if uri.authority().is_some() {
@@ -120,7 +123,7 @@ impl Guard {
         };
         let is_name = |known: &String| known.eq_ignore_ascii_case(name);
         let is_local = name.eq_ignore_ascii_case("localhost");
-        // Behind a proxy with a name, the port is the proxy's.
+        // Behind a proxy with a name, the port is that of the proxy.
         let is_named = self.names.iter().any(is_name);
         let is_own = port.unwrap_or(80) == own_port && (is_local || is_address(name));
         match is_named || is_own {
@@ -129,7 +132,7 @@ impl Guard {
         }
     }
 
-    /// Refuses what pages of other sites send. They may link here.
+    /// Refuses requests that pages of other sites send. Links from them are allowed.
     fn origin(&self, request: &Request, host: &str) -> Result<(), Refusal> {
         let headers = request.headers();
         let refused = || Refusal::new(StatusCode::FORBIDDEN, "a page of another site asks");
@@ -155,7 +158,7 @@ impl Guard {
         format!("{COOKIE_NAME}{}", self.address.port())
     }
 
-    /// Asks for the token. One in the address of the page becomes a cookie, and leaves the address.
+    /// Checks the token. A token in the URL is moved to a cookie by a redirect.
     fn token(&self, request: &Request) -> Result<Passed, Refusal> {
         let Some(token) = &self.token else {
             return Ok(Passed::In);
@@ -191,13 +194,13 @@ impl Guard {
     }
 }
 
-/// The token in the query of an address, and the rest of the query.
+/// Extracts the token from a URL's query, and returns it with the rest of the query.
 fn of_address(query: &str) -> Option<(String, String)> {
     let is_token = |part: &&str| part.starts_with("token=");
     let said = query.split('&').find(is_token)?;
     let rest: Vec<&str> = query.split('&').filter(|part| !is_token(part)).collect();
     let said = said.trim_start_matches("token=");
-    // The letters of tokens that browsers write otherwise.
+    // Characters of tokens that browsers percent-encode.
     let said = said
         .replace("%2F", "/")
         .replace("%2B", "+")
@@ -205,19 +208,19 @@ fn of_address(query: &str) -> Option<(String, String)> {
     Some((said, rest.join("&")))
 }
 
-/// Leads to the page, with a cookie.
+/// Redirects to the page and sets the cookie.
 fn entered(name: &str, token: &str, rest: &str) -> Response {
     let place = match rest {
         "" => "/".to_owned(),
         rest => format!("/?{rest}"),
     };
-    // Lax: a link to the page in another one leads there.
+    // `Lax`: a link to the page from another site works.
     let cookie = format!("{name}={token}; HttpOnly; SameSite=Lax; Path=/");
     let headers = [(LOCATION, place), (SET_COOKIE, cookie)];
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
-/// A header that may be there once.
+/// A header that must not be repeated.
 fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
@@ -228,7 +231,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
     text.map_err(|_| Refusal::bad(format!("the header {name} is no text")))
 }
 
-/// A host and its port.
+/// Splits a host from its port.
 fn split(host: &str) -> Option<(&str, Option<u16>)> {
     let end = match host.starts_with('[') {
         true => host.find(']')? + 1,

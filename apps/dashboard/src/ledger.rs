@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ledgers beside the records: where every packet of a run went, and which records have none.
+//! Ledgers beside the records: where every packet of a run went, and which files have no ledger.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -12,33 +12,33 @@ use turboflow_formats::NamePattern;
 
 use crate::files::Seen;
 
-/// Most bytes of a ledger, and of all ledgers.
+/// Maximum size of one ledger, and of all ledgers, in bytes.
 const LEDGER_BYTES: u64 = 4 << 20;
 const LEDGERS_BYTES: u64 = 16 << 20;
-/// Most files that are looked at.
+/// Maximum number of candidate files.
 const FILES_MAX: usize = 1024;
-/// Files without a ledger that are named.
+/// Maximum number of files without a ledger that are listed.
 const NAMED_MAX: usize = 20;
 
-/// What ledgers say of the files, and the files that they were found in.
+/// The content of the ledgers, and the candidate files at the time they were read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledgers {
     pub(crate) json: Value,
     looked_at: Vec<Seen>,
 }
 
-/// Where ledgers are looked for.
+/// Where to look for ledgers.
 #[derive(Clone, Copy)]
 pub(crate) struct Places<'a> {
     pub(crate) given: &'a [PathBuf],
     pub(crate) files: &'a [Seen],
-    /// Files that were named as ledgers.
+    /// Files that were named explicitly as ledgers.
     pub(crate) named: &'a [PathBuf],
 }
 
 impl Ledgers {
-    /// The ledgers that were named, those in the folders that were given, and those in the folders
-    /// of files that name one of them as an output.
+    /// Reads the ledgers that were named, those in the given folders, and those that list one of
+    /// the files as an output, in the folders of the files.
     pub(crate) fn of(places: Places<'_>) -> Self {
         let mut found = Vec::new();
         let mut outputs = Vec::new();
@@ -82,15 +82,15 @@ impl Ledgers {
         }
     }
 
-    /// Whether other files would be looked at now.
+    /// Whether the candidate files have changed since the ledgers were read.
     pub(crate) fn are_old(&self, places: Places<'_>) -> bool {
         candidates(places).0 != self.looked_at
     }
 }
 
-/// The outputs of a run.
+/// The outputs that a ledger lists.
 struct Outputs {
-    /// Only files in this folder, or below it, are of this run.
+    /// If set, only files in this folder or below it belong to the run.
     folder: Option<PathBuf>,
     names: HashSet<String>,
     patterns: Vec<NamePattern>,
@@ -99,7 +99,7 @@ struct Outputs {
 impl Outputs {
     fn of(ledger: &Value, folder: Option<PathBuf>) -> Self {
         let outputs = ledger["outputs"].as_array().into_iter().flatten();
-        // The folders of a run may have moved since.
+        // Only file names are compared: the folders of a run may have been moved since.
         let names = outputs.filter_map(|it| Path::new(it["name"].as_str()?).file_name()?.to_str());
         let (patterns, names): (Vec<&str>, Vec<&str>) =
             names.partition(|name| NamePattern::is_meant(Path::new(name)));
@@ -126,7 +126,7 @@ impl Outputs {
     }
 }
 
-/// The folder of a file; `.` is that of a bare name.
+/// The folder of a file; `.` for a bare file name.
 fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -134,7 +134,7 @@ fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// The files that may be ledgers, and what was not looked at.
+/// The files that may be ledgers, and a problem if some were left out.
 fn candidates(places: Places<'_>) -> (Vec<Seen>, Option<Value>) {
     let Places {
         given,
@@ -144,7 +144,7 @@ fn candidates(places: Places<'_>) -> (Vec<Seen>, Option<Value>) {
     let mut folders: BTreeSet<PathBuf> = given.iter().filter(|it| it.is_dir()).cloned().collect();
     for file in files {
         let own = folder_of(&file.path);
-        // Those between a folder that was given and its files, too.
+        // Also the folders between a given folder and its files.
         let above = given.iter().find(|it| own.starts_with(it));
         let mut folder = Some(own.as_path());
         while let Some(this) = folder.filter(|this| !folders.contains(*this)) {
@@ -171,7 +171,7 @@ fn candidates(places: Places<'_>) -> (Vec<Seen>, Option<Value>) {
     (paths.into_iter().map(Seen::of).collect(), problem)
 }
 
-/// The `.json` files of a folder, in the order of their names.
+/// The `.json` files of a folder, sorted by name.
 fn json_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
@@ -184,7 +184,7 @@ fn json_files(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// A ledger; nothing where the file is another one, which only one that was named must not be.
+/// Reads a ledger. `None` if the file is not a ledger; for a file that was named, this is an error.
 fn read(path: &Path, is_named: bool) -> Result<Option<Value>, String> {
     let mut text = Vec::new();
     let outcome = File::open(path).and_then(|file| {
@@ -195,10 +195,10 @@ fn read(path: &Path, is_named: bool) -> Result<Option<Value>, String> {
     });
     let read = outcome.and_then(|file| file.take(LEDGER_BYTES + 1).read_to_end(&mut text));
     match read {
-        // It left since it was found.
+        // It was deleted after it was found.
         Err(error) if error.kind() == ErrorKind::NotFound && !is_named => return Ok(None),
         Err(error) => return Err(format!("it cannot be read: {error}")),
-        // Records may be in JSON, too.
+        // It may hold flow records in JSON.
         Ok(_) if text.len() as u64 > LEDGER_BYTES && !is_named => return Ok(None),
         Ok(_) if text.len() as u64 > LEDGER_BYTES => {
             return Err(too_large("a ledger", LEDGER_BYTES));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The dashboard: one page over files of flow records, and what answers it.
+//! The dashboard: a page about files of flow records, and the server behind it.
 //!
-//! Every number comes from the executor of `turboflow show` ([`turboflow_query`]), and every answer
-//! has the command that gives it. [`Server`] serves the page, which is built in, and answers
-//! questions in JSON; it reads the files that it was given, writes nothing, and takes no path from
-//! a request. [`report`] writes the page and its answers into one file.
+//! Every number comes from the query engine of `turboflow show` ([`turboflow_query`]), and every
+//! answer includes the command that reproduces it. [`Server`] serves the embedded page and answers
+//! questions in JSON. It reads only the files that it was given, writes nothing, and takes no path
+//! from a request. [`report`] writes the page and its answers into a single file.
 //!
-//! What a client can make it keep or do is bounded by [`Limits`].
+//! [`Limits`] bounds the work and the memory that a client can cause.
 
 #![forbid(unsafe_code)]
 

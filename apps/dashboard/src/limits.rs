@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What clients can make the server do and keep.
+//! Limits on the work and the memory that clients can cause.
 
 use std::time::Duration;
 
 /// Bounds on requests and connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most rows of an answer.
+    /// Maximum number of rows in an answer.
     pub rows: usize,
-    /// Most groups that a question may make, of about a hundred bytes each. Questions that are
-    /// answered together may make twice as many.
+    /// Maximum number of groups of a question; a group takes about a hundred bytes. Questions that
+    /// are answered together may use twice as many.
     pub groups: usize,
-    /// Most flow records of a plan, of some 50 bytes each.
+    /// Maximum number of flow records for a plan, at about 50 bytes each.
     pub plan_records: usize,
-    /// Longest time for the questions of a request together.
+    /// Maximum time for all questions of a request together.
     pub answer_time: Duration,
-    /// Most bytes of the answers to a request.
+    /// Maximum size of the answers to a request, in bytes.
     pub answer_bytes: usize,
-    /// Most bytes of the body of a request.
+    /// Maximum size of a request body, in bytes.
     pub body_bytes: usize,
-    /// Most questions of a request.
+    /// Maximum number of questions in a request.
     pub panels: usize,
-    /// Questions that are answered side by side; each has a thread.
+    /// Number of threads that answer questions.
     pub threads: usize,
-    /// Requests with questions that wait or are answered; further ones are refused.
+    /// Maximum number of requests with questions that are waiting or being answered; more are
+    /// refused.
     pub requests: usize,
-    /// Open connections; further ones are closed.
+    /// Maximum number of open connections; more are closed.
     pub connections: usize,
-    /// Streams of events among them.
+    /// Maximum number of connections that are event streams.
     pub streams: usize,
-    /// Longest time from one request to the head of the next, and for the body.
+    /// Maximum time from one request to the head of the next, and for the body.
     pub receive_time: Duration,
-    /// Longest time that a client may leave unread what it was sent.
+    /// Maximum time that a client may leave sent data unread.
     pub send_time: Duration,
 }
 

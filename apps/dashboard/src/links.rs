@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What exporters saw of the same packets: from one hop to the next on the path of a flow.
+//! Compares what several exporters saw of the same packets, hop by hop along the path of a flow.
 //!
-//! Each direction of a biflow is a flow. A flow passes its hops in the order of falling TTL;
-//! exporters with one TTL, such as two spines that share a flow, are one hop. Where records have no
-//! TTL, the order is that of the exporters' names. Over time, what a flow lost is where its first
-//! packet was.
+//! Each direction of a biflow is a flow. The hops of a flow are ordered by decreasing TTL.
+//! Exporters with the same TTL, such as two spine switches that share a flow, form one hop. Without
+//! TTLs, exporters are ordered by name. In time series, all packets of a flow count in the bucket
+//! of its first packet.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -17,17 +17,17 @@ use crate::panel::Asked;
 use crate::question::{Panel, within};
 use crate::series::Buckets;
 
-/// The key of a flow, and where the key of the other direction has each field.
+/// The key of a flow. `SWAPPED` gives the fields in the order of the opposite direction.
 const KEY: [&str; 5] = ["src_addr", "dst_addr", "src_port", "dst_port", "protocol"];
 const SWAPPED: [usize; 5] = [1, 0, 3, 2, 4];
 
-/// Fields with the TTL of packets, the best one first.
+/// Fields that hold the TTL of packets, in order of preference.
 const TTL: [&str; 4] = ["max_ttl", "ttl", "min_ttl", "first_ttl"];
 
-/// The flow of one direction.
+/// The key of one direction.
 type FlowKey<'a> = [&'a Cell; 5];
 
-/// What an exporter saw of a flow.
+/// What one exporter saw of a flow.
 #[derive(Clone, Debug)]
 struct Place {
     ttl: Option<u64>,
@@ -36,14 +36,14 @@ struct Place {
     first_ns: Option<u64>,
 }
 
-/// From one hop to the next.
+/// The step from one hop to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Link {
     flows: u64,
-    /// Packets of these flows at the first hop, and at the second one.
+    /// Packets of these flows at the first hop; `behind` counts those at the second hop.
     before: u64,
     behind: u64,
-    /// Both of the flows that began in a bucket of time, by its place.
+    /// Both counts, by the index of the time bucket in which the flows began.
     over_time: BTreeMap<usize, (u64, u64)>,
 }
 
@@ -62,7 +62,7 @@ impl Link {
     }
 }
 
-/// The answer to a question of links.
+/// Answers a question about links.
 pub(crate) fn links(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
     let has = |name: &&str| asked.snapshot.has(name);
     if !has(&"exporter") || !KEY.iter().all(has) {
@@ -112,8 +112,8 @@ pub(crate) fn links(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
     }))
 }
 
-/// What exporters saw of each flow. A row has the key, the exporter, for each direction the packets
-/// and, where there is one, the TTL, and then the time of the first packet, where there is one.
+/// What the exporters saw of each flow. A row holds the key; the exporter; for each direction, the
+/// packets and the TTL if known; and the time of the first packet if known.
 fn flows(answer: &Answer, directions: usize, has_ttl: bool) -> HashMap<FlowKey<'_>, Vec<Place>> {
     let show = answer.columns[KEY.len()].show;
     let width = 1 + usize::from(has_ttl);
@@ -126,7 +126,7 @@ fn flows(answer: &Answer, directions: usize, has_ttl: bool) -> HashMap<FlowKey<'
         let exporter = row[KEY.len()].to_text(show, false);
         for direction in 0..directions {
             let first = KEY.len() + 1 + direction * width;
-            // What a direction did not send was seen nowhere.
+            // A direction without packets was not seen anywhere.
             let Some(packets) = number(first).filter(|packets| *packets > 0) else {
                 continue;
             };
@@ -148,7 +148,7 @@ fn flows(answer: &Answer, directions: usize, has_ttl: bool) -> HashMap<FlowKey<'
     flows
 }
 
-/// The links of flows, and how many flows were seen at more than one hop.
+/// The links of the flows, and the number of flows seen at more than one hop.
 fn joined(
     flows: impl Iterator<Item = Vec<Place>>,
     buckets: Option<&Buckets>,
@@ -175,7 +175,7 @@ fn joined(
     (seen, links)
 }
 
-/// The hops of a flow on its way.
+/// The hops of a flow along its path.
 fn hops(mut places: Vec<Place>) -> Vec<Place> {
     places.sort_by(|a, b| {
         let by_name = || a.exporter.cmp(&b.exporter);
@@ -184,8 +184,8 @@ fn hops(mut places: Vec<Place>) -> Vec<Place> {
     let mut hops: Vec<Place> = Vec::new();
     for place in places {
         match hops.last_mut() {
-            // One exporter may have a direction in two records: as what one flow sent, and as the
-            // answers to another one.
+            // An exporter may report a direction twice: as the forward part of one record, and as
+            // the reverse part of another.
             Some(last) if last.exporter == place.exporter => last.packets += place.packets,
             Some(last) if place.ttl.is_some() && last.ttl == place.ttl => {
                 last.packets += place.packets;

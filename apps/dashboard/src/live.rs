@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The counters of a running program, read from its metrics every second.
+//! The counters of a running program, read from its metrics once a second.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,18 +10,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-/// How often counters are read.
+/// Interval between reads.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long an answer may take.
+/// Time limit for a response.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Most bytes of a page of metrics.
+/// Maximum size of a metrics page, in bytes.
 const PAGE_BYTES: u64 = 1 << 20;
-/// How many samples are kept for pages that open later, and how many bytes of them.
+/// Number of samples kept for pages that are opened later. `SAMPLES_BYTES` limits their total size.
 const SAMPLES: usize = 120;
 const SAMPLES_BYTES: usize = 1 << 20;
-/// What all names of metrics begin with.
+/// The prefix of all metric names.
 const PREFIX: &str = "turboflow_";
-/// A counter of every run.
+/// A counter that every run exports.
 const RECEIVED: &str = "packets_received_total";
 
 /// A running program.
@@ -44,18 +44,18 @@ impl Live {
         &self.address
     }
 
-    /// The samples of the last minutes, the oldest first, each a JSON text.
+    /// The samples of the last two minutes, oldest first, each as JSON text.
     pub(crate) fn history(&self) -> Vec<Arc<str>> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         history.samples.iter().cloned().collect()
     }
 
-    /// The newest sample, as it comes.
+    /// Follows the newest sample.
     pub(crate) fn follow(&self) -> watch::Receiver<Arc<str>> {
         self.last.subscribe()
     }
 
-    /// Reads counters until it is dropped.
+    /// Reads the counters until the future is dropped.
     pub(crate) async fn run(&self) {
         let mut ticks = tokio::time::interval(EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -81,7 +81,7 @@ impl Live {
     }
 }
 
-/// The last samples.
+/// The most recent samples.
 #[derive(Default)]
 struct History {
     samples: VecDeque<Arc<str>>,
@@ -89,7 +89,7 @@ struct History {
 }
 
 impl History {
-    /// Keeps a sample, and as many before it as there may be.
+    /// Appends a sample, and drops the oldest ones beyond the limits.
     fn keep(&mut self, sample: Arc<str>) {
         self.bytes += sample.len();
         self.samples.push_back(sample);
@@ -102,7 +102,7 @@ impl History {
     }
 }
 
-/// A page of metrics.
+/// Fetches the metrics page.
 async fn page(address: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
@@ -121,7 +121,7 @@ async fn page(address: &str) -> std::io::Result<String> {
 
 /// The counters of a page in Prometheus's text format, by name and labels.
 fn counters(page: &str) -> Map<String, Value> {
-    // A last line without an end may be a part of one.
+    // A last line without a line end may be truncated.
     let page = page.rsplit_once('\n').map_or("", |(whole, _)| whole);
     let lines = page.lines().filter(|line| !line.starts_with('#'));
     let pairs = lines.filter_map(|line| {

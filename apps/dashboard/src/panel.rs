@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One question of a page, and its answer in JSON.
+//! One question of a page (a panel), and its answer in JSON.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
@@ -15,10 +15,10 @@ use crate::question::{Conditions, Kind, Panel, Request, command, within};
 use crate::store::{Given, Snapshot};
 use crate::{links, plan, series};
 
-/// Most groups where all of them are rows, of some hundred bytes each.
+/// Maximum number of groups if all of them become rows, at a few hundred bytes each.
 const ROWS_MAX: usize = 1_000_000;
 
-/// What questions of one request have in common.
+/// What the questions of one request share.
 pub(crate) struct Asked {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) given: Arc<Given>,
@@ -26,15 +26,15 @@ pub(crate) struct Asked {
     /// The filter of the request.
     conditions: Conditions,
     pub(crate) range: Option<(u64, u64)>,
-    /// Set where no answer is waited for any more.
+    /// Set when nobody waits for the answer any more.
     pub(crate) stop: Option<Arc<AtomicBool>>,
-    /// Answers that are known before they are asked for, by their commands.
+    /// Answers computed in advance, by command.
     found_ahead: Mutex<HashMap<String, Result<Answer, QueryError>>>,
 }
 
 impl Asked {
     /// # Errors
-    /// The filter is invalid.
+    /// If the filter is invalid.
     pub(crate) fn new(
         request: &Request,
         snapshot: Arc<Snapshot>,
@@ -53,8 +53,8 @@ impl Asked {
         })
     }
 
-    /// Hands over the answers to several questions, one after the other. With `is_joint`, the
-    /// records are read once for all that they ask of groups first.
+    /// Answers several questions in order, and passes each answer to `each`. With `is_joint`, the
+    /// group questions among them are first answered in a single pass over the records.
     pub(crate) fn panels(
         &self,
         panels: &[Panel],
@@ -70,8 +70,8 @@ impl Asked {
         }
     }
 
-    /// Answers what these questions ask of groups first. An error of one is its answer; one of
-    /// reading is that of all.
+    /// Answers the group questions of these panels in advance, in one pass. An error of a single
+    /// question becomes its answer; a read error is returned, and applies to all.
     fn read_ahead(&self, panels: &[Panel]) -> Result<(), Refusal> {
         let questions = panels.iter().filter_map(|panel| match panel.kind {
             Kind::Groups => Some(vec![self.groups_question(panel).ok()?]),
@@ -115,13 +115,13 @@ impl Asked {
         }
     }
 
-    /// The conditions of the request and of a question, without the range of time.
+    /// The conditions of the request and of the panel, without the range of time.
     pub(crate) fn conditions(&self, panel: &Panel) -> Result<Conditions, Refusal> {
         let own = Conditions::of([&panel.filter], &self.snapshot)?;
         Ok(self.conditions.and(own.text()))
     }
 
-    /// The question bound to the records; times are counted from the last packet.
+    /// The question, bound to the records. Relative times refer to the last packet.
     pub(crate) fn bound(&self, question: &Question) -> Result<Query, Refusal> {
         let question = Question {
             now_ns: self.snapshot.times_ns.map(|(_, last)| last),
@@ -130,14 +130,14 @@ impl Asked {
         };
         let most = match question.top {
             Some(_) => self.limits.groups,
-            // All of them become rows.
+            // Without a limit on rows, all groups become rows.
             None => self.limits.groups.min(ROWS_MAX),
         };
         let query = self.snapshot.query(&question)?;
         Ok(query.with_most_groups(most))
     }
 
-    /// Asks as `turboflow show` would.
+    /// Answers a question as `turboflow show` would. Also returns the query and the command.
     pub(crate) fn ask(&self, question: Question) -> Result<(Answer, Query, String), Refusal> {
         let query = self.bound(&question)?;
         let command = command(&self.given, &question);
@@ -146,7 +146,7 @@ impl Asked {
         Ok((answer, query, command))
     }
 
-    /// What is measured: what the question says, or bytes where there are some.
+    /// The measure that the panel names, or by default bytes or packets if the records have them.
     pub(crate) fn measure(&self, panel: &Panel) -> Option<String> {
         let has = |name: &&str| self.snapshot.has(self.snapshot.measure(name));
         let usual = || ["bytes", "packets"].into_iter().find(has);
@@ -154,10 +154,10 @@ impl Asked {
         named.map(|name| self.snapshot.measure(name).to_owned())
     }
 
-    /// The columns of groups: what is measured, and how many records, packets and bytes. Others,
-    /// such as times, would have to be read.
+    /// The columns of groups: records, packets, bytes, the measure and the share. Further columns,
+    /// such as times, would have to be read from the files.
     fn usual_columns(&self, by: Option<&str>) -> String {
-        // Where records have a column of that name, it is not the one that groups make.
+        // A column of the file with that name takes precedence, so the measure has a prefix.
         let [records, share] = ["records", "share"].map(|name| match self.snapshot.has(name) {
             true => format!("group_{name}"),
             false => name.to_owned(),
@@ -171,7 +171,7 @@ impl Asked {
         columns.join(",")
     }
 
-    /// The question of groups, in the range of time of the request.
+    /// The question for groups within the request's range of time.
     fn groups_question(&self, panel: &Panel) -> Result<Question, Refusal> {
         let Some(keys) = &panel.group_by else {
             return Err(Refusal::bad("groups need fields to group by"));
@@ -234,31 +234,32 @@ impl Asked {
         Ok(json)
     }
 
-    /// The period of equal length before the range.
+    /// The period of equal length before the request's range.
     fn range_before(&self) -> Option<(u64, u64)> {
         before(self.range?)
     }
 }
 
-/// Whether there is something to clip: not in all time, and not in time buckets, which count
-/// records in part already.
+/// Whether clipping has an effect: not without a range, and not with time buckets, which already
+/// count records in part.
 fn is_clipped(within: &Option<String>, keys: &str) -> bool {
     let is_time =
         |key: &str| matches!(key.trim().split_once(':'), Some(("time" | "group_time", _)));
     within.is_some() && !keys.split(',').any(is_time)
 }
 
-/// The period of equal length before.
+/// The period of equal length before a range.
 pub(crate) fn before((from, to): (u64, u64)) -> Option<(u64, u64)> {
     Some((from.checked_sub(to - from)?, from))
 }
 
-/// How many keys a group has.
+/// Number of keys in a list of keys.
 pub(crate) fn keys_of(group_by: &str) -> usize {
     group_by.split(',').count()
 }
 
-/// The condition that records of one of these groups pass; none where the language cannot say it.
+/// A condition that exactly the records of these groups pass; `None` if the filter language cannot
+/// express it or if it would be too long.
 pub(crate) fn any_of(answer: &Answer, query: &Query) -> Option<String> {
     let group = |row: &Vec<Cell>| {
         let keys: Option<Vec<String>> = query.conditions(row).into_iter().collect();
@@ -269,10 +270,11 @@ pub(crate) fn any_of(answer: &Answer, query: &Query) -> Option<String> {
     Some(groups).filter(|text| text.len() <= CONDITION_BYTES)
 }
 
-/// Longest condition that is made of groups; without it more groups are made, and left out later.
+/// Maximum length of a condition made of groups, in bytes. Beyond it, all groups are computed and
+/// the unwanted ones are dropped afterwards.
 const CONDITION_BYTES: usize = 64 << 10;
 
-/// What each group had in the period before.
+/// The value of each group in the period before.
 fn before_of(found: &Answer, before: &Answer, keys: usize, by: Option<&str>) -> Value {
     let column = |answer: &Answer| {
         let mut columns = answer.columns.iter();

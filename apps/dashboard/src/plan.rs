@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What it takes to meter the traffic of these records: the answer of `turboflow plan` to the rates
-//! that they tell.
+//! What it takes to meter the traffic of these records: what `turboflow plan` answers for the rates
+//! that the records show.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
@@ -18,20 +18,20 @@ use crate::panel::Asked;
 use crate::question::{Panel, within};
 use crate::series::Buckets;
 
-/// The idle timeout that `turboflow plan` has unless it is told another one.
+/// The default idle timeout of `turboflow plan`.
 const IDLE_TIMEOUT_NS: u64 = 30_000_000_000;
 
-/// The columns that tell flows apart. What two exporters saw is two flows, because the packets are
-/// in both records, too.
+/// The columns that distinguish flows. The exporter is one of them: the packets that two exporters
+/// saw are in the records of both.
 const KEY: [&str; 6] = [
     "src_addr", "src_port", "dst_addr", "dst_port", "protocol", "exporter",
 ];
-/// Those of the other direction of a biflow.
+/// The key columns for the other direction of a biflow.
 const REVERSE_KEY: [&str; 6] = [
     "dst_addr", "dst_port", "src_addr", "src_port", "protocol", "exporter",
 ];
 
-/// The answer to a question of a plan.
+/// Answers a request for a plan.
 pub(crate) fn plan(asked: &Asked, panel: &Panel) -> Result<Json, Refusal> {
     let Some(range) = asked.range else {
         return Err(Refusal::bad("these records have no times"));
@@ -84,12 +84,13 @@ pub(crate) fn plan(asked: &Asked, panel: &Panel) -> Result<Json, Refusal> {
     }))
 }
 
-/// Links faster than the assumed one, in bits a second.
+/// Link speeds above the assumed one, in bits per second.
 const FASTER_LINKS: [f64; 4] = [25e9, 100e9, 400e9, 1.6e12];
 
-/// What is assumed otherwise than by default: the share of IPv6, and a link that carries the load.
+/// Assumptions that differ from the defaults: the share of IPv6, and a link that can carry the
+/// load.
 fn assumed(recorded: &Recorded, traffic: &Traffic) -> Vec<(Assumption, f64)> {
-    // Rounded up to a thousandth, as it is shown.
+    // Rounded up to a thousandth, as on the page.
     let ipv6_share = (recorded.ipv6_share * 1e3).ceil() / 1e3;
     let load = traffic.bits_per_second().unwrap_or(0.0);
     let is_faster = load > Assumption::LinkBitsPerSecond.default_value();
@@ -100,7 +101,7 @@ fn assumed(recorded: &Recorded, traffic: &Traffic) -> Vec<(Assumption, f64)> {
     ipv6.into_iter().chain(link).collect()
 }
 
-/// An error of the model, in words of the page.
+/// An error of the model, worded for the page.
 fn reason(error: &Impossible) -> String {
     match error.argument {
         "observed_seconds" => error.mend.clone(),
@@ -113,9 +114,9 @@ fn reason(error: &Impossible) -> String {
     }
 }
 
-/// What the records tell of that time.
+/// The rates that the records show within the range of time.
 fn recorded(asked: &Asked, panel: &Panel, (from, to): (u64, u64)) -> Result<Recorded, Refusal> {
-    // Flows that had their last packet within the timeout before are active still.
+    // Flows whose last packet is up to one timeout before the range are still active in it.
     let since = from.saturating_sub(IDLE_TIMEOUT_NS);
     let question = Question {
         filter: asked.conditions(panel)?.text(),
@@ -146,7 +147,7 @@ fn recorded(asked: &Asked, panel: &Panel, (from, to): (u64, u64)) -> Result<Reco
     }
 }
 
-/// Active and new flows over time, as series without groups.
+/// Active and new flows over time, in the form of a series without groups.
 fn over_time(recorded: &Recorded, range: (u64, u64), panel: &Panel) -> (Json, Json) {
     let buckets = Buckets::over(range, panel.points());
     let steps = recorded.steps(buckets.range.0, buckets.width_ns, buckets.count());
@@ -167,7 +168,7 @@ fn over_time(recorded: &Recorded, range: (u64, u64), panel: &Panel) -> (Json, Js
     (series("flows", active), series("records", opened))
 }
 
-/// The command that gives the same plan.
+/// The command that produces the same plan.
 fn command(traffic: &Traffic, assumed: &[(Assumption, f64)]) -> String {
     let mut words = vec!["turboflow plan".to_owned()];
     words.push(format!(
@@ -183,7 +184,7 @@ fn command(traffic: &Traffic, assumed: &[(Assumption, f64)]) -> String {
     words.join(" ")
 }
 
-/// Where the columns are that are read.
+/// Positions of the columns that are read.
 struct Columns {
     key: [Option<usize>; 6],
     reverse_key: [Option<usize>; 6],
@@ -192,7 +193,7 @@ struct Columns {
     reverse: Counts,
 }
 
-/// The columns of one direction.
+/// Positions of the columns of one direction.
 struct Counts {
     packets: Option<usize>,
     bytes: Option<usize>,
@@ -224,14 +225,14 @@ impl Columns {
         }
     }
 
-    /// All of them.
+    /// The positions of all columns.
     fn all(&self) -> Vec<usize> {
         let counts = [&self.forward, &self.reverse];
         let counts = counts.into_iter().flat_map(Counts::all);
         self.key.into_iter().chain(counts).flatten().collect()
     }
 
-    /// The flows of a record: of a biflow, one for each direction that has packets.
+    /// The flows of a record. A biflow has one for each direction that has packets.
     fn flows(
         &self,
         batch: &FlowBatch,
@@ -264,7 +265,7 @@ impl Columns {
     }
 }
 
-/// A hash of the columns that tell flows apart.
+/// A hash of the columns that distinguish flows.
 fn hash(batch: &FlowBatch, row: usize, key: &[Option<usize>], hashes: &RandomState) -> u64 {
     let mut hasher = hashes.build_hasher();
     for column in key {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Questions side by side, within bounds of time and number.
+//! Answers questions in parallel, with limits on their time and number.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -17,21 +17,21 @@ use crate::panel::Asked;
 use crate::question::{Chosen, Panel, Request};
 use crate::store::{Given, Snapshot};
 
-/// Answers questions.
+/// Answers questions on a bounded number of threads.
 pub(crate) struct Pool {
     limits: Limits,
     given: Arc<Given>,
-    /// One for each thread.
+    /// One permit for each thread.
     running: Arc<Semaphore>,
-    /// One for each request.
+    /// One permit for each request.
     waiting: Semaphore,
     cache: Arc<Mutex<Cache>>,
-    /// The snapshot of the last request that took too long. Its questions are asked one by one from
-    /// then on, so that the next request finds those that were answered.
+    /// The snapshot of the last request that timed out. From then on, questions about it are
+    /// answered one by one, so that a repeated request finds the finished answers in the cache.
     slow: AtomicU64,
 }
 
-/// Sets its flag when nothing waits for the answer any more.
+/// Sets its flag when nobody waits for the answer any more.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -113,7 +113,7 @@ impl Pool {
         ))
     }
 
-    /// Has a thread answer questions, once one is free. Returns their places and answers.
+    /// Answers questions on a thread, once one is free. Returns their indexes and answers.
     fn start(
         &self,
         share: Vec<Placed>,
@@ -172,11 +172,11 @@ impl Pool {
     }
 }
 
-/// A question with its place in the request, and what its answer is kept by.
+/// A question with its index in the request and the key of its answer in the cache.
 type Placed = (usize, (String, Panel));
 
-/// Shares of about as much work for so many threads. The longest are handed out first, so that no
-/// thread is left alone with one at the end.
+/// Distributes questions over at most `threads` shares of similar weight. The heaviest are assigned
+/// first, so that no thread ends up with a heavy one at the end.
 fn shared_out(mut panels: Vec<Placed>, threads: usize) -> Vec<Vec<Placed>> {
     panels.sort_by_key(|(_, (_, panel))| Reverse(panel.weight()));
     let mut shares: Vec<(usize, Vec<Placed>)> = Vec::new();
@@ -192,7 +192,7 @@ fn shared_out(mut panels: Vec<Placed>, threads: usize) -> Vec<Vec<Placed>> {
     shares.into_iter().map(|(_, share)| share).collect()
 }
 
-/// The times that a text means, as members of an answer.
+/// The request's range of time, as members of the JSON answer.
 fn chosen_json((from, to): Chosen) -> String {
     let [from, to] = [from, to].map(|time_ns| json!(time_ns.map(time_text)));
     format!(",\"from\":{from},\"to\":{to}")
@@ -208,14 +208,14 @@ fn locked(cache: &Mutex<Cache>) -> std::sync::MutexGuard<'_, Cache> {
     cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Answers that were given: every page asks some questions again, and so does every reader.
+/// Recent answers: pages repeat some questions, and several readers ask the same ones.
 #[derive(Default)]
 struct Cache {
     answers: VecDeque<(String, String)>,
     bytes: usize,
 }
 
-/// Most bytes of answers that are kept.
+/// Maximum size of the cached answers, in bytes.
 const CACHE_BYTES: usize = 16 << 20;
 
 impl Cache {

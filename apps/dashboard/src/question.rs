@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The questions of a request, and the command by which `turboflow show` is asked them.
+//! The questions of a request, and the `turboflow show` command that asks the same.
 
 use std::path::{Path, PathBuf};
 
@@ -10,20 +10,20 @@ use crate::Limits;
 use crate::error::Refusal;
 use crate::store::{Given, Snapshot};
 
-/// Questions that are asked together, of the records that pass one filter within one range of time.
+/// Questions about the records that pass one filter within one range of time.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Request {
     /// The filter, in the language of `turboflow show`.
     #[serde(default, rename = "where")]
     pub(crate) filter: Option<String>,
-    /// Records with packets at this time or later.
+    /// Selects records with packets at or after this time, in nanoseconds since 1970.
     #[serde(default, deserialize_with = "time")]
     pub(crate) from: Option<u64>,
-    /// Records that began before this time.
+    /// Selects records that began before this time, in nanoseconds since 1970.
     #[serde(default, deserialize_with = "time")]
     pub(crate) to: Option<u64>,
-    /// Both in one text, as `--within` has them.
+    /// Both limits in one text, as for `--within`.
     #[serde(default)]
     pub(crate) within: Option<String>,
     pub(crate) panels: Vec<Panel>,
@@ -40,7 +40,7 @@ pub(crate) struct Panel {
     pub(crate) filter: Option<String>,
     #[serde(default)]
     pub(crate) group_by: Option<String>,
-    /// What is measured, and sorted by.
+    /// The measure, which also sorts the rows.
     #[serde(default)]
     pub(crate) by: Option<String>,
     #[serde(default)]
@@ -52,10 +52,10 @@ pub(crate) struct Panel {
     pub(crate) clip: bool,
     #[serde(default)]
     pub(crate) top: Option<usize>,
-    /// How many points of time at most.
+    /// Maximum number of points in time.
     #[serde(default)]
     pub(crate) points: Option<u64>,
-    /// Whether the period before is asked for, too.
+    /// Whether the preceding period is asked for, too.
     #[serde(default)]
     pub(crate) compare: bool,
 }
@@ -71,13 +71,13 @@ pub(crate) enum Kind {
     Records,
     /// The largest groups over time, and the rest.
     Series,
-    /// What was seen from one exporter to the next.
+    /// Packets from one exporter to the next.
     Links,
     /// What it takes to meter this traffic.
     Plan,
 }
 
-/// A time in text or number; numbers of a page are not exact.
+/// A time as text or number. JavaScript's numbers are not exact.
 fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else {
         return Ok(None);
@@ -90,19 +90,19 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     })
 }
 
-/// Rows where a question does not say how many.
+/// Number of rows if a question does not set one.
 const ROWS: usize = 100;
-/// Points of time where a question does not say how many, and most of them.
+/// Number of points in time if a question does not set one. `POINTS_MAX` is the limit.
 const POINTS: u64 = 120;
 const POINTS_MAX: u64 = 2000;
-/// Longest text of a part of a question, in bytes.
+/// Maximum length of a text in a question, in bytes.
 const TEXT_BYTES: usize = 16 << 10;
 
-/// From when and before when, where that is chosen.
+/// Start (inclusive) and end (exclusive) of the requested range in nanoseconds, as far as given.
 pub(crate) type Chosen = (Option<u64>, Option<u64>);
 
 impl Request {
-    /// Reads a request.
+    /// Parses and checks a request.
     pub(crate) fn read(body: &[u8], limits: &Limits) -> Result<Self, Refusal> {
         let request: Self = serde_json::from_slice(body)
             .map_err(|error| Refusal::bad(format!("no question: {error}")))?;
@@ -131,7 +131,7 @@ impl Request {
         Ok(request)
     }
 
-    /// From when and before when, where that is chosen; times are counted from the last packet.
+    /// The requested range of time. Relative times refer to the last packet.
     pub(crate) fn chosen(&self, snapshot: &Snapshot) -> Result<Chosen, Refusal> {
         let Some(within) = &self.within else {
             return Ok((self.from, self.to));
@@ -145,7 +145,7 @@ impl Request {
         Ok((Some(first).filter(|first| *first > 0), last.checked_add(1)))
     }
 
-    /// The range of time, within that of the records.
+    /// The requested range of time. The times of the records replace missing ends.
     pub(crate) fn range(&self, snapshot: &Snapshot) -> Result<Option<(u64, u64)>, Refusal> {
         let (from, to) = self.chosen(snapshot)?;
         let Some((first, last)) = snapshot.times_ns else {
@@ -153,7 +153,7 @@ impl Request {
         };
         let from = from.unwrap_or(first);
         let to = to.unwrap_or(last.saturating_add(1));
-        // A time before all records is one without any.
+        // A range whose end comes before all records must not be reversed.
         let from = from.min(to.saturating_sub(1));
         Ok(Some((from, to.max(from.saturating_add(1)))))
     }
@@ -165,13 +165,13 @@ impl Panel {
         texts.into_iter().flatten()
     }
 
-    /// The number of points of time, which is bounded.
+    /// The number of points in time, limited to `POINTS_MAX`.
     pub(crate) fn points(&self) -> u64 {
         self.points.unwrap_or(POINTS).clamp(1, POINTS_MAX)
     }
 
-    /// How long it takes, roughly, beside others: groups of pairs of addresses are many, and a
-    /// series asks three times.
+    /// A rough relative cost: pairs of addresses make many groups, and a series asks three
+    /// questions.
     pub(crate) fn weight(&self) -> usize {
         let keys = self.group_by.as_deref().unwrap_or_default().split(',');
         let keys = keys.map(|key| match key.contains("addr") || key.contains("host") {
@@ -186,13 +186,13 @@ impl Panel {
         }
     }
 
-    /// The number of rows, which is bounded.
+    /// The number of rows, within the limit.
     pub(crate) fn rows(&self, limits: &Limits) -> usize {
         self.top.unwrap_or(ROWS).min(limits.rows)
     }
 }
 
-/// The part of time that a question is about. A bound that leaves out nothing is left out.
+/// The range of time as text for a question. Ends that exclude no record are omitted.
 pub(crate) fn within(range: Option<(u64, u64)>, snapshot: &Snapshot) -> Option<String> {
     let ((from, to), (first, last)) = (range?, snapshot.times_ns?);
     let bound = |time_ns, is_one| match is_one {
@@ -204,13 +204,13 @@ pub(crate) fn within(range: Option<(u64, u64)>, snapshot: &Snapshot) -> Option<S
     is_part.then(|| format!("{from}..{to}"))
 }
 
-/// Conditions, all of which hold.
+/// Conditions that must all hold.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conditions(Vec<String>);
 
 impl Conditions {
-    /// Those filters, each of which has been found valid by itself: what joins them cannot be part
-    /// of one.
+    /// Makes conditions of filters. Each filter is parsed on its own first, so that text that joins
+    /// conditions cannot be smuggled in.
     pub(crate) fn of<'a>(
         filters: impl IntoIterator<Item = &'a Option<String>>,
         snapshot: &Snapshot,
@@ -238,7 +238,7 @@ impl Conditions {
         all
     }
 
-    /// The filter.
+    /// The conditions as one filter.
     pub(crate) fn text(&self) -> Option<String> {
         match &self.0[..] {
             [] => None,
@@ -254,7 +254,7 @@ impl Conditions {
     }
 }
 
-/// Whether a condition is one comparison of a field, which binds tighter than all around it.
+/// Whether a condition is a single comparison, which needs no parentheses around it.
 fn is_plain(condition: &str) -> bool {
     let mut words = condition.split(' ');
     let operators = ["==", "!=", "<", "<=", ">", ">="];
@@ -268,7 +268,7 @@ fn is_plain(condition: &str) -> bool {
         && words.next().is_none()
 }
 
-/// The command that asks this question of those files.
+/// The command that asks this question about those files.
 pub(crate) fn command(given: &Given, question: &Question) -> String {
     let mut words = vec!["turboflow show".to_owned()];
     words.extend(given.files.iter().map(|path| file(path)));
@@ -298,7 +298,7 @@ pub(crate) fn command(given: &Given, question: &Question) -> String {
     words.join(" ")
 }
 
-/// The options that name files which say more of addresses and ports.
+/// The options that name the enrichment files.
 fn enrichment(files: &EnrichmentFiles) -> Vec<String> {
     let options: [(&str, &[PathBuf]); 5] = [
         ("--hosts", &files.hosts),
@@ -319,7 +319,7 @@ fn file(path: &Path) -> String {
     shell(&path.display().to_string())
 }
 
-/// A word as shells read it.
+/// Quotes a word for the shell.
 fn shell(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./,:=+@%".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The page and its answers in one file, which opens anywhere.
+//! Writes the page and its answers into one file, which works offline.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::routes::fields_of;
 use crate::store::{Given, Snapshot, check};
 use crate::{DashboardError, Limits};
 
-/// The questions of the pages that a report has; the page reads this file, too.
+/// The questions of the report's pages. The page reads this file, too.
 const PANELS: &str = include_str!("../web/src/panels.json");
 
 #[derive(Deserialize)]
@@ -26,24 +26,24 @@ struct Named {
     panel: Panel,
 }
 
-/// What a report is of.
+/// What a report is about.
 #[derive(Clone, Debug, Default)]
 pub struct Reported {
     /// Files of flow records, folders of them, or patterns.
     pub given: Vec<PathBuf>,
-    /// Files of ledgers, besides those that are beside the records.
+    /// Ledger files, in addition to those beside the records.
     pub ledgers: Vec<PathBuf>,
-    /// Files that say more of addresses and ports.
+    /// Files that add information about addresses and ports.
     pub enrichment: EnrichmentFiles,
 }
 
-/// The report over files, as HTML with everything in it. `filter` chooses records.
+/// Makes a report as self-contained HTML. `filter` selects records.
 ///
 /// # Errors
-/// [`DashboardError`]: the files cannot be read, or the filter is invalid.
+/// [`DashboardError`] if the files cannot be read or the filter is invalid.
 pub fn report(of: Reported, filter: Option<String>) -> Result<Vec<u8>, DashboardError> {
     check(&of.given)?;
-    // A report is of the files that there are.
+    // For a report, unlike the server, a folder without files is an error.
     flow_files(&of.given)?;
     let given = Given {
         known: of.enrichment.read()?,
@@ -89,7 +89,7 @@ pub fn report(of: Reported, filter: Option<String>) -> Result<Vec<u8>, Dashboard
         "where": request.filter,
         "answers": answers,
     });
-    // So that no text of a record ends the element that holds it.
+    // No text of a record can then end the element that holds the answers.
     let answers = answers.to_string().replace('<', "\\u003c");
     Ok(REPORT.replace(PLACE, &answers).into_bytes())
 }

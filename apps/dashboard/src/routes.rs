@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be asked for.
+//! The routes of the server.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::question::Request;
 use crate::store::{Given, Snapshot};
 use crate::{Limits, answer};
 
-/// What answers stand on.
+/// The state that all requests share.
 pub(crate) struct Shared {
     pub(crate) given: Arc<Given>,
     pub(crate) limits: Limits,
@@ -42,7 +42,7 @@ impl Shared {
     }
 }
 
-/// All routes, behind the guard.
+/// All routes, protected by the guard.
 pub(crate) fn router(shared: Arc<Shared>, its_guard: Arc<Guard>) -> Router {
     let mut router = Router::new();
     for asset in &ASSETS {
@@ -84,7 +84,7 @@ async fn files(State(shared): State<Arc<Shared>>) -> Response {
     json_text(described(&shared).to_string())
 }
 
-/// The files, and whether a running program is followed.
+/// Describes the files, and whether a running program is followed.
 fn described(shared: &Shared) -> Value {
     let mut json = shared.snapshot().to_json(&shared.given.files);
     json["live"] = json!(shared.live.as_ref().map(|live| live.address()));
@@ -133,12 +133,12 @@ async fn query(State(shared): State<Arc<Shared>>, body: Body) -> Answer {
     Ok(json_text(answer))
 }
 
-/// What a stream of events waits for.
+/// The sources of an event stream.
 struct Events {
     shared: Arc<Shared>,
     snapshot: watch::Receiver<Arc<Snapshot>>,
     live: Option<watch::Receiver<Arc<str>>>,
-    /// The first event says which files there are.
+    /// Whether the first event, which describes the files, is still to be sent.
     is_new: bool,
     _place: OwnedSemaphorePermit,
 }

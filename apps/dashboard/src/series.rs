@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The largest groups over time, and the rest.
 //!
-//! Three questions: which groups are the largest; how much there is in each bucket; and how much of
-//! it is of each of these groups. The rest of a bucket is what these leave of it. Of a key with few
-//! values, the groups over time are asked for all at once, and the totals are their sums.
+//! A series takes three questions: which groups are the largest, the total of each bucket, and the
+//! part of it that each of these groups has. The difference is the rest. If the key has few values,
+//! one question asks for all groups over time, and the totals are their sums.
 
 use std::collections::HashMap;
 
@@ -15,11 +15,11 @@ use crate::error::Refusal;
 use crate::panel::{Asked, any_of, before, keys_of};
 use crate::question::{Conditions, Panel, command, within};
 
-/// Groups where a question does not say how many, and most of them.
+/// Number of groups if a question does not set one. `GROUPS_MAX` is the limit.
 const GROUPS: usize = 8;
 const GROUPS_MAX: usize = 50;
 
-/// Measures that are sums, so that there is a rest.
+/// Measures that are sums, for which there is a rest.
 const SUMS: [&str; 5] = [
     "bytes",
     "total_bytes",
@@ -28,7 +28,7 @@ const SUMS: [&str; 5] = [
     "records",
 ];
 
-/// Keys of which there are few values.
+/// Keys that have few values.
 const FEW: [&str; 6] = [
     "application",
     "end_reason",
@@ -44,7 +44,7 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// Units of widths, and how many of each make one.
+/// Units of bucket widths, and the multiples of each that are used.
 const WIDTHS: [(&str, u64, &[u64]); 5] = [
     ("ms", MS, &[1, 2, 5, 10, 20, 50, 100, 200, 500]),
     ("s", SECOND, &[1, 2, 5, 10, 15, 30]),
@@ -53,18 +53,19 @@ const WIDTHS: [(&str, u64, &[u64]); 5] = [
     ("d", DAY, &[1, 2, 5, 10, 30, 100, 365, 3650, 36_500]),
 ];
 
-/// Buckets of time.
+/// A range of time buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Buckets {
     pub(crate) width_ns: u64,
     number: u64,
     unit: &'static str,
-    /// Where the first one starts, and the last one ends.
+    /// Start of the first bucket and end of the last one, in nanoseconds since 1970.
     pub(crate) range: (u64, u64),
 }
 
 impl Buckets {
-    /// The narrowest of everyday width of which so many cover a range.
+    /// Covers a range with at most `points` buckets of the smallest conventional width that allows
+    /// it.
     pub(crate) fn over((from, to): (u64, u64), points: u64) -> Self {
         let widths = WIDTHS.iter().flat_map(|(unit, ns, numbers)| {
             let widths = numbers.iter();
@@ -85,30 +86,30 @@ impl Buckets {
         }
     }
 
-    /// The width, in words of `turboflow show`.
+    /// The width, as written for `turboflow show`.
     pub(crate) fn width(&self) -> String {
         format!("{}{}", self.number, self.unit)
     }
 
     pub(crate) fn count(&self) -> usize {
-        // The last one is shorter at the end of all times.
+        // The last bucket is shorter if it reaches the end of representable time.
         (self.range.1 - self.range.0).div_ceil(self.width_ns) as usize
     }
 
-    /// The place of the bucket that has a time in it.
+    /// The index of the bucket that contains a time.
     pub(crate) fn place(&self, start_ns: u64) -> Option<usize> {
         let within = (self.range.0..self.range.1).contains(&start_ns);
         within.then(|| ((start_ns - self.range.0) / self.width_ns) as usize)
     }
 
-    /// As many before these.
+    /// The same number of buckets, immediately before these.
     fn before(&self) -> Option<Self> {
         let range = before(self.range)?;
         Some(Self { range, ..*self })
     }
 }
 
-/// What the questions of a series have in common.
+/// What the questions of a series share.
 struct Series<'a> {
     asked: &'a Asked,
     conditions: Conditions,
@@ -116,8 +117,8 @@ struct Series<'a> {
     buckets: Buckets,
 }
 
-/// What a series asks whatever the answers are: the total of each bucket, or all groups over time,
-/// and the largest groups.
+/// The questions of a series that do not depend on other answers: the total of each bucket, or all
+/// groups over time; and the largest groups.
 pub(crate) fn first_questions(asked: &Asked, panel: &Panel) -> Result<Vec<Question>, Refusal> {
     let series = Series::of(asked, panel)?;
     let keys = panel.group_by.as_deref();
@@ -129,12 +130,12 @@ pub(crate) fn first_questions(asked: &Asked, panel: &Panel) -> Result<Vec<Questi
     Ok(std::iter::once(over_time).chain(largest).collect())
 }
 
-/// How many groups are apart.
+/// Number of groups that are shown separately.
 fn top(panel: &Panel) -> usize {
     panel.top.unwrap_or(GROUPS).clamp(1, GROUPS_MAX)
 }
 
-/// The answer to a question of a series.
+/// Answers a question for a series.
 pub(crate) fn series(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
     let series = Series::of(asked, panel)?;
     let buckets = &series.buckets;
@@ -173,19 +174,19 @@ fn is_host(key: &str) -> bool {
     name.eq_ignore_ascii_case("host")
 }
 
-/// A value of a bucket; nothing where there was nothing to measure.
+/// The value of a bucket; `None` if there was nothing to measure.
 type Point = Option<f64>;
 
 fn number(point: &Point) -> Value {
     match point {
-        // Sums are whole.
+        // Sums are whole numbers.
         Some(float) if float.fract() == 0.0 && *float < 9e15 => json!(*float as u64),
         Some(float) => json!(float),
         None => Value::Null,
     }
 }
 
-/// What the parts leave of a total.
+/// The difference between a total and the sum of its parts.
 fn rest(total: &[Point], parts: &[Vec<Point>]) -> Value {
     let of_bucket = |(place, total): (usize, &Point)| {
         let parts = parts.iter().filter_map(|values| values[place]);
@@ -201,13 +202,13 @@ struct Total {
     /// How the measure is shown.
     show: Option<&'static str>,
     command: String,
-    /// Where all groups over time were asked for, these and their command.
+    /// All groups over time and their command, if they were asked for.
     all: Option<(Answer, String)>,
 }
 
 /// The largest groups.
 struct Parts {
-    /// How many groups there are.
+    /// Number of all groups.
     groups: u64,
     values: Vec<Vec<Point>>,
     json: Vec<Value>,
@@ -237,7 +238,7 @@ impl<'a> Series<'a> {
         }
     }
 
-    /// The key of time buckets.
+    /// The key for time buckets.
     fn time(&self) -> String {
         let is_taken = self.asked.snapshot.has("time");
         let name = if is_taken { "group_time" } else { "time" };
@@ -248,26 +249,27 @@ impl<'a> Series<'a> {
         self.question(&self.conditions, buckets.range, self.time())
     }
 
-    /// The question of the largest groups.
+    /// The question for the largest groups.
     fn largest(&self, keys: &str, top: usize) -> Question {
         let question = self.question(&self.conditions, self.buckets.range, keys.to_owned());
         Question {
             by: Some(self.measure.clone()),
             top: Some(top),
-            // The largest are those that have most in the buckets.
+            // Groups are ranked by what they have within the buckets.
             clip: question.within.is_some(),
             ..question
         }
     }
 
-    /// The groups of these records over time.
+    /// The question for the groups of these records over time.
     fn over_time(&self, conditions: &Conditions, keys: &str) -> Question {
         let group_by = format!("{},{keys}", self.time());
         self.question(conditions, self.buckets.range, group_by)
     }
 
-    /// The total of each bucket. Where there are few groups, all of them are asked for over time:
-    /// their sums are the totals. To spread records over time takes longest, and is done once then.
+    /// The total of each bucket. If there are few groups, all of them are asked for over time, and
+    /// their sums are the totals. This way the slowest step, spreading records over time, is done
+    /// only once.
     fn total(&self, keys: Option<&str>) -> Result<Total, Refusal> {
         let few = keys.filter(|keys| self.has_few(keys));
         let all = few.map(|keys| self.asked.ask(self.over_time(&self.conditions, keys)));
@@ -283,7 +285,8 @@ impl<'a> Series<'a> {
         Ok(self.total_in(buckets, (answer, command), None))
     }
 
-    /// The total that an answer has in it, of all or of groups that `over_time` asked for.
+    /// Adds up the totals from an answer: either of the totals themselves or, with `over_time`, of
+    /// all groups over time.
     fn total_in(
         &self,
         buckets: &Buckets,
@@ -306,12 +309,12 @@ impl<'a> Series<'a> {
         }
     }
 
-    /// Whether what the largest groups leave of the total is a number.
+    /// Whether the rest, beyond the largest groups, is meaningful.
     fn has_rest(&self, keys: &str) -> bool {
         self.is_sum() && !keys.split(',').any(is_host)
     }
 
-    /// Whether there are few groups, which add up to the total.
+    /// Whether there are few groups and they add up to the total.
     fn has_few(&self, keys: &str) -> bool {
         self.has_rest(keys) && FEW.contains(&keys.trim())
     }
@@ -322,7 +325,7 @@ impl<'a> Series<'a> {
         SUMS.contains(&&*self.measure) || summed.is_some_and(|rest| rest.ends_with(')'))
     }
 
-    /// What a bucket without records has.
+    /// The value of a bucket without records.
     fn nothing(&self) -> Point {
         self.is_sum().then_some(0.0)
     }
@@ -370,7 +373,7 @@ impl<'a> Series<'a> {
     }
 }
 
-/// The bucket of a row and its value.
+/// The index of a row's bucket, and its value.
 fn point(row: &[Cell], buckets: &Buckets) -> Option<(usize, Point)> {
     let Some(Cell::Unsigned(start_ns)) = row.first() else {
         return None;
@@ -414,7 +417,7 @@ mod tests {
         assert_eq!(of(0, HOUR, 60), "1m 60");
         assert_eq!(of(1, HOUR + 1, 60), "2m 31");
         assert_eq!(of(0, DAY, 120), "15m 96");
-        // No width is wider than a century.
+        // The widest bucket is a century.
         let all = Buckets::over((0, u64::MAX), 1);
         assert_eq!((all.unit, all.count()), ("d", 6));
     }

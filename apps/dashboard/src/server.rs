@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The server: what it is given, and what runs beside requests.
+//! The server: its options, and the tasks beside its requests.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,26 +21,26 @@ use crate::{DashboardError, Limits, Token};
 /// What the dashboard shows, and to which clients.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Files of flow records, folders of them, or patterns. Folders and patterns are looked at
-    /// again every second.
+    /// Files of flow records, folders of them, or patterns. Folders and patterns are searched again
+    /// every second.
     pub given: Vec<PathBuf>,
-    /// Files of ledgers, besides those that are beside the records.
+    /// Ledger files, in addition to those beside the records.
     pub ledgers: Vec<PathBuf>,
-    /// Where a running program has its metrics: `127.0.0.1:9414`.
+    /// The metrics address of a running program: `127.0.0.1:9414`.
     pub live: Option<String>,
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// Names besides `localhost` by which clients may call this host.
+    /// Names by which clients may address this host, in addition to `localhost`.
     pub names: Vec<String>,
-    /// What clients have to know; needed where other machines can be clients.
+    /// The token that clients must present; required if other machines can connect.
     pub token: Option<Token>,
-    /// Files that say more of addresses and ports; they are read once.
+    /// Files that add information about addresses and ports. They are read once.
     pub enrichment: EnrichmentFiles,
     /// Bounds on requests.
     pub limits: Limits,
-    /// The number of the first snapshot of the files: another one for each run, such as its start
-    /// in milliseconds, so that a page that was opened before sees that its numbers are old. Below
-    /// 2^53, which a page keeps exactly.
+    /// The number of the first snapshot of the files. It must differ between runs, so that a page
+    /// that was opened during an earlier run notices that its numbers are outdated; the start time
+    /// in milliseconds will do. It must stay below 2^53, which JavaScript represents exactly.
     pub first_snapshot: u64,
 }
 
@@ -55,10 +55,10 @@ impl Options {
     }
 }
 
-/// How often files are looked for.
+/// Interval between searches for new files.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A dashboard that listens.
+/// A dashboard that is listening.
 pub struct Server {
     options: Options,
     listener: TcpListener,
@@ -68,11 +68,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Reads the files' columns and times, and listens.
+    /// Reads the columns and times of the files, and starts to listen.
     ///
     /// # Errors
-    /// [`DashboardError`]: the files cannot be read, the address cannot be listened at, or it can
-    /// be reached from other machines and there is no token.
+    /// [`DashboardError`] if the files cannot be read, if listening on the address fails, or if the
+    /// address can be reached from other machines and there is no token.
     pub async fn bind(options: Options) -> Result<Self, DashboardError> {
         if options.given.is_empty() && options.live.is_none() {
             return Err(DashboardError::Nothing);
@@ -86,7 +86,7 @@ impl Server {
         let its = options.clone();
         let opened = tokio::task::spawn_blocking(move || {
             let (given, id) = (its.given()?, its.first_snapshot);
-            // What folders have may be mended while the page says what is wrong.
+            // Files in folders can still be repaired while the page shows the error.
             let snapshot = match given.files.iter().all(|path| path.is_dir()) {
                 true => Snapshot::of(&given, id),
                 false => Snapshot::opened(&given, id)?,
@@ -109,19 +109,19 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What was passed over among the files, in sentences.
+    /// Sentences about what was skipped among the files.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.snapshot.notes
     }
 
-    /// Answers requests until it is dropped.
+    /// Answers requests until the future is dropped.
     pub async fn run(self) {
         let given = self.given;
         let Options {
@@ -153,7 +153,7 @@ impl Server {
                 None => std::future::pending().await,
             }
         };
-        // In one task, so that all end with it.
+        // They run in one task, so that all of them end together.
         tokio::join!(
             connections::serve(self.listener, app, limits),
             look(&given, &sender),
@@ -162,7 +162,7 @@ impl Server {
     }
 }
 
-/// Looks every second whether there are other files, and tells.
+/// Checks every second whether the files have changed, and publishes a new snapshot if so.
 async fn look(given: &Arc<Given>, sender: &watch::Sender<Arc<Snapshot>>) {
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -171,7 +171,7 @@ async fn look(given: &Arc<Given>, sender: &watch::Sender<Arc<Snapshot>>) {
         let (given, now) = (Arc::clone(given), Arc::clone(&sender.borrow()));
         let look = move || now.next(&given);
         if let Ok(Some(other)) = tokio::task::spawn_blocking(look).await {
-            // Without a page that follows, the next request sees it.
+            // If no page listens, the next request still sees the new snapshot.
             let _ = sender.send(Arc::new(other));
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files of flow records as they are now.
+//! The current files of flow records.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -18,47 +18,47 @@ use crate::ledger::{Ledgers, Places};
 /// The times of a first and a last packet, in nanoseconds since 1970.
 type Times = (u64, u64);
 
-/// Files that were opened together.
+/// Files that were opened together, and what is known about them.
 pub(crate) struct Snapshot {
-    /// Another one stands for other files, also of another run of the program at this address.
+    /// Identifies the set of files, also across runs of the program at this address.
     pub(crate) id: u64,
     pub(crate) files: Vec<Seen>,
     /// Opened once, so that the columns of all files have been compared.
     input: Mutex<Input>,
-    /// What is known of addresses and ports, for every question.
+    /// Information about addresses and ports, for every question.
     known: Option<Arc<Enrichment>>,
     pub(crate) fields: Vec<FieldName>,
     /// The times of the first and the last packet, in nanoseconds since 1970.
     pub(crate) times_ns: Option<Times>,
-    /// What was passed over or left out, in sentences.
+    /// What was skipped or left out, in sentences.
     pub(crate) notes: Vec<String>,
-    /// Where files are cut, in sentences: their whole records are there.
+    /// Where damaged files end early, in sentences. Their complete records are used.
     pub(crate) damages: Vec<String>,
     /// Why the files cannot be read.
     pub(crate) error: Option<String>,
     pub(crate) ledgers: Ledgers,
 }
 
-/// Of what a snapshot is taken.
+/// What snapshots are taken of.
 pub(crate) struct Given {
     /// Files, folders and patterns.
     pub(crate) files: Vec<PathBuf>,
-    /// Files of ledgers.
+    /// Ledger files.
     pub(crate) ledgers: Vec<PathBuf>,
-    /// Files that say more of addresses and ports.
+    /// Files that add information about addresses and ports.
     pub(crate) enrichment: EnrichmentFiles,
-    /// What they said when they were read.
+    /// Their content, as it was read.
     pub(crate) known: Option<Arc<Enrichment>>,
 }
 
-/// How often files are looked for once more where they change while they are opened.
+/// How often to search again if files change while they are opened.
 const TRIES: u32 = 2;
 
-/// A bucket of the time that holds all: 136 years.
+/// A bucket that contains all times: 136 years.
 const ALL_OF_TIME: &str = "first_ns:50000d";
 
 impl Snapshot {
-    /// A snapshot of what the arguments stand for. What cannot be read is kept as the reason.
+    /// A snapshot of what the arguments stand for. If it fails, the snapshot holds the reason.
     pub(crate) fn of(given: &Given, id: u64) -> Self {
         Self::opened(given, id).unwrap_or_else(|error| Self::none(id, seen(&given.files), error))
     }
@@ -80,14 +80,14 @@ impl Snapshot {
         }
     }
 
-    /// As [`Self::of`], with the error.
+    /// Like [`Self::of`], but returns the error.
     pub(crate) fn opened(given: &Given, id: u64) -> Result<Self, QueryError> {
         let mut tries = 0..TRIES;
         loop {
             let opened = Self::opened_once(given, id);
             let is_last = tries.next().is_none();
             match opened {
-                // A file may have left, or been replaced, since it was found.
+                // A file may have been deleted or replaced after it was found.
                 Ok(snapshot) if is_last || snapshot.changed().is_none() => return Ok(snapshot),
                 Err(error) if is_last => return Err(error),
                 _ => {}
@@ -97,7 +97,7 @@ impl Snapshot {
 
     fn opened_once(given: &Given, id: u64) -> Result<Self, QueryError> {
         let found = found(&given.files)?;
-        // Before they are read: what changes then is noticed.
+        // Taken before the files are read, so that later changes are noticed.
         let files: Vec<Seen> = found.files.iter().cloned().map(Seen::of).collect();
         let mut input = Input::open(&found.files)?;
         let mut notes = found.passed_over;
@@ -139,7 +139,7 @@ impl Snapshot {
         })
     }
 
-    /// What has changed since this snapshot; `None` where it is as it was.
+    /// A new snapshot if anything has changed since this one; otherwise `None`.
     pub(crate) fn next(&self, given: &Given) -> Option<Self> {
         let id = self.id + 1;
         if seen(&given.files) != self.files {
@@ -163,12 +163,12 @@ impl Snapshot {
         })
     }
 
-    /// The first file that is not any more what it was when the snapshot was taken.
+    /// The first file that was replaced or shortened after the snapshot was taken.
     fn changed(&self) -> Option<&Seen> {
         self.files.iter().find(|file| !file.is_still_there())
     }
 
-    /// The records, to be read from their start.
+    /// The records, read from the start.
     fn input(&self) -> Input {
         let paths: Vec<&PathBuf> = self.files.iter().map(|file| &file.path).collect();
         let input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
@@ -184,11 +184,11 @@ impl Snapshot {
         Query::parse(question, self.input().shape())
     }
 
-    /// The answer of `turboflow show`.
+    /// Answers like `turboflow show`.
     ///
     /// # Errors
-    /// Those of the question; [`QueryError::Changed`] where a file is another one meanwhile, so
-    /// that the answers of a snapshot are about the same records.
+    /// Errors of the question. [`QueryError::Changed`] if a file was replaced meanwhile: all
+    /// answers of a snapshot must be about the same records.
     pub(crate) fn answer(
         &self,
         query: &Query,
@@ -197,7 +197,7 @@ impl Snapshot {
         self.read(stop, |input| answer(query, input, None))
     }
 
-    /// As [`Self::answer`], of what reads the records from their start.
+    /// Like [`Self::answer`], for any function that reads the records from the start.
     pub(crate) fn read<T>(
         &self,
         stop: Option<&Arc<AtomicBool>>,
@@ -217,7 +217,8 @@ impl Snapshot {
         }
     }
 
-    /// Reads all records once: the times of the first and the last packet, and where files are cut.
+    /// Reads all records once. Returns the times of the first and last packet, and where damaged
+    /// files end early.
     fn read_through(&self) -> Result<(Option<Times>, Vec<String>), QueryError> {
         let has_times = self.has("first_ns") && self.has("last_ns");
         let question = match has_times {
@@ -242,12 +243,12 @@ impl Snapshot {
         Ok((times, damages))
     }
 
-    /// Whether the records have that field.
+    /// Whether the records have a field with that name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.fields.iter().any(|field| field.name == name)
     }
 
-    /// The measure of that everyday name: of biflows, that of both directions.
+    /// The measure for an everyday name; for biflows, the one over both directions.
     pub(crate) fn measure<'a>(&self, name: &'a str) -> &'a str {
         match name {
             "bytes" if self.has("total_bytes") => "total_bytes",
@@ -256,7 +257,7 @@ impl Snapshot {
         }
     }
 
-    /// What the page says of the files.
+    /// The description of the files for the page.
     pub(crate) fn to_json(&self, given: &[PathBuf]) -> Value {
         let files = self.files.iter().map(|file| {
             json!({
@@ -286,7 +287,7 @@ fn places<'a>(given: &'a Given, files: &'a [Seen]) -> Places<'a> {
     }
 }
 
-/// Refuses what cannot be read again for every question.
+/// Refuses inputs that cannot be read again for every question.
 pub(crate) fn check(given: &[PathBuf]) -> Result<(), DashboardError> {
     let is_odd = |path: &&PathBuf| path.exists() && !path.is_file() && !path.is_dir();
     let is_pipe = |path: &&PathBuf| path.as_os_str() == "-" || is_odd(path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The token that clients from other machines have to know.
+//! The token that clients on other machines must present.
 
 use std::fmt;
 use std::fs::File;
@@ -12,14 +12,15 @@ use crate::DashboardError;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
-/// Most bytes of the file that are looked at.
+/// Maximum number of bytes that are read from the file.
 const FILE_BYTES: u64 = 4096;
 
 impl Token {
-    /// Reads the first line of a file.
+    /// Reads a token from the first line of a file.
     ///
     /// # Errors
-    /// [`DashboardError::File`], and [`DashboardError::Token`] where it is no token.
+    /// [`DashboardError::File`] if the file cannot be read, [`DashboardError::Token`] if the line
+    /// is not a valid token.
     pub fn read(path: &Path) -> Result<Self, DashboardError> {
         let place = path.display().to_string();
         let mut text = String::new();
@@ -33,7 +34,7 @@ impl Token {
         Self::parse(first.trim()).ok_or(DashboardError::Token { place })
     }
 
-    /// A token of that text, if it is one.
+    /// The text as a token, if it is valid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || "-._~+/=".contains(c);
@@ -41,7 +42,8 @@ impl Token {
         is_token.then(|| Self(text.to_owned()))
     }
 
-    /// Whether a client said it. Takes as long for every wrong one of its length.
+    /// Whether a client presented this token. The comparison takes the same time for every wrong
+    /// token of the same length.
     pub(crate) fn is(&self, said: &str) -> bool {
         let pairs = self.0.bytes().zip(said.bytes());
         let differ = pairs.fold(0, |differ, (left, right)| differ | (left ^ right));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every number equals that of the executor of `turboflow show`, asked by itself.
+//! Every number equals the one that the query engine of `turboflow show` computes on its own.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use turboflow_query::{Answer, Cell, EnrichmentFiles, Input, Query, Question, ans
 use crate::client::{Running, options, records, started};
 use crate::enriched::enrichment;
 
-/// The answer of `turboflow show` to what a command says.
+/// The answer of `turboflow show` to a command.
 pub(crate) fn shown(command: &str) -> Answer {
     let words = words(command);
     assert_eq!(words[..2], ["turboflow", "show"], "{command}");
@@ -79,7 +79,7 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// Compares the rows of an answer with those of the command beside it.
+/// Compares the rows of an answer with those of the command in it.
 pub(crate) fn compare(json: &Value) {
     let command = json["command"].as_str().unwrap();
     let expected = shown(command);
@@ -113,7 +113,7 @@ fn is_equal(value: &Value, cell: &Cell) -> bool {
     match (value, cell) {
         (Value::Null, Cell::Absent) => true,
         (Value::Number(number), Cell::Unsigned(expected)) => number.as_u64() == Some(*expected),
-        // Reading a number from JSON may miss its last bit here; a browser does not.
+        // Parsing a number from JSON may lose its last bit here; in a browser it does not.
         (Value::Number(number), Cell::Float(expected)) => {
             let number = number.as_f64().unwrap();
             (number - expected).abs() <= expected.abs() * f64::EPSILON
@@ -132,7 +132,7 @@ fn is_equal(value: &Value, cell: &Cell) -> bool {
     }
 }
 
-/// Compares a series with the commands beside it: each point of each line, and what they leave.
+/// Compares a series with its commands: each point of each line, and the rest.
 pub(crate) fn compare_series(json: &Value) {
     let number = |value: &Value| value.as_str().unwrap().parse::<u64>().unwrap();
     let (start, width) = (number(&json["start_ns"]), number(&json["width_ns"]));
@@ -191,7 +191,7 @@ pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
-/// Asks all that the pages ask, and more, of one file.
+/// Asks every question of the pages, and more, about one file.
 pub(crate) fn hold(dashboard: &Running, file: &Path) {
     let input = Input::open(&[file]).unwrap();
     let fields = fields(input.shape());
@@ -262,7 +262,7 @@ fn answers_are_those_of_show() {
     hold(&started(options(std::slice::from_ref(&file))), &file);
 }
 
-/// Records of samples and real captures, made with the program.
+/// Records of samples and real captures, made by the program.
 #[test]
 fn answers_of_captures_are_those_of_show() {
     let folder = tempfile::tempdir().unwrap();
@@ -276,7 +276,7 @@ fn answers_of_captures_are_those_of_show() {
     }
 }
 
-/// Records of millions of flows, which take minutes to ask of.
+/// Records of millions of flows, which take minutes to query.
 #[test]
 #[ignore = "wants a file of flow records in TURBOFLOW_RECORDS: docs/dashboard.md"]
 fn answers_of_a_large_file_are_those_of_show() {
@@ -285,7 +285,7 @@ fn answers_of_a_large_file_are_those_of_show() {
     hold(&started(options(std::slice::from_ref(&file))), &file);
 }
 
-/// What the page Performance asks, of packets with in-band telemetry.
+/// The questions of the Performance page, about packets with in-band telemetry.
 #[test]
 fn answers_of_telemetry_are_those_of_show() {
     let folder = tempfile::tempdir().unwrap();
@@ -318,7 +318,7 @@ fn answers_of_telemetry_are_those_of_show() {
             continue;
         }
         let mut panels = vec![json!({ "kind": "records", "by": name, "top": 50 })];
-        // As on the page: of fractions no greatest one of a group is made.
+        // As on the page: ratios have no maximum per group.
         if field["is_amount"] == true {
             let by = format!("max({name})");
             panels.push(json!({ "group_by": "src_addr,dst_addr", "by": by, "top": 8 }));
@@ -380,7 +380,7 @@ fn errors_are_those_of_the_executor_with_their_place() {
     let panels = &said.json()["panels"];
     assert_eq!(panels[0]["error"]["part"], "group_by");
     assert!(panels[1]["rows"].is_array());
-    // What closes a parenthesis of its own is no filter.
+    // A filter that closes a parenthesis it did not open is invalid.
     let said = ask(r#"{"where":"tcp) or (udp","from":"1700000001000000000","panels":[]}"#);
     assert_eq!(said.status, 400);
 }
@@ -423,7 +423,7 @@ fn a_report_has_the_answers_in_it() {
     );
 }
 
-/// A file of one biflow that is asked at 10 s and answered at 30 s.
+/// A file with one biflow: the request is at 10 s, the response at 30 s.
 fn biflow(path: &Path) {
     let text = "src_addr,dst_addr,src_port,dst_port,protocol,packets,bytes,reverse_packets,\
                 reverse_bytes,first_ns,last_ns,reverse_first_ns,reverse_last_ns\n\
@@ -531,7 +531,7 @@ fn links_are_of_all_flows_in_the_order_of_their_ttl() {
     assert_eq!(answer["links"], json!([link("edge", "branch", 1, 10, 9)]));
 }
 
-/// A line loses packets of both directions; who asked first is not known alike at both ends.
+/// A line loses packets of both directions, and its two ends may disagree about the initiator.
 #[test]
 fn each_direction_of_a_biflow_has_its_own_links() {
     let folder = tempfile::tempdir().unwrap();

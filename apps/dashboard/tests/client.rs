@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A dashboard on loopback, and a client that sends bytes as they are.
+//! A dashboard on loopback, and a client that sends raw bytes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,7 +16,7 @@ pub(crate) struct Running {
     _runtime: tokio::runtime::Runtime,
 }
 
-/// The options of a dashboard of these files.
+/// Options for a dashboard of these files.
 pub(crate) fn options(given: &[PathBuf]) -> Options {
     Options {
         given: given.to_vec(),
@@ -47,7 +47,7 @@ pub(crate) fn started(options: Options) -> Running {
     }
 }
 
-/// An answer: its status, its head and its body.
+/// A response: its status, head and body.
 pub(crate) struct Said {
     pub(crate) status: u16,
     pub(crate) head: String,
@@ -60,7 +60,7 @@ impl Said {
     }
 }
 
-/// Longest time for an answer, far beyond what one takes.
+/// Time limit for a response, far above what one takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Running {
@@ -71,10 +71,10 @@ impl Running {
         stream
     }
 
-    /// Sends these bytes, and reads until the server closes; nothing if it closes without a word.
+    /// Sends these bytes and reads until the server closes. `None` if it closes without a response.
     pub(crate) fn send(&self, bytes: &[u8]) -> Option<Said> {
         let mut stream = self.connect();
-        // The server may have answered and closed before it has all.
+        // The server may respond and close before it has received everything.
         let _ = stream.write_all(bytes);
         said(&mut stream)
     }
@@ -102,10 +102,10 @@ impl Running {
     }
 }
 
-/// Reads an answer until the end of the stream.
+/// Reads a response until the end of the stream.
 pub(crate) fn said(stream: &mut TcpStream) -> Option<Said> {
     let mut bytes = Vec::new();
-    // A reset after the answer is no less an answer.
+    // A reset after the response does not matter.
     let _ = stream.read_to_end(&mut bytes);
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
@@ -114,7 +114,7 @@ pub(crate) fn said(stream: &mut TcpStream) -> Option<Said> {
     Some(Said { status, head, body })
 }
 
-/// Records of a few hosts over a minute, in CSV: as many as wanted, all different.
+/// Records of a few hosts over a minute, in CSV: `count` records, all different.
 pub(crate) fn records(path: &Path, count: u64) {
     let mut text = "src_addr,dst_addr,src_port,dst_port,protocol,packets,bytes,first_ns,last_ns,\
                     tcp_flags,end_reason\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that say more of addresses and ports.
+//! Files that add information about addresses and ports.
 
 use std::path::Path;
 
@@ -57,7 +57,8 @@ fn answers_with_names_sites_and_countries_are_those_of_show() {
     );
 }
 
-/// A new file of the folder is enriched as the others were, without their names being read again.
+/// A new file in the folder is enriched like the others, without reading the enrichment files
+/// again.
 #[test]
 fn files_of_names_are_read_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +115,7 @@ fn refused(options: Options) -> String {
     server.err().unwrap().to_string()
 }
 
-/// Files that say something of the addresses of [`records`], and the fields that they add.
+/// Enrichment files for the addresses of [`records`], and the fields that they add.
 pub(crate) fn enrichment(folder: &Path) -> (EnrichmentFiles, [&'static str; 14]) {
     let write = |name: &str, content: &[u8]| {
         let path = folder.join(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that are refused, by kind, and clients that are bounded.
+//! Requests that must be refused, by kind, and the limits on clients.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use turboflow_dashboard::{Limits, Options, Token};
 
 use crate::client::{Running, options, records, said, started};
 
-/// A file that no answer may hold.
+/// The content of a file that no response may contain.
 const SECRET: &str = "a secret beside the records";
 
 struct Place {
@@ -18,7 +18,7 @@ struct Place {
     dashboard: Running,
 }
 
-/// A dashboard of a file that has a secret beside it.
+/// A dashboard of a file, with the secret file beside it.
 fn place(change: impl FnOnce(Options) -> Options) -> Place {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.csv");
@@ -30,8 +30,8 @@ fn place(change: impl FnOnce(Options) -> Options) -> Place {
     }
 }
 
-/// The requests of a kind, each as bytes, and the statuses that refuse it. Status 0 is a connection
-/// that is closed without a word.
+/// A kind of request: its name, the requests as bytes, and the statuses that may refuse them.
+/// Status 0 means that the connection is closed without a response.
 type Kind = (&'static str, Vec<Vec<u8>>, &'static [u16]);
 
 fn head(line: &str, host: &str, more: &str) -> Vec<u8> {
@@ -86,7 +86,7 @@ fn methods(host: &str) -> Kind {
     ("methods", all, &[405, 400])
 }
 
-/// Names that lead here by another site's DNS, and what is no name.
+/// Hosts that another site's DNS could point here, and invalid ones.
 fn hosts(port: u16) -> Kind {
     let names = [
         "evil.example",
@@ -222,7 +222,7 @@ fn sizes(host: &str) -> Kind {
     ("sizes", all, &[413, 0])
 }
 
-/// Heads that are no HTTP, or more than is read.
+/// Heads that are not HTTP, or exceed the limit.
 fn heads(host: &str) -> Kind {
     let long = "x".repeat(40_000);
     let many: String = (0..200)
@@ -283,7 +283,7 @@ fn requests_of_every_kind_are_refused() {
             assert!(!head.contains("access-control-"), "{kind}: {shown}");
         }
         counts.insert(kind, requests.len());
-        // It serves those that it is for.
+        // It still serves legitimate clients.
         assert_eq!(dashboard.get("/api/files").status, 200, "{kind}");
     }
     let count: usize = counts.values().sum();
@@ -386,7 +386,7 @@ fn slow_answers_are_given_up_and_free_their_place() {
     }
 }
 
-/// How long a client of these tests may be silent.
+/// How long a client may be silent in these tests.
 const SHORT: Duration = Duration::from_millis(300);
 
 #[test]
@@ -403,14 +403,14 @@ fn slow_clients_are_closed() {
         String::new(),
         "GET".to_owned(),
         format!("GET / HTTP/1.1\r\nHost: {host}\r\n"),
-        // A whole request, and then silence.
+        // A complete request, followed by silence.
         format!("GET /api/files HTTP/1.1\r\nHost: {host}\r\n\r\n"),
         format!(
             "POST /api/query HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
              Content-Length: 100\r\n\r\n{{"
         ),
     ];
-    // All at once, so that they wait side by side.
+    // All at once, so that their timeouts overlap.
     let streams: Vec<_> = starts
         .iter()
         .map(|start| {
@@ -452,7 +452,7 @@ fn connections_and_streams_are_bounded() {
     assert_eq!((&*first.1, &*second.1, &*third.1), ("200", "200", "503"));
     let fourth = follow();
     assert_eq!(fourth.1, "503");
-    // Those four are open: a fifth is closed.
+    // With four connections open, a fifth is closed.
     let mut fifth = dashboard.connect();
     let _ = write!(fifth, "GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
     assert!(said(&mut fifth).is_none());
@@ -483,7 +483,7 @@ fn without_the_token_nothing_is_told() {
         format!("Cookie: token={token}\r\n"),
         format!("Cookie: {name}=\r\n"),
         format!("Cookie: {name}={}\r\n", &token[..20]),
-        // Another dashboard's on this host.
+        // The cookie of another dashboard on this host.
         format!("Cookie: turboflow_token_1={token}\r\n"),
         format!("X-Token: {token}\r\n"),
     ];
@@ -548,7 +548,7 @@ fn a_page_may_load_and_send_nothing_elsewhere() {
         );
         assert!(head.contains("x-content-type-options: nosniff"), "{path}");
     }
-    // Links of other sites to the page are followed; names that were said are known.
+    // Links from other sites to the page work, and configured names are accepted.
     let host = dashboard.address.to_string();
     let link =
         "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The plan of a page is that of `turboflow plan` for the rates that the records tell.
+//! The page's plan equals that of `turboflow plan` for the rates that the records show.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::watching::{captures, planned, recorded};
 
 const S: u64 = 1_000_000_000;
 
-/// The plan of the library for what a command says; the program has a test of its own below.
+/// The library's plan for a command. A test below runs the program itself.
 fn of_command(command: &str) -> Value {
     let mut words = command.split(' ');
     assert_eq!(
@@ -58,7 +58,7 @@ fn of_command(command: &str) -> Value {
     serde_json::to_value(question.answer().unwrap()).unwrap()
 }
 
-/// Whether two values are equal. Reading a number from JSON may miss its last bits.
+/// Whether two values are equal. Parsing a number from JSON may lose its last bits.
 fn are_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {
@@ -82,7 +82,7 @@ fn are_equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The plan of a part of the records, which is compared with that of its command.
+/// The plan for a range of the records, after comparing it with that of its command.
 fn plan(dashboard: &Running, request: &Value) -> Value {
     let mut request = request.clone();
     request["panels"] = json!([{ "kind": "plan", "points": 60 }]);
@@ -131,7 +131,7 @@ fn a_plan_is_that_of_its_command_and_of_the_records_that_show_counts() {
             recorded["bytes"].as_f64(),
             matched.bytes.map(|bytes| bytes as f64)
         );
-        // Each record has a port of its own, and is a flow.
+        // Each record has its own port, so each is a flow.
         assert_eq!(recorded["flows"], matched.records);
     }
     let (first, half) = (1_700_000_000 * S, 30 * S);
@@ -139,10 +139,10 @@ fn a_plan_is_that_of_its_command_and_of_the_records_that_show_counts() {
         json!({ "from": (first + half).to_string(), "to": (first + half + 10 * S).to_string() });
     let answer = plan(&dashboard, &range);
     assert_eq!(answer["recorded"]["flows"], 500);
-    // Flows of the half minute before are open, too.
+    // Flows of the half minute before are also active.
     let peak = answer["recorded"]["peak_active_flows"].as_u64().unwrap();
     assert!(peak > 1500, "{peak}");
-    // A link that goes on so has more of them than 10 s show of a whole half minute.
+    // The rates refer to the 10 s of the range, although the time before it was read, too.
     let seconds = answer["recorded"]["seconds"].as_f64().unwrap();
     assert!(seconds > 9.9 && seconds <= 10.0, "{seconds}");
 }
@@ -161,7 +161,7 @@ fn both_directions_of_a_biflow_are_flows_and_ipv6_counts() {
     let dashboard = started(options(&[file]));
     let answer = plan(&dashboard, &json!({}));
     let recorded = &answer["recorded"];
-    // The last one goes on with the answers of the first.
+    // The last record is of the same flow as the reverse direction of the first.
     assert_eq!(
         (&recorded["flows"], &recorded["packets"]),
         (&json!(3), &json!(20.0))
@@ -248,7 +248,7 @@ fn what_has_no_plan_is_refused_with_the_reason() {
     );
 }
 
-/// The program says the same; and of a capture what its records say.
+/// The program prints the same plan, and its plan for a capture agrees with that of the records.
 #[test]
 fn the_program_plans_the_same() {
     let folder = tempfile::tempdir().unwrap();
@@ -287,7 +287,7 @@ fn the_program_plans_the_same() {
         assert_eq!(number(&recorded["packets"]), number(&source["packets"]));
         let traffic = &measured["traffic"];
         let seconds = number(&source["seconds"]);
-        // The first packet of two links is not the earliest.
+        // With two links, the first packet read is not the earliest.
         let difference = number(&recorded["seconds"]) - seconds;
         assert!(difference.abs() < 1e-3, "{capture}: {difference}");
         let flows = (number(&traffic["flows_per_second"]) * seconds).round();
@@ -296,7 +296,7 @@ fn the_program_plans_the_same() {
             flows,
             "{capture} {options_of_record:?}"
         );
-        // The simulation has flows active for up to a 64th of the timeout too long.
+        // The simulation keeps flows active for up to a 64th of the timeout too long.
         let (peak, most) = (
             number(&recorded["peak_active_flows"]),
             number(&traffic["active_flows"]),

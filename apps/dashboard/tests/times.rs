@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Chosen times: how they are written, and that what is shown is of them.
+//! Chosen times: how they are written, and that the answers are restricted to them.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::client::{Running, options, records, started};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A record that lasts a day, with 1 MB a second, and one of 3 MB within half a second from 60 s.
+/// A record that lasts a day at 1 MB/s, and one of 3 MB within half a second, at 60 s.
 fn long_and_short() -> (tempfile::TempDir, Running) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("made.csv");

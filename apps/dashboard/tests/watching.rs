@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that come and go, a program that runs, ledgers, and the program that makes records.
+//! Files that appear and vanish, a running program, ledgers, and the program that makes records.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use turboflow_dashboard::{DashboardError, Server};
 
 use crate::client::{Running, options, records, started};
 
-/// Captures of this project, and options of `turboflow record`.
+/// Sample captures of this project, and options of `turboflow record` for each.
 pub(crate) fn captures() -> [(&'static str, &'static [&'static str]); 6] {
     [
         ("samples/office.pcap", &[]),
@@ -26,14 +26,14 @@ pub(crate) fn captures() -> [(&'static str, &'static [&'static str]); 6] {
     ]
 }
 
-/// The program, where tests are built.
+/// Path of the program, if it was built with the tests.
 fn program() -> Option<PathBuf> {
     let own = std::env::current_exe().unwrap();
     let folder = own.parent().and_then(Path::parent).unwrap();
     Some(folder.join("turboflow")).filter(|program| program.is_file())
 }
 
-/// Makes records of a capture; false where the program is not built.
+/// Makes records of a capture; false if the program is not built.
 pub(crate) fn recorded(capture: &Path, file: &Path, options: &[&str]) -> bool {
     let Some(program) = program() else {
         assert!(
@@ -53,9 +53,9 @@ pub(crate) fn recorded(capture: &Path, file: &Path, options: &[&str]) -> bool {
     true
 }
 
-/// Makes a capture; false where the program is not built.
+/// Makes a capture; false if the program is not built.
 pub(crate) fn generated(capture: &Path, options: &[&str]) -> bool {
-    // `recorded` says what is missing.
+    // `recorded` reports that it is missing.
     let Some(program) = program() else {
         return recorded(capture, capture, &[]);
     };
@@ -67,7 +67,7 @@ pub(crate) fn generated(capture: &Path, options: &[&str]) -> bool {
     true
 }
 
-/// What the program plans, in JSON.
+/// The program's plan, in JSON.
 pub(crate) fn planned(words: &[&str]) -> Value {
     let mut command = Command::new(program().unwrap());
     let outcome = command.args(words).arg("--json").output().unwrap();
@@ -76,7 +76,7 @@ pub(crate) fn planned(words: &[&str]) -> Value {
     serde_json::from_slice(&outcome.stdout).unwrap()
 }
 
-/// A stream of events.
+/// An event stream.
 pub(crate) struct Events(BufReader<std::net::TcpStream>);
 
 impl Events {
@@ -87,7 +87,7 @@ impl Events {
         Self(BufReader::new(stream))
     }
 
-    /// The data of the next event of that name.
+    /// The data of the next event with that name.
     pub(crate) fn next(&mut self, name: &str) -> Value {
         let mut is_it = false;
         loop {
@@ -155,14 +155,14 @@ fn a_running_program_is_followed() {
     assert!(history.as_array().unwrap().len() >= 2, "{history}");
 }
 
-/// A ledger of five packets, with these outputs.
+/// A ledger of five packets that lists these outputs.
 fn ledger(outputs: &[&str]) -> String {
     let outputs = outputs.iter().map(|name| json!({ "name": name }));
     let outputs = outputs.collect::<Vec<_>>();
     json!({ "balanced": true, "packets_received": 5, "outputs": outputs }).to_string()
 }
 
-/// The last names of the ledgers that are found, and of the files that have none.
+/// The file names of the ledgers found, and of the files that have none.
 fn ledgers_of(dashboard: &Running) -> (Vec<String>, Vec<String>) {
     let ledgers = dashboard.get("/api/ledger").json()["ledgers"].clone();
     let last = |name: &Value| {
@@ -185,7 +185,7 @@ fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
 }
 
-/// Another program than a meter answers at the address.
+/// A program that is not a meter answers at the metrics address.
 #[test]
 fn metrics_of_others_are_no_ledger() {
     let metrics = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -229,7 +229,7 @@ fn ledgers_are_found_beside_their_records_alone() {
     assert_eq!(ledgers_of(&named), (names(["b.json", "a.json"]), vec![]));
 }
 
-/// "Complete" is about all records, so those without a ledger are known.
+/// "Complete" is a statement about all records, so files without a ledger must be known.
 #[test]
 fn a_file_has_a_ledger_in_its_own_folder_or_above_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -256,7 +256,7 @@ fn a_file_has_a_ledger_in_its_own_folder_or_above_that_names_it() {
     let before = events.next("files")["snapshot"].as_u64().unwrap();
     let without = names(["other.csv", "flows-20240301T1200.csv"]);
     assert_eq!(ledgers_of(&dashboard), (names(["run.json"]), without));
-    // A run writes its ledger when its files are there.
+    // A run writes its ledger after its files.
     std::fs::write(at("right/run.json"), ledger(&["flows-20240301T1200.csv"])).unwrap();
     assert_eq!(events.next("files")["snapshot"], before + 1);
     let (found, without) = ledgers_of(&dashboard);
@@ -307,7 +307,7 @@ fn an_empty_folder_hides_nothing() {
         std::fs::create_dir(folder).unwrap();
     }
     records(&full.join("a.csv"), 5);
-    // A pipe would be waited for.
+    // If it were taken for a pipe, reading it would block.
     let _socket = std::os::unix::net::UnixListener::bind(full.join("b.csv")).unwrap();
     let dashboard = started(options(&[empty, full]));
     let files = dashboard.get("/api/files").json();
@@ -329,7 +329,7 @@ fn a_cut_file_is_said() {
     assert_eq!(damages.as_array().unwrap().len(), 1, "{damages}");
 }
 
-/// All numbers of a page are about the same records.
+/// All numbers of a page must be about the same records.
 #[test]
 fn a_file_that_is_replaced_is_not_mixed_with_the_one_before() {
     let folder = tempfile::tempdir().unwrap();
@@ -345,7 +345,7 @@ fn a_file_that_is_replaced_is_not_mixed_with_the_one_before() {
         .ask("POST", "/api/query", &request.to_string())
         .json();
     let panel = &said["panels"][0];
-    // Unless it has been seen by then.
+    // Unless the replacement has already been noticed.
     match said["snapshot"] == before {
         true => {
             let reason = panel["error"]["reason"].as_str().unwrap();
