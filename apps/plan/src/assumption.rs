@@ -12,15 +12,15 @@ use crate::impossible::{ABOVE_ZERO, LEAST, MOST, ZERO_OR_MORE};
 /// An assumption, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assumption {
-    /// Maximum duration of a flow record: longer flows have several.
+    /// Maximum duration of a flow record; a longer flow has several.
     ActiveTimeoutSeconds,
-    /// Microflow records a second that a core merges.
+    /// Microflow records per second that a core merges.
     AggregatorRecordsPerSecondPerCore,
-    /// Flow records a second that a core analyses.
+    /// Flow records per second that a core analyses.
     AnalysisRecordsPerSecondPerCore,
     /// Throughput of the bus between forwarding engine and processor.
     BusBitsPerSecond,
-    /// Flow records a second that a core of a server collects and copies.
+    /// Flow records per second that a core of a server collects and copies.
     CollectorRecordsPerSecondPerCore,
     /// The share of a core's time that a plan may use.
     CoreUtilization,
@@ -30,21 +30,22 @@ pub enum Assumption {
     ExportMessageBytes,
     /// Size of a flow record in an export message.
     ExportRecordBytes,
-    /// Time of a core for a packet that is inspected, in nanoseconds.
+    /// Core time to inspect a packet, in nanoseconds.
     InspectionNsPerPacket,
-    /// Packets of a flow until inspection has decided what it is.
+    /// Packets of a flow that are inspected before its application is decided.
     InspectionPacketsPerFlow,
     /// The share of traffic with IPv6 addresses, whose records are larger.
     Ipv6Share,
-    /// Updates a second that a core makes to a key-value store.
+    /// Updates per second that a core makes to a key-value store.
     KeyValueUpdatesPerSecondPerCore,
     /// Capacity of one link.
     LinkBitsPerSecond,
-    /// Packets a second that a core meters, without another forwarding engine.
+    /// Packets per second that a core meters without another forwarding engine.
     MeterPacketsPerSecondPerCore,
     /// Size of a microflow record, in the table and on the bus.
     MicroflowRecordBytes,
-    /// Time of a core for a flow that is offloaded, in nanoseconds: its orders and its counts.
+    /// Core time to offload a flow, in nanoseconds: to add and remove its row, and to read its
+    /// counters.
     OffloadNsPerFlow,
     /// Number of cores of a server.
     ServerCores,
@@ -239,7 +240,7 @@ impl Assumption {
         ENTRIES.iter().map(|entry| entry.assumption)
     }
 
-    /// The assumption of that name.
+    /// The assumption with that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let entry = ENTRIES.iter().find(|entry| entry.name == name);
@@ -355,7 +356,7 @@ impl Assumptions {
         }
     }
 
-    /// Whether the value was not set.
+    /// Whether the value is the default, because none was set.
     #[must_use]
     pub const fn is_default(&self, assumption: Assumption) -> bool {
         self.sources[assumption as usize].is_none()
@@ -364,7 +365,7 @@ impl Assumptions {
     /// Sets a value; `source` says where it comes from.
     ///
     /// # Errors
-    /// Where the value is invalid: a share above 1, a negative price, not a number.
+    /// If the value is invalid: a share above 1, a negative price, not a number.
     pub fn set(
         &mut self,
         assumption: Assumption,
@@ -383,7 +384,7 @@ impl Assumptions {
     /// Checks that the assumptions do not contradict each other.
     ///
     /// # Errors
-    /// Where a message has no room for a record.
+    /// If an export message has no room for a record.
     pub fn check(&self) -> Result<(), Impossible> {
         let message = self.get(A::ExportMessageBytes);
         let needed = self.get(A::ExportHeaderBytes) + self.get(A::ExportRecordBytes);

@@ -23,8 +23,8 @@ pub fn links_carried(
     let fits = |links: f64| {
         links * microflows_per_second(table_slots / links) <= aggregator_records_per_second
     };
-    // A link makes the fewest records with an infinite table. If that is none, the result is a
-    // number of links that is practically infinite.
+    // A link makes the fewest records with an infinite table. The lower limit keeps the result
+    // finite if that number is zero.
     let fewest = microflows_per_second(f64::INFINITY).max(1e-15 * aggregator_records_per_second);
     let (mut fit, mut too_many) = (0.0, 2.0 * aggregator_records_per_second / fewest);
     for _ in 0..HALVINGS {
@@ -62,11 +62,11 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// How many links the machine carries, not necessarily whole, and the limit: the part whose
-    /// doubling would add the most links. See [`links_carried`] for the rate.
+    /// The number of links that the machine carries, not necessarily whole, and the limit: the part
+    /// whose doubling would add the most links. See [`links_carried`] for `microflows_per_second`.
     ///
-    /// The paper's Table 11 considers table and cores only (section 6.4), as if the bus were never
-    /// full.
+    /// The paper's Table 11 considers only table and cores (section 6.4), as if the bus had no
+    /// limit.
     pub fn carries(&self, microflows_per_second: impl Fn(f64) -> f64) -> (f64, Limit) {
         let of = |machine: Self| {
             let Self {
@@ -80,7 +80,7 @@ impl Machine {
         let (mut limit, mut most) = (Limit::Cores, links);
         for (part, twice) in self.doubled() {
             let more = of(twice);
-            // Bisection leaves tiny differences where nothing has changed.
+            // Bisection leaves tiny differences although nothing has changed.
             if more > most * (1.0 + 1e-9) {
                 (limit, most) = (part, more);
             }
@@ -126,8 +126,8 @@ mod tests {
             core_records_per_second: 1e7,
             bus_records_per_second: 3e7,
         };
-        // No table reduces these records: the limit is the cores, or the bus if it carries less
-        // than they merge.
+        // The table does not reduce these records. So the limit is the cores, or the bus if it
+        // carries fewer records than the cores merge.
         let (links, limit) = machine.carries(|_| 500e3);
         assert!((links - 20.0).abs() < 1e-9, "{links}");
         assert_eq!(limit, Limit::Cores);
@@ -138,7 +138,8 @@ mod tests {
         let (links, limit) = narrow.carries(|_| 500e3);
         assert!((links - 2.0).abs() < 1e-9, "{links}");
         assert_eq!(limit, Limit::Bus);
-        // A link that needs its share of the table, and otherwise exceeds every other limit.
+        // A link that needs its full share of the table: with less, its records exceed every other
+        // limit.
         let step = |slots: f64| if slots >= 64.0 { 1.0 } else { 1e9 };
         let (links, limit) = machine.carries(step);
         assert!((links - 15_625.0).abs() < 1e-6, "{links}");
@@ -153,8 +154,8 @@ mod tests {
 
     #[test]
     fn balances_links_against_their_shares_of_the_table() {
-        // The rate halves when the table doubles: links * 1e9 * links / slots = the aggregator's
-        // rate.
+        // The rate halves when the table doubles, so links * 1e9 * links / slots equals the
+        // aggregator's rate.
         let links = links_carried(|slots| 1e9 / slots, 1e6, 1e7);
         assert!((links - 100.0).abs() < 1e-9, "{links}");
         let more_table = links_carried(|slots| 1e9 / slots, 4e6, 1e7);

@@ -3,10 +3,9 @@
 
 /// A measured curve: the share of packets that begin a new microflow record, by slots of the table
 /// (TurboFlow, section 6.3, Figure 11).
-///
-/// Between measured sizes it is linear in the logarithm of the size, as Figure 11 is drawn. Below
-/// the smallest size it continues the first line, up to a record per packet. Above the largest size
-/// it is constant: nothing was measured there, and larger tables are never worse.
+/// Between measured sizes the curve is linear in the logarithm of the size, as Figure 11 is drawn.
+/// Below the smallest size it continues the first line, up to one record per packet. Above the
+/// largest size it is constant: nothing was measured there, and a larger table is never worse.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShareCurve {
     /// Natural logarithm of slots, and microflow records per packet; ordered by size.
@@ -17,7 +16,7 @@ impl ShareCurve {
     /// A curve through pairs of slots and microflow records per packet.
     ///
     /// # Panics
-    /// When there is no pair, or one has 0 slots.
+    /// If there is no pair, or a pair has 0 slots.
     #[must_use]
     pub fn new(pairs: impl IntoIterator<Item = (u64, f64)>) -> Self {
         let mut points: Vec<(f64, f64)> = pairs
@@ -47,7 +46,7 @@ impl ShareCurve {
             return self.points[last].1;
         }
         if last == 0 {
-            // With one point, the rise towards small tables is unknown.
+            // With a single point, the slope towards small tables is unknown.
             return 1.0;
         }
         let (from, to) = (self.points[next.max(1) - 1], self.points[next.max(1)]);

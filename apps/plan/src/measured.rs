@@ -25,7 +25,7 @@ pub struct Ipv6 {
     pub flow_records: u64,
 }
 
-/// Counts of one time interval.
+/// Counts for one time interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Interval {
     /// Start of the interval, in nanoseconds since 1970.
@@ -47,10 +47,10 @@ pub struct Measured {
     pub wire_bytes: u64,
     /// Counts of IPv6 traffic.
     pub ipv6: Ipv6,
-    /// Time between the first packet and the last, without silences longer than the idle timeout
-    /// and without steps back.
+    /// Time between the first and the last packet, in nanoseconds, without gaps longer than the
+    /// idle timeout and without backward clock steps.
     pub observed_ns: u64,
-    /// Flows begun: a flow that is silent for longer than the idle timeout begins again.
+    /// Flows begun. A flow that is silent for longer than the idle timeout begins again.
     pub flows_opened: u64,
     /// Peak number of flows with a packet within the idle timeout.
     ///
@@ -59,17 +59,18 @@ pub struct Measured {
     /// be too few, because flows pause for longer. A flow is counted for up to a 64th of the
     /// timeout too long.
     pub peak_active_flows: u64,
-    /// Flow records: one for each flow begun, and one more each time a flow exceeds the active
+    /// Flow records: one for each flow begun, and another each time a flow exceeds the active
     /// timeout.
     pub flow_records: u64,
-    /// Packets of flows beyond the limit: each is counted as a flow begun, none as active.
+    /// Packets of flows beyond the limit on tracked flows. Each counts as a flow begun, none as an
+    /// active flow.
     pub untracked_packets: u64,
-    /// Number of times that the clock was set back by more than the idle timeout, as between
-    /// unrelated captures.
+    /// Number of times that the clock was set back by more than the idle timeout, as happens
+    /// between unrelated captures.
     pub clock_steps: u64,
     /// The tables, ordered by size.
     pub tables: Vec<MeasuredTable>,
-    /// Length of the intervals.
+    /// Length of the intervals, in nanoseconds.
     pub interval_ns: u64,
     /// Counts by interval, without empty intervals.
     pub intervals: Vec<Interval>,
@@ -85,7 +86,7 @@ impl Measured {
     /// The traffic as input of Equation 2: means over the whole time, and the peak of active flows.
     ///
     /// # Errors
-    /// Where no rate can be computed: there are no two packets at different times.
+    /// If no rate can be computed, because no two packets have different times.
     pub fn traffic(&self) -> Result<Traffic, Impossible> {
         if self.observed_ns == 0 {
             let mend = "two packets at different times are needed to tell a rate: \
@@ -100,8 +101,8 @@ impl Measured {
         })
     }
 
-    /// The share of IPv6 for the plan: the larger of its shares of packets and of flow records.
-    /// With small tables, its share of microflow records may be even larger.
+    /// The share of IPv6 for the plan: its share of packets or of flow records, whichever is
+    /// larger. With small tables, its share of microflow records may be larger still.
     #[must_use]
     pub fn ipv6_share(&self) -> f64 {
         let share = |part: u64, all: u64| part as f64 / all.max(1) as f64;
@@ -109,7 +110,7 @@ impl Measured {
         of_packets.max(share(self.ipv6.flow_records, self.flow_records))
     }
 
-    /// Packets a second in the busiest interval. At least the mean, and equal to it where the
+    /// Packets per second in the busiest interval. At least the mean, and equal to the mean if the
     /// observed time is shorter than an interval.
     #[must_use]
     pub fn busiest_packets_per_second(&self) -> f64 {
@@ -124,7 +125,7 @@ impl Measured {
     /// Microflow records per packet, by size of the table (TurboFlow, Figure 11).
     ///
     /// # Panics
-    /// When no table was simulated, or there was no packet.
+    /// If no table was simulated, or there was no packet.
     #[must_use]
     pub fn curve(&self) -> ShareCurve {
         let packets = self.packets as f64;
@@ -134,11 +135,11 @@ impl Measured {
         )
     }
 
-    /// The worst case of Equation 2 divided by the measurement, for one table: above 1 where the
-    /// bound held (TurboFlow, Figure 14). Both use means of the traffic measured.
+    /// The worst case of Equation 2 divided by the measurement, for one table: above 1 if the bound
+    /// held (TurboFlow, Figure 14). Both use the means of the measured traffic.
     #[must_use]
     pub fn worst_case_to_measured(&self, table: &MeasuredTable) -> f64 {
-        // Time cancels out.
+        // Rates are not needed, because the time cancels out.
         let counts = Traffic {
             packets_per_second: self.packets as f64,
             flows_per_second: self.flows_opened as f64,

@@ -10,19 +10,19 @@ use crate::{
     ShareCurve, Traffic, WorkloadRate, slots_for_rate, worst_case_microflows_per_second,
 };
 
-/// The target that the table has to reach, or the resources that exist.
+/// The target that the table must reach, or the resources that exist.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
     /// Ten packets per microflow record (TurboFlow's slides), or four fifths of the ratio of an
-    /// infinite table where that is less.
+    /// infinite table if that is less.
     Default,
     /// This many packets per microflow record.
     PacketsPerMicroflow(f64),
-    /// This many microflow records a second, from all links.
+    /// This many microflow records per second, from all links.
     MicroflowsPerSecond(f64),
-    /// As many microflow records as this many cores merge.
+    /// As many microflow records as this number of cores can merge.
     Cores(f64),
-    /// A table of this size for all links exists.
+    /// All links share an existing table of this size, in bytes.
     TableBytes(f64),
     /// Table and cores exist: how many links do they carry?
     Machine {
@@ -37,7 +37,7 @@ impl Target {
     /// Checks the target, independently of the traffic.
     ///
     /// # Errors
-    /// Where a ratio is below 1, or another number is not above 0.
+    /// If a ratio is below 1, or another number is not above 0.
     pub fn check(self) -> Result<(), Impossible> {
         let checked = match self {
             Self::Default => Ok(1.0),
@@ -59,7 +59,7 @@ impl Target {
 
 /// Default target of packets per microflow record.
 const DEFAULT_RATIO: f64 = 10.0;
-/// The share of an infinite table's ratio that is a reachable default target.
+/// A default target above this share of an infinite table's ratio is not considered reachable.
 const REACHABLE: f64 = 0.8;
 
 /// The input of a plan.
@@ -68,12 +68,12 @@ pub struct Question<'a> {
     /// The traffic on one link.
     pub traffic: Traffic,
     /// Measurements on such traffic, made with the assumed active timeout. Without them, the answer
-    /// has the worst case only.
+    /// contains only the worst case.
     pub measured: Option<&'a Measured>,
     /// How many independent copies of the measured traffic one link carries: 1 if it was measured
     /// on such a link, more if the planned links are busier.
     pub copies: f64,
-    /// Number of such links. They are independent, and each has its share of the table.
+    /// Number of such links. They are independent, and share the table equally.
     pub links: u64,
     /// The target, or the existing resources.
     pub target: Target,
@@ -86,9 +86,9 @@ pub struct Question<'a> {
 pub struct Need {
     /// Slots of one link's table.
     pub slots_per_link: u64,
-    /// Memory of the tables of all links.
+    /// Memory of the tables of all links, in bytes.
     pub table_bytes: f64,
-    /// Microflow records a second.
+    /// Microflow records per second.
     pub microflows_per_second: f64,
     /// Packets per microflow record.
     pub packets_per_microflow: f64,
@@ -103,12 +103,12 @@ pub struct Need {
 /// The flow records exported to a collector, from all links.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Export {
-    /// Flow records a second: those counted in the measurement, else an upper bound of one per
-    /// flow, and one per active timeout that a flow lasts.
+    /// Flow records per second. Without a measurement, an upper bound: one per flow, and one per
+    /// active timeout for each active flow.
     pub flow_records_per_second: f64,
     /// Bandwidth of the export, including the headers of its messages.
     pub bits_per_second: f64,
-    /// Whether the rates are upper bounds: stated rates do not include the duration of flows.
+    /// Whether the rates are upper bounds, because the durations of flows are unknown.
     pub is_upper_bound: bool,
 }
 
@@ -123,10 +123,10 @@ pub struct Capacity {
     pub links_worst_case: f64,
     /// The limit in the worst case.
     pub limit_worst_case: Limit,
-    /// Links by the measurement.
+    /// Links according to the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links_measured: Option<f64>,
-    /// The limit by the measurement.
+    /// The limit according to the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_measured: Option<Limit>,
 }
@@ -140,7 +140,7 @@ pub struct TableRow {
     pub table_bytes_per_link: f64,
     /// Packets per microflow record in the worst case.
     pub worst_case_packets_per_microflow: f64,
-    /// Packets per microflow record by the measurement.
+    /// Packets per microflow record according to the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_packets_per_microflow: Option<f64>,
 }
@@ -154,11 +154,12 @@ pub struct Plan {
     pub copies: f64,
     /// Number of such links.
     pub links: u64,
-    /// The target in packets per microflow record; `None` where the table's size is given.
+    /// The target in packets per microflow record; `None` if the table's size is given.
     pub target_packets_per_microflow: Option<f64>,
-    /// The need by Equation 2; `None` where no table of up to 2^40 slots is sufficient.
+    /// The need by Equation 2; `None` if no table of up to 2^40 slots is sufficient.
     pub worst_case: Option<Need>,
-    /// The need by the measurement; `None` without one, or where no simulated table is sufficient.
+    /// The need according to the measurement; `None` without one, or if no simulated table is
+    /// sufficient.
     pub measured: Option<Need>,
     /// How many links the given machine carries.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,7 +172,7 @@ pub struct Plan {
     pub cost: MonitoringCost,
     /// Cost with flow records assembled in servers.
     pub server_based_cost: MonitoringCost,
-    /// Capacity of all links, in Tb/s: multiply costs by it.
+    /// Capacity of all links in Tb/s, by which the costs per Tb/s are to be multiplied.
     pub terabits_per_second: f64,
     /// A comparison of table sizes.
     pub tables: Vec<TableRow>,
@@ -192,7 +193,7 @@ impl Question<'_> {
     /// Computes the answer.
     ///
     /// # Errors
-    /// Where an input is invalid, or inputs contradict each other.
+    /// If an input is invalid, or inputs contradict each other.
     pub fn answer(&self) -> Result<Plan, Impossible> {
         self.check()?;
         let (worst_case, measured) = self.needs()?;
@@ -257,7 +258,7 @@ impl Question<'_> {
         }
     }
 
-    /// Microflow records a second allowed for one link; `None` where the table is given instead.
+    /// Microflow records per second allowed for one link; `None` if the table is given instead.
     fn allowed_per_link(&self) -> Result<Option<f64>, Impossible> {
         let links = self.links as f64;
         let packets_per_second = self.traffic.packets_per_second;
@@ -290,7 +291,7 @@ impl Question<'_> {
         Ok(Some(allowed))
     }
 
-    /// The table needed, in the worst case and by the measurement.
+    /// The table needed, in the worst case and according to the measurement.
     fn needs(&self) -> Result<(Option<Need>, Option<Need>), Impossible> {
         let worst = |slots| worst_case_microflows_per_second(&self.traffic, slots);
         let curve = self.curve();
@@ -313,8 +314,8 @@ impl Question<'_> {
             let mut enough = rates.filter(|(_, rate)| *rate <= allowed * (1.0 + 1e-12));
             enough.next().map(|(slots, rate)| self.need(slots, rate))
         });
-        // Only powers of two were simulated. A smaller table that suffices in the worst case
-        // suffices.
+        // Only powers of two were simulated. If a smaller table suffices in the worst case, take
+        // it.
         let measured = match (measured, worst_case, curve) {
             (Some(need), Some(worst), Some(curve))
                 if worst.slots_per_link < need.slots_per_link =>
@@ -334,12 +335,12 @@ impl Question<'_> {
         (!measured.tables.is_empty() && measured.packets > 0).then(|| measured.curve())
     }
 
-    /// Slots of a link's table that give each copy of the measured traffic `slots` slots.
+    /// Slots of a link's table, so that each copy of the measured traffic has `slots` slots.
     fn slots_per_link(&self, slots: u32) -> u64 {
         (f64::from(slots) * self.copies).ceil() as u64
     }
 
-    /// Microflow records a second of one link with a table of `slots` slots.
+    /// Microflow records per second of one link with a table of `slots` slots.
     fn measured_rate(&self, curve: &ShareCurve, slots: f64) -> f64 {
         curve.share(slots / self.copies) * self.traffic.packets_per_second
     }

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What flow records tell of the traffic that they were made of.
+//! Infers the traffic from its flow records.
 //!
-//! Records of one flow that follow each other within the idle timeout, such as those that an active
-//! timeout has cut, are one flow again. A record says when its first and its last packet came, and
-//! not when the others did: they are spread evenly between them, and a flow is taken for active all
-//! through a record.
+//! Consecutive records of one flow, such as those that an active timeout has cut, count as one flow
+//! if the gaps between them do not exceed the idle timeout. A record gives the times of only its
+//! first and last packet. The other packets are assumed to be spread evenly in between, and the
+//! flow is assumed to be active throughout.
 
 use crate::{Impossible, Traffic};
 
-/// The part of a flow record that the model needs; of a biflow, of one direction.
+/// The part of a flow record that the model needs; for a biflow, of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedFlow {
     /// A hash of the flow key.
     pub hash: u64,
     /// Time of the first packet, in nanoseconds since 1970.
     pub first_ns: u64,
-    /// Time of the last packet.
+    /// Time of the last packet, in nanoseconds since 1970.
     pub last_ns: u64,
     /// Packets.
     pub packets: u64,
-    /// Bytes; 0 where they are not known.
+    /// Bytes; 0 if they are unknown.
     pub bytes: u64,
     /// Whether its flow has IPv6 addresses.
     pub is_ipv6: bool,
 }
 
-/// There are more records than may be kept.
+/// There are more records than the limit allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany;
 
-/// Collects flow records, in any order, for a part of time.
+/// Collects flow records, in any order, for a range of time.
 #[derive(Debug)]
 pub struct Recording {
     from_ns: u64,
@@ -51,23 +51,23 @@ struct Kept {
     is_ipv6: bool,
 }
 
-/// What flow records say of a part of time.
+/// What flow records tell about a range of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// Packets in it. Not whole where a record is in it in part.
+    /// Packets within the range. A fraction if a record lies only partly within it.
     pub packets: f64,
-    /// Bytes in it.
+    /// Bytes within the range.
     pub bytes: f64,
-    /// Time between the first packet in it and the last, without silences longer than the idle
-    /// timeout.
+    /// Time between the first and the last packet within the range, in nanoseconds, without gaps
+    /// longer than the idle timeout.
     pub observed_ns: u64,
-    /// Flows that begin in it.
+    /// Flows that begin within the range.
     pub flows_opened: u64,
     /// Peak number of flows with a packet within the idle timeout.
     pub peak_active_flows: u64,
-    /// When that peak is first reached; `None` where no flow is active.
+    /// When that peak is first reached, in nanoseconds since 1970; `None` if no flow is active.
     pub peak_ns: Option<u64>,
-    /// The larger of the shares of IPv6 of packets and of flows that begin.
+    /// The share of IPv6 in packets or in flows begun, whichever is larger.
     pub ipv6_share: f64,
     idle_timeout_ns: u64,
     steps: Steps,
@@ -76,13 +76,13 @@ pub struct Recorded {
 /// One step of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// Most flows that are active at once in it.
+    /// Maximum number of flows that are active at the same time within the step.
     pub active_flows: u64,
-    /// Flows that begin in it.
+    /// Flows that begin within the step.
     pub flows_opened: u64,
 }
 
-/// When flows begin, and when they are no more active, each in order.
+/// The times when flows begin and when they stop being active, each sorted.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Steps {
     from_ns: u64,
@@ -96,17 +96,18 @@ struct Steps {
 pub struct PlannedTraffic {
     /// The traffic.
     pub traffic: Traffic,
-    /// Whether the packets a second are more than their mean, because the peak of active flows
-    /// takes that many.
+    /// Whether packets per second were raised above their mean, because the peak of active flows
+    /// requires it.
     pub is_rate_raised: bool,
-    /// Whether the active flows are more than their peak, because the flows that begin within the
-    /// idle timeout are more.
+    /// Whether active flows were raised above their peak, because more flows begin within an idle
+    /// timeout.
     pub is_peak_raised: bool,
 }
 
 impl Recording {
-    /// Keeps up to `max_records` records, of some 50 bytes each, for the time from `from_ns` until
-    /// before `to_ns`. Records that end up to the idle timeout before it belong to it, too.
+    /// Keeps up to `max_records` records, of about 50 bytes each, for the time from `from_ns`
+    /// (inclusive) to `to_ns` (exclusive). Records that end at most one idle timeout earlier are
+    /// kept, too.
     #[must_use]
     pub const fn new(from_ns: u64, to_ns: u64, idle_timeout_ns: u64, max_records: usize) -> Self {
         Self {
@@ -121,10 +122,10 @@ impl Recording {
         }
     }
 
-    /// Adds a record. Those that do not belong to the part of time are passed over.
+    /// Adds a record. Records outside the range of time are ignored.
     ///
     /// # Errors
-    /// [`TooMany`] records.
+    /// [`TooMany`] if the limit is reached.
     pub fn add(&mut self, record: &RecordedFlow) -> Result<(), TooMany> {
         let RecordedFlow { hash, first_ns, .. } = *record;
         let last_ns = record.last_ns.max(first_ns);
@@ -141,7 +142,7 @@ impl Recording {
             last_ns,
             is_ipv6: record.is_ipv6,
         });
-        // The last nanosecond counts, so that a record of one packet has a length.
+        // Includes the last nanosecond, so that the length is never zero.
         let length = (last_ns - first_ns) as f64 + 1.0;
         let (from_ns, to_ns) = (first_ns.max(self.from_ns), last_ns.min(self.to_ns - 1));
         let share = match to_ns.checked_sub(from_ns) {
@@ -206,8 +207,8 @@ impl Recording {
         }
     }
 
-    /// The time between the first packet and the last, without long silences; `flows` are in the
-    /// order of their first packets.
+    /// The time between the first and the last packet, without long gaps; `flows` are sorted by
+    /// first packet.
     fn observed_ns(&self, flows: &[Kept]) -> u64 {
         let (mut observed_ns, mut until_ns) = (0, None);
         for flow in flows {
@@ -234,9 +235,9 @@ impl Kept {
 }
 
 impl Steps {
-    /// Calls `each` with the number of a step, a time in it, and the flows that are active then: at
-    /// the start of each step, and wherever a flow begins. Steps are `width_ns` long from
-    /// `start_ns` on.
+    /// Calls `each` with the number of a step, a time in it, and the number of flows active at that
+    /// time: at the start of each step, and whenever a flow begins. Steps begin at `start_ns` and
+    /// are `width_ns` long.
     fn walk(&self, start_ns: u64, width_ns: u64, mut each: impl FnMut(usize, u64, u64)) {
         let (mut begun, mut ended) = (0, 0);
         let number = |at_ns: u64| (at_ns.saturating_sub(start_ns) / width_ns) as usize;
@@ -265,7 +266,7 @@ impl Steps {
 }
 
 impl Recorded {
-    /// Active and new flows in `count` steps of `width_ns` from `start_ns` on.
+    /// Active and new flows in `count` steps of `width_ns`, starting at `start_ns`.
     #[must_use]
     pub fn steps(&self, start_ns: u64, width_ns: u64, count: usize) -> Vec<Step> {
         let mut steps = vec![Step::default(); count];
@@ -305,13 +306,13 @@ impl Recorded {
     /// The traffic as input of Equation 2: means over the observed time, and the peak of active
     /// flows.
     ///
-    /// Where these cannot be those of a link with constant rates, the smaller one is raised: in a
-    /// time shorter than the idle timeout fewer flows are active than on a link that goes on like
-    /// that, and a short peak takes more packets than their mean
-    /// ([`Traffic::check_active_flows`]).
+    /// If these contradict constant rates, the smaller one is raised
+    /// ([`Traffic::check_active_flows`]). Within a time shorter than the idle timeout, fewer flows
+    /// are active than if the traffic went on; and a short peak of active flows requires more
+    /// packets than the mean rate provides.
     ///
     /// # Errors
-    /// Where no rate can be computed: there are no two packets at different times.
+    /// If no rate can be computed, because no two packets have different times.
     pub fn traffic(&self) -> Result<PlannedTraffic, Impossible> {
         if self.observed_ns == 0 {
             let mend = "two packets at different times are needed to tell a rate: \

@@ -23,7 +23,7 @@ pub struct Traffic {
     pub mean_packet_bytes: Option<f64>,
 }
 
-/// Maximum packets a second of a link: those of 600 Tb/s of the shortest frames.
+/// Maximum packets per second of a link: the shortest frames at about 600 Tb/s.
 const PACKETS_PER_SECOND_MAX: f64 = 1e12;
 /// Minimum and maximum bytes of a packet.
 const PACKET_BYTES: std::ops::RangeInclusive<f64> = 20.0..=65_575.0;
@@ -32,8 +32,8 @@ impl Traffic {
     /// Checks that the numbers are plausible.
     ///
     /// # Errors
-    /// Where a rate is not a number, not above 0 or too high for a link; where there are more flows
-    /// than packets, or less than one active flow; or where the size of packets is impossible.
+    /// If a rate is not a number, not above 0 or too high for a link; if there are more flows than
+    /// packets, or less than one active flow; or if the size of packets is impossible.
     pub fn check(&self) -> Result<(), Impossible> {
         let packets_per_second = self.packets_per_second;
         if packets_per_second > PACKETS_PER_SECOND_MAX {
@@ -69,14 +69,14 @@ impl Traffic {
     }
 
     /// Checks the active flows against constant rates. A flow is active from its first packet until
-    /// the idle timeout after its last one. So all flows that begin within the timeout are active,
-    /// and each active flow has a packet within it.
+    /// the idle timeout after its last one. So all flows that begin within a timeout are active at
+    /// its end, and each active flow has a packet within the timeout.
     ///
-    /// Measurements over less than the timeout may be inconsistent.
+    /// Measurements over less than the timeout may violate this.
     ///
     /// # Errors
-    /// Where fewer flows are active than begin within the timeout, or more than there are packets
-    /// in it.
+    /// If fewer flows are active than begin within the timeout, or more than there are packets in
+    /// it.
     pub fn check_active_flows(&self, idle_timeout_seconds: f64) -> Result<(), Impossible> {
         let least = (self.flows_per_second * idle_timeout_seconds).floor();
         let most = (self.packets_per_second * idle_timeout_seconds).ceil() + 1.0;
@@ -99,7 +99,7 @@ impl Traffic {
         Ok(())
     }
 
-    /// The traffic of this many independent copies on one link.
+    /// The traffic of `copies` independent copies on one link.
     #[must_use]
     pub fn times(self, copies: f64) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl Traffic {
             .map(|bytes| bytes * 8.0 * self.packets_per_second)
     }
 
-    /// Packets per flow. A table never makes fewer records than one per flow.
+    /// Packets per flow. No table can merge more packets into a record on average.
     #[must_use]
     pub fn packets_per_flow(&self) -> f64 {
         self.packets_per_second / self.flows_per_second

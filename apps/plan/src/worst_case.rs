@@ -8,7 +8,7 @@ pub const MAX_SLOTS: u64 = 1 << 40;
 
 /// The probability that a packet finds another flow in its slot and evicts it.
 ///
-/// Without slots it is 1: every packet is its own record.
+/// With 0 slots it is 1: every packet becomes its own record.
 ///
 /// # Source
 /// TurboFlow, section 5.4, Equation 1: `P[eviction] = 1 - (1 - 1/T)^â`.
@@ -21,7 +21,7 @@ pub fn eviction_probability(slots: u64, active_flows: f64) -> f64 {
     -(active_flows * (-1.0 / slots as f64).ln_1p()).exp_m1()
 }
 
-/// The expected microflow records a second of one link's table, in the worst case.
+/// The expected microflow records per second of one link's table, in the worst case.
 ///
 /// # Source
 /// TurboFlow, section 5.4, Equation 2: `E[m] = E[f] + (E[p] - E[f]) * P[eviction]`.
@@ -38,16 +38,16 @@ pub fn slots_for_probability(probability: f64, active_flows: f64) -> Option<u64>
     smallest(|slots| eviction_probability(slots, active_flows) <= probability)
 }
 
-/// The smallest table with at most this many microflow records a second, even in the worst case;
-/// `None` if it needs more than [`MAX_SLOTS`] slots. A rate below one record per flow is never
-/// possible.
+/// The smallest table that makes at most this many microflow records per second, even in the worst
+/// case; `None` if it needs more than [`MAX_SLOTS`] slots. A rate below one record per flow is
+/// never possible.
 #[must_use]
 pub fn slots_for_rate(traffic: &Traffic, microflows_per_second: f64) -> Option<u64> {
     smallest(|slots| worst_case_microflows_per_second(traffic, slots) <= microflows_per_second)
 }
 
-/// The smallest sufficient number of slots, given that more also suffice; 0 where no table is
-/// needed.
+/// The smallest sufficient number of slots, given that any larger number also suffices; 0 if no
+/// table is needed.
 fn smallest(is_enough: impl Fn(u64) -> bool) -> Option<u64> {
     if is_enough(0) {
         return Some(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a flow table can do: in a network card, or in the host's kernel.
+//! Properties of a flow table in a network card or in the host's kernel.
 
 use serde::Serialize;
 
@@ -11,20 +11,20 @@ use crate::impossible::{above_zero, zero_or_more};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// In a network card: packets of its flows do not cross the bus.
+    /// In a network card. Packets of offloaded flows do not cross the bus.
     Card,
-    /// In the host, such as its kernel: every packet crosses the bus.
+    /// In the host, for example in its kernel. Every packet crosses the bus.
     Host,
 }
 
-/// The memory of a cuckoo table, which bounds how fast it learns as it fills.
+/// The memory of a cuckoo table, which limits the learning rate as the table fills.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CuckooMemory {
-    /// Accesses a second, of a bucket each.
+    /// Accesses per second; each reads one bucket.
     pub accesses_per_second: f64,
-    /// The buckets that a flow may be in.
+    /// Number of buckets in which a flow may be.
     pub ways: u32,
-    /// Slots of a bucket.
+    /// Slots in a bucket.
     pub slots: u32,
 }
 
@@ -35,26 +35,27 @@ pub struct Card {
     pub name: String,
     /// Where it is.
     pub place: Place,
-    /// Rows, of a flow each.
+    /// Number of rows; a flow takes one.
     pub capacity: f64,
-    /// Rows that are added a second, as long as the table has room.
+    /// Rows added per second while the table has room.
     pub learning_rate: f64,
-    /// The memory of a cuckoo table. Without it, the table learns at one rate until it is full.
+    /// The memory of a cuckoo table. Without it, the learning rate is constant until the table is
+    /// full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<CuckooMemory>,
-    /// Time from the decision over a flow until its row is in place.
+    /// Time from the decision to offload a flow until its row is in place.
     pub delay_seconds: f64,
     /// Time from the end of a flow until its row is free.
     pub event_lag_seconds: f64,
-    /// Memory of the host for each flow.
+    /// Host memory for each flow, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_bytes_per_flow: Option<f64>,
-    /// Throughput of the bus between card and host; that of the assumptions if absent.
+    /// Throughput of the bus between card and host; if absent, the assumed throughput.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bus_bits_per_second: Option<f64>,
 }
 
-/// The load up to which the stated learning rate of a cuckoo table counts.
+/// The load up to which the stated learning rate of a cuckoo table applies.
 ///
 /// # Source
 /// Deri and others, section III: the rate "degrades dramatically when more than 90% of the flow
@@ -65,8 +66,8 @@ impl Card {
     /// Checks that the numbers are possible.
     ///
     /// # Errors
-    /// Where a rate or size is not above 0, a time is negative, or the shape of the cuckoo table is
-    /// none that was simulated.
+    /// If a rate or size is not above 0, a time is negative, or the shape of the cuckoo table was
+    /// not simulated.
     pub fn check(&self) -> Result<(), Impossible> {
         above_zero("capacity", self.capacity)?;
         above_zero("learning_rate", self.learning_rate)?;
@@ -97,7 +98,7 @@ impl Card {
         Ok(())
     }
 
-    /// Rows that are added a second at a load of the table, a share of its capacity.
+    /// Rows added per second at a load of the table, which is a share of its capacity.
     #[must_use]
     pub fn learning_rate_at(&self, load: f64) -> f64 {
         if load > 1.0 {
@@ -111,7 +112,8 @@ impl Card {
         by_memory.map_or(0.0, |rate| rate.min(self.learning_rate))
     }
 
-    /// Rows that are added a second while the table is at most nine tenths full.
+    /// Rows added per second while the table is at most nine tenths full. If the last simulated
+    /// load is lower, that load is the limit.
     #[must_use]
     pub fn comfortable_rate(&self) -> f64 {
         let points = self.memory.map(|one| cuckoo_points(one.ways, one.slots));
@@ -119,8 +121,8 @@ impl Card {
         self.learning_rate_at(COMFORTABLE_LOAD.min(fullest))
     }
 
-    /// Rows that can be in use while this many flows begin a second: a fuller cuckoo table would
-    /// not learn them.
+    /// Rows that can be in use while this many flows begin per second. A fuller cuckoo table could
+    /// not learn that many.
     #[must_use]
     pub fn usable_rows(&self, births_per_second: f64) -> f64 {
         let wanted = births_per_second.min(self.comfortable_rate());
@@ -128,7 +130,7 @@ impl Card {
         if self.learning_rate_at(high) >= wanted {
             return self.capacity;
         }
-        // Halving, because a fuller table never learns faster.
+        // Bisection works because a fuller table never learns faster.
         for _ in 0..50 {
             let middle = f64::midpoint(low, high);
             if self.learning_rate_at(middle) >= wanted {
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_cuckoo_table_learns_ever_less_as_it_fills() {
-        // As many accesses as give the stated rate at a load of 0.95.
+        // The memory allows exactly the stated rate at a load of 0.95.
         let at_95 = accesses(cuckoo_points(2, 4), 0.95).unwrap();
         let card = cuckoo(100.0 * at_95);
         assert_eq!(card.learning_rate_at(0.9), 100.0);
@@ -168,9 +170,9 @@ mod tests {
         assert!(card.learning_rate_at(0.96) < 70.0);
         assert_eq!(card.learning_rate_at(0.98), 0.0);
         assert!((card.usable_rows(100.0) - 950.0).abs() < 1e-6);
-        // A tenth of the births leaves room up to the last simulated load.
+        // With a tenth of the births, the table may fill up to the last simulated load.
         assert!((card.usable_rows(10.0) - 970.0).abs() < 1e-6);
-        // More births than it ever learns do not change how full it may be.
+        // Births beyond the learning rate do not change how full the table may be.
         assert_eq!(card.usable_rows(1e6), card.usable_rows(100.0));
     }
 

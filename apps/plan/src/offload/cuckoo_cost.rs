@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an insertion into a cuckoo table costs, by load, for the shapes that were simulated.
 
-/// A simulated curve: load, and accesses of an insertion there. The last load is the highest at
-/// which at most a few percent of the insertions are refused.
+/// A simulated curve: loads, and the mean accesses of an insertion at each. The last load is the
+/// highest one at which at most a few percent of insertions are refused.
 struct Curve {
     ways: u32,
     slots: u32,
@@ -10,8 +10,8 @@ struct Curve {
 }
 
 /// # Source
-/// The simulation of `engines/offload/src/model/cuckoo.rs`; a test of the evaluation holds these
-/// numbers to it: tables of 2^19 slots, at most 500 moves.
+/// The simulation of `engines/offload/src/model/cuckoo.rs`, with tables of 2^19 slots and at most
+/// 500 moves. A test of the evaluation compares these numbers with it.
 const CURVES: [Curve; 4] = [
     Curve {
         ways: 2,
@@ -75,13 +75,13 @@ const CURVES: [Curve; 4] = [
     },
 ];
 
-/// The shapes of tables that a card may have: ways, and slots of a bucket.
+/// The shapes of cuckoo tables that a card may have: ways, and slots of a bucket.
 pub fn cuckoo_shapes() -> impl Iterator<Item = (u32, u32)> {
     CURVES.iter().map(|curve| (curve.ways, curve.slots))
 }
 
-/// The simulated points of a shape, ordered by load: load, and mean accesses of an insertion.
-/// Empty for other shapes.
+/// The simulated points of a shape, ordered by load: the load and the mean accesses of an
+/// insertion. Empty for other shapes.
 #[must_use]
 pub fn cuckoo_points(ways: u32, slots: u32) -> &'static [(f64, f64)] {
     let mut curves = CURVES.iter();
@@ -89,8 +89,8 @@ pub fn cuckoo_points(ways: u32, slots: u32) -> &'static [(f64, f64)] {
     found.map_or(&[], |curve| curve.points)
 }
 
-/// Mean accesses of an insertion at a load, straight between points in the logarithm of accesses.
-/// `None` above the last point, where the table refuses what comes.
+/// Mean accesses of an insertion at a load, interpolated linearly in the logarithm of accesses.
+/// `None` above the last point, where the table refuses insertions.
 pub(super) fn accesses(points: &[(f64, f64)], load: f64) -> Option<f64> {
     // An insertion into an empty table reads one bucket.
     let from = std::iter::once((0.0, 1.0)).chain(points.iter().copied());

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow offload: a table counts the packets of flows that are known, so that only the first
-//! packets of a flow reach the host.
+//! Flow offload: a table counts the packets of known flows, so that only the first packets of a
+//! flow reach the host.
 //!
 //! ```text
 //! packets at host = births (K + rate of a flow x delay) + all packets of flows that were refused
 //! host cores      = births (c_flow + K c_inspection) + packets at host x c_packet
 //! ```
 //!
-//! K is the number of packets until a flow is decided. Every flow is taken for one that is
-//! offloaded; those that end before they are decided make it cheaper than this.
+//! K is the number of packets until a flow is decided. The model assumes that every flow lives long
+//! enough to be offloaded. Flows that end earlier cost less than this.
 //!
 //! # Source
 //! Deri and others, "Advancements in Traffic Processing Using Programmable Hardware Flow Offload",
-//! section III, for what happens to a packet.
+//! section III, for the path of a packet.
 
 mod card;
 mod cuckoo_cost;
@@ -24,26 +24,26 @@ use crate::{Assumption, Assumptions, Impossible, Traffic};
 pub use card::{Card, CuckooMemory, Place};
 pub use cuckoo_cost::{cuckoo_points, cuckoo_shapes};
 
-/// What the host does with one way of metering.
+/// The load of the host with one way of metering.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Host {
-    /// Packets a second that reach the host's flow cache.
+    /// Packets per second that reach the host's flow cache.
     pub packets_per_second: f64,
-    /// Those as a share of all packets.
+    /// These packets as a share of all packets.
     pub packet_share: f64,
-    /// Cores.
+    /// Number of cores needed.
     pub cores: f64,
     /// Load of the bus; `None` if the size of packets is unknown.
     pub bus_bits_per_second: Option<f64>,
 }
 
-/// What can be exhausted.
+/// Resources that can run out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bottleneck {
     /// Rows of the table.
     Rows,
-    /// New flows a second.
+    /// New flows per second.
     Births,
     /// Cores of the host.
     HostCores,
@@ -51,39 +51,39 @@ pub enum Bottleneck {
     Bus,
 }
 
-/// How much of something the traffic needs.
+/// How much of a resource the traffic needs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Use {
-    /// Of what.
+    /// The resource.
     pub of: Bottleneck,
-    /// The need.
+    /// The amount needed.
     pub needed: f64,
-    /// What there is.
+    /// The amount available.
     pub available: f64,
-    /// The need as a share of that. Above 1 it is too much.
+    /// The need as a share of what is available. Above 1 it is too much.
     pub share: f64,
 }
 
-/// Flow offload of the traffic of all links, by one table.
+/// Offload of the flows of all links with one table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OffloadPlan {
     /// The table.
     pub card: Card,
     /// The share of flows that get a row.
     pub offloaded_share: f64,
-    /// What is used of what there is: rows, births, host cores, and the bus where it is known.
+    /// The use of each resource: rows, births, host cores, and the bus if its load is known.
     pub uses: Vec<Use>,
-    /// What is exhausted first as the traffic grows.
+    /// The resource that runs out first as the traffic grows.
     pub first_limit: Bottleneck,
-    /// The host, with the table and with inspection of the first packets of flows.
+    /// The load of the host with the table and with inspection of the first packets of flows.
     pub inspected: Host,
-    /// The host with the table, without inspection: the first packet decides.
+    /// The load with the table but without inspection: the first packet decides.
     pub uninspected: Host,
-    /// The host without the table, with inspection.
+    /// The load without the table, with inspection.
     pub software_inspected: Host,
-    /// The host without the table and without inspection.
+    /// The load without the table and without inspection.
     pub software: Host,
-    /// Memory of the host for its flows, if the card tells.
+    /// Host memory for its flows, in bytes, if the memory per flow is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_bytes: Option<f64>,
 }
@@ -98,10 +98,10 @@ struct Model<'a> {
 }
 
 impl OffloadPlan {
-    /// Plans the offload of the traffic of `links` links like one, by one table.
+    /// Plans the offload of the traffic of `links` identical links with one table.
     ///
     /// # Errors
-    /// Where a number of the card is impossible.
+    /// If a number of the card is impossible.
     pub fn of(
         card: &Card,
         traffic: &Traffic,
@@ -114,7 +114,7 @@ impl OffloadPlan {
         let rows_needed = traffic.active_flows + births * card.event_lag_seconds;
         let rows = used(Bottleneck::Rows, rows_needed, card.usable_rows(births));
         let learned = used(Bottleneck::Births, births, card.comfortable_rate());
-        // The flows beyond the scarcer of the two stay in software.
+        // Flows beyond the scarcer of the two resources stay in software.
         let offloaded_share = (1.0 / rows.share.max(learned.share)).min(1.0);
         let model = Model {
             traffic,
@@ -125,8 +125,8 @@ impl OffloadPlan {
         let inspection_seconds = model.inspection_seconds();
         let inspected = model.offloaded(model.decided_after(), inspection_seconds);
         let uses = model.uses(rows, learned, &inspected);
-        // Once flows are refused, cores and bus are flooded by what another limit let through. So
-        // the first limit is that of traffic of which every flow still has a row.
+        // Refused flows load cores and bus, so their use would hide the limit that refused them.
+        // The first limit therefore comes from traffic in which every flow gets a row.
         let before = Model {
             offloaded_share: 1.0,
             ..model
@@ -150,7 +150,7 @@ impl OffloadPlan {
         })
     }
 
-    /// Bits a second that no longer cross the bus; `None` if the size of packets is unknown.
+    /// Bits per second that no longer cross the bus; `None` if the size of packets is unknown.
     #[must_use]
     pub fn bus_bits_per_second_saved(&self) -> Option<f64> {
         let before = self.software_inspected.bus_bits_per_second?;
@@ -172,19 +172,19 @@ impl Model<'_> {
         self.assumptions.get(assumption)
     }
 
-    /// Packets of a flow until it is decided: no more than it has.
+    /// Packets of a flow until it is decided, but not more than the flow has.
     fn decided_after(&self) -> f64 {
         let packets = self.get(Assumption::InspectionPacketsPerFlow);
         packets.min(self.traffic.packets_per_flow())
     }
 
-    /// Seconds of a core a second for inspection.
+    /// Core time per second that inspection takes, in seconds.
     fn inspection_seconds(&self) -> f64 {
         let per_packet = self.get(Assumption::InspectionNsPerPacket) * 1e-9;
         self.traffic.flows_per_second * self.decided_after() * per_packet
     }
 
-    /// The host with the table, when a flow is decided after that many packets.
+    /// The load of the host with the table, if a flow is decided after `decided_after` packets.
     fn offloaded(&self, decided_after: f64, inspection_seconds: f64) -> Host {
         let Traffic {
             packets_per_second,
@@ -200,7 +200,8 @@ impl Model<'_> {
         self.host(packets, inspection_seconds + offloading)
     }
 
-    /// The host when that many packets a second reach it, beside other work in seconds a second.
+    /// The load of the host if `packets_per_second` reach it. `other_seconds` is further core time
+    /// per second.
     fn host(&self, packets_per_second: f64, other_seconds: f64) -> Host {
         let metering = packets_per_second / self.get(Assumption::MeterPacketsPerSecondPerCore);
         let on_the_bus = match self.card.place {
@@ -218,7 +219,7 @@ impl Model<'_> {
         }
     }
 
-    /// What is used of what there is.
+    /// The use of each resource.
     fn uses(&self, rows: Use, learned: Use, host: &Host) -> Vec<Use> {
         let there_are = self.get(Assumption::ServerCores);
         let mut uses = vec![rows, learned];

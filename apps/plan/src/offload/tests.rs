@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plans of flow offload, computed by hand.
+//! Offload plans, compared with computations by hand.
 
 use super::*;
 
-/// A hundred packets a flow; each active flow has two a second.
+/// A hundred packets per flow; each active flow has two per second.
 const LINK: Traffic = Traffic {
     packets_per_second: 1_000.0,
     flows_per_second: 10.0,
@@ -11,7 +11,7 @@ const LINK: Traffic = Traffic {
     mean_packet_bytes: Some(100.0),
 };
 
-/// A thousand rows, a hundred new ones a second, a second late.
+/// A thousand rows, of which a hundred can be added per second; all delays are a second.
 pub(super) fn plain() -> Card {
     Card {
         name: "plain".to_owned(),
@@ -72,13 +72,13 @@ fn use_of(plan: &OffloadPlan, of: Bottleneck) -> (f64, f64) {
 #[test]
 fn the_host_sees_the_first_packets_and_those_of_the_delay() {
     let plan = planned(&plain(), &LINK, 1);
-    // 4 packets until a flow is decided, and 2 in the second until its row is in place.
+    // 4 packets until a flow is decided, and 2 during the second until its row is in place.
     close(plan.inspected.packets_per_second, 10.0 * (4.0 + 2.0));
     close(plan.inspected.packet_share, 0.06);
-    // The first packet decides, and 2 more come.
+    // The first packet decides, and 2 more follow before the row is in place.
     close(plan.uninspected.packets_per_second, 10.0 * (1.0 + 2.0));
     assert_eq!(plan.software.packet_share, 1.0);
-    // 60 ms for packets, 50 ms for flows, 40 packets of 3 ms, on cores that are half used.
+    // 60 ms for packets, 50 ms for flows and 40 inspections of 3 ms, on half-utilized cores.
     close(plan.inspected.cores, (0.060 + 0.050 + 0.120) / 0.5);
     close(plan.uninspected.cores, (0.030 + 0.050) / 0.5);
     close(plan.software_inspected.cores, (1.0 + 0.120) / 0.5);
@@ -91,7 +91,7 @@ fn the_host_sees_the_first_packets_and_those_of_the_delay() {
 #[test]
 fn what_is_used_most_limits_first() {
     let plan = planned(&plain(), &LINK, 1);
-    // Rows of flows that ended 2 s ago are not free yet.
+    // Rows are freed 2 s after the end of their flows.
     assert_eq!(use_of(&plan, Bottleneck::Rows), (520.0, 1_000.0));
     assert_eq!(use_of(&plan, Bottleneck::Births), (10.0, 100.0));
     assert_eq!(use_of(&plan, Bottleneck::Bus), (60.0 * 800.0, 480e3));
@@ -118,7 +118,7 @@ fn flows_without_a_row_stay_in_software_with_all_their_packets() {
     let packets = (1.0 - refused) * 240.0 + refused * 4_000.0;
     close(plan.inspected.packets_per_second, packets);
     assert_eq!(plan.first_limit, Bottleneck::Rows);
-    // A table that learns 5 flows a second takes half of the births.
+    // A table that learns 5 flows per second takes half of the births.
     let slow = Card {
         learning_rate: 5.0,
         ..plain()
@@ -145,7 +145,7 @@ fn no_more_packets_of_a_flow_reach_the_host_than_it_has() {
         ..plain()
     };
     let plan = planned(&fast, &short, 1);
-    // Two packets a flow, both before it is decided.
+    // Flows of two packets end before they are decided.
     close(plan.inspected.packet_share, 1.0);
     close(plan.inspected.cores, (1.0 + 2.5 + 3.0) / 0.5);
     let none = Traffic {
@@ -177,7 +177,7 @@ fn a_table_in_the_host_saves_no_bus() {
 
 #[test]
 fn a_nearly_full_cuckoo_table_is_short_of_rows_before_they_are_used_up() {
-    // 936 rows of 1,000 are needed, and at that load the table does not learn 18 flows a second.
+    // 936 rows of 1,000 are needed; at that load, the table cannot learn 18 flows per second.
     let busy = Traffic {
         active_flows: 900.0,
         flows_per_second: 18.0,

@@ -29,7 +29,8 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// The numbers that are printed like this one: from the first up to the second.
+    /// The numbers that are printed like this one: from the first, inclusive, to the second,
+    /// exclusive.
     fn range(self) -> (f64, f64) {
         let (below, above) = match self.rounding {
             Rounding::Down => (0.0, 1.0),
@@ -45,7 +46,7 @@ impl Printed {
     /// Whether some number from `least` to `most` is printed like this one.
     fn is_reached(self, least: f64, most: f64) -> bool {
         let (from, to) = self.range();
-        // Halves of printed digits are not exact binary numbers.
+        // Halves of printed digits are not exact in binary.
         let tolerance = match self.rounding {
             Rounding::Down => 0.0,
             Rounding::Either | Rounding::Nearest => 1e-9 * self.value.abs(),
@@ -53,8 +54,8 @@ impl Printed {
         most >= from - tolerance && least < to
     }
 
-    /// Whether `computed` is printed like this one. Where the rounding is unknown, both kinds must
-    /// give the printed number.
+    /// Whether `computed` is printed like this one. If the rounding is unknown, truncating and
+    /// rounding must both give the printed number.
     fn is_digit_for_digit(self, computed: f64) -> bool {
         let ways: &[Rounding] = match self.rounding {
             Rounding::Either => &[Rounding::Down, Rounding::Nearest],
@@ -76,19 +77,19 @@ impl Printed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
-    /// The printed inputs give all printed digits.
+    /// The printed inputs produce all printed digits.
     ToTheDigit,
-    /// The numbers agree only within rounding: either of the inputs, whose digits are limited, or
-    /// of the cell, whose table does not show how it rounds.
+    /// The numbers agree only within rounding: of the inputs, which have few digits, or of the
+    /// cell, because its table does not show how it rounds.
     WithinRounding,
-    /// The difference is larger than rounding: [`DEVIATIONS`] explains it as far as possible.
+    /// The difference is larger than rounding. [`DEVIATIONS`] explains it as far as possible.
     Deviates,
 }
 
-/// Reason of cells that agree only within the rounding of their inputs.
+/// The reason for cells that agree only within the rounding of their inputs.
 pub const WITHIN_INPUTS: &str = "the inputs as they stand give other digits; numbers that would have \
      been printed as those inputs give these";
-/// Reason of cells in a table that rounds some numbers and truncates others.
+/// The reason for cells in a table that rounds some numbers and truncates others.
 pub const EITHER_WAY: &str = "the table does not tell whether it rounds or cuts off: this cell has the \
      printed digits by the one, not by the other, and no way gives all cells";
 
@@ -105,8 +106,8 @@ pub struct Cell {
     pub unit: &'static str,
     /// The printed number.
     pub printed: Printed,
-    /// The model's number; `None` where the cell is itself an input, because its own inputs were
-    /// not printed.
+    /// The model's number; `None` if the cell is itself an input, because its own inputs were not
+    /// printed.
     pub computed: Option<f64>,
     /// The smallest and the largest number of the model, within the rounding of its inputs.
     pub range: Option<(f64, f64)>,
@@ -165,8 +166,8 @@ impl Cell {
         })
     }
 
-    /// Why the numbers do not agree to the digit, as far as known; `None` if they do, and for an
-    /// input.
+    /// Why the numbers do not agree to the digit, as far as known; `None` if they do, and for
+    /// inputs.
     #[must_use]
     pub fn reason(&self) -> Option<&'static str> {
         match self.agreement()? {

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct Deviation {
     /// The cell, by [`Cell::name`](super::Cell::name).
     pub cell: &'static str,
-    /// The reason, as far as the paper shows it.
+    /// The reason, as far as the paper reveals it.
     pub why: &'static str,
 }
 
@@ -16,7 +16,7 @@ const fn deviation(cell: &'static str, why: &'static str) -> Deviation {
     Deviation { cell, why }
 }
 
-/// Table 10 begins at 49 KB; the model extrapolates a link's curve below that.
+/// Table 10 begins at 49 KB; below that, the model extrapolates the curve of a link.
 const EXTRAPOLATED: &str = "each link has less than 49 KB here, where Table 10 ends and the model \
      goes straight on; no cell with more deviates";
 const FEWER_A_CORE: &str = "what is printed follows from 9.2 to 9.5 M records/s a core; the mean of four \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Inputs stated in the paper. Where it states none, or contradicts itself, inputs inferred from
-//! its tables.
+//! Inputs that the paper states. Where it states none, or contradicts itself, the inputs are
+//! inferred from its tables.
 
 use crate::{Assumption, Assumptions, WorkloadRate};
 
@@ -57,11 +57,11 @@ pub const AGGREGATION: Switch = Switch {
 /// then 8.4, 8.9 and 7.79 M more).
 pub const AGGREGATOR_RECORDS_PER_SECOND: [f64; 4] = [13.73e6, 22.13e6, 31.03e6, 38.82e6];
 
-/// Records a second per core in Table 11: the mean of Figure 12's four.
+/// Records per second and core in Table 11: the mean of Figure 12's four.
 ///
-/// The rows of Table 11 assume one rate for every core: a link makes the same number of records
-/// wherever rows and columns give it the same memory. With Figure 12's rates, one core without
-/// memory would carry 420 Gb/s instead of 300, and four would carry the printed 1200.
+/// The rows of Table 11 assume one rate for every core: a link makes the same number of records in
+/// all cells that give it the same memory. With Figure 12's rates, one core without memory would
+/// carry 420 Gb/s instead of 300, and four would carry the printed 1200.
 pub const RECORDS_PER_SECOND_PER_CORE: f64 = AGGREGATOR_RECORDS_PER_SECOND[3] / 4.0;
 
 /// Price of a server in Tables 12 and 13.

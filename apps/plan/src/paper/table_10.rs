@@ -4,7 +4,7 @@
 use super::{Cell, Printed, Rounding, inputs};
 use crate::ShareCurve;
 
-/// Memory as printed, in KB, and the resulting slots: powers of two of 24 bytes.
+/// Memory as printed, in KB, and the resulting slots: powers of two, of 24 bytes each.
 const SIZES: [(f64, u64); 5] = [
     (49.0, 2_048),
     (98.0, 4_096),
@@ -23,14 +23,14 @@ const NETWORK_MBITS: [f64; 3] = [1.75, 89.71, 247.92];
 const COLUMNS: [&str; 3] = ["Internet Link", "ToR Switch", "Aggregation Switch"];
 const RECORD_BITS: f64 = inputs::RECORD_BYTES * 8.0;
 
-/// Packets a second, half a unit of their last digit, and the packets per microflow record at 98 KB
-/// where section 6.3 states them ("a factor of 45 ... and 135", at 100 KB).
+/// Packets per second, half a unit of their last digit, and the packets per microflow record at 98
+/// KB if section 6.3 states them ("a factor of 45 ... and 135", at 100 KB).
 const PACKETS: [(f64, f64, Option<f64>); 3] = [
     (inputs::INTERNET_PACKETS_PER_SECOND, 0.5e3, None),
     (inputs::TOR.packets_per_second, 0.05e6, Some(135.0)),
     (inputs::AGGREGATION.packets_per_second, 0.05e6, Some(45.0)),
 ];
-/// Flows a second, and half a unit of their last digit.
+/// Flows per second, and half a unit of their last digit.
 const FLOWS: [(f64, f64); 3] = [
     (inputs::INTERNET_FLOWS_PER_SECOND, 0.05e3),
     (inputs::TOR.flows_per_second, 0.5e3),
@@ -47,9 +47,9 @@ const fn mbits(value: f64) -> Printed {
 
 /// The table.
 ///
-/// Sizes follow from slots, and the last row from flow rates. Two of the loads on the bus follow
-/// from ratios that section 6.3 states. The others were computed from Figure 11, which is a plot,
-/// so they are inputs here: [`internet_curve`] and [`switch_curve`] turn them into ratios.
+/// Sizes follow from slots, and the last row follows from flow rates. Two of the loads on the bus
+/// follow from ratios that section 6.3 states. The others were computed from Figure 11, which is a
+/// plot, so they are inputs here: [`internet_curve`] and [`switch_curve`] turn them into ratios.
 #[must_use]
 pub fn table_10() -> Vec<Cell> {
     let mut cells = Vec::new();
@@ -96,7 +96,7 @@ fn bus(
     let computed = load(packets, ratio.unwrap_or(1.0));
     let cell = Cell::new(10, row, column, "Mb/s", mbits(printed), computed);
     match ratio {
-        // The text does not show whether it rounds or truncates its factor.
+        // The text does not show whether its factor is rounded or truncated.
         Some(ratio) => cell.between(
             load(packets - half, ratio + 1.0),
             load(packets + half, ratio - 0.5),

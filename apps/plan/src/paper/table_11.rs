@@ -16,8 +16,8 @@ const INTERNET: [(f64, [f64; 4]); 6] = [
 /// Tb/s with 1 MB and 1 to 4 cores.
 const AGGREGATION: [f64; 4] = [6.4, 9.3, 13.6, 14.4];
 
-/// The table: the memory is divided among links, each with the record rate that Table 10 gives for
-/// its share, until the cores can merge no more.
+/// The table. Its memory is divided evenly among as many links as the cores can serve; each link
+/// has the record rate that Table 10 gives for its share.
 #[must_use]
 pub fn table_11() -> Vec<Cell> {
     let mut cells = Vec::new();
@@ -67,7 +67,8 @@ fn of(cores: u32) -> String {
     format!("{cores} core{plural}")
 }
 
-/// The paper does not show whether the table rounds or truncates.
+/// A printed number whose rounding is unknown: the paper does not show whether it rounds or
+/// truncates.
 const fn to(value: f64, step: f64) -> Printed {
     Printed {
         value,
@@ -76,9 +77,9 @@ const fn to(value: f64, step: f64) -> Printed {
     }
 }
 
-/// The largest power of two of slots. The last row implies it: more than 10 switches, 14.4 Tb/s,
-/// leave fewer than 4,096 slots to each, and the row ends there although a fourth core is added.
-/// The rows above it show no such steps.
+/// Rounds slots down to a power of two, which the last row implies: more than 10 switches, 14.4
+/// Tb/s, leave fewer than 4,096 slots to each, and the row ends there although a fourth core is
+/// added. The rows above it show no such steps.
 fn power_of_two(slots: f64) -> f64 {
     if slots < 1.0 {
         slots

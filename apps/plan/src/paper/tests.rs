@@ -25,7 +25,8 @@ fn cells_deviate_if_and_only_if_they_are_listed() {
     assert_eq!(names(deviate), listed);
 }
 
-/// Loads computed from inputs with few digits, and links with unknown rounding, do not give the
+/// Loads computed from inputs with few digits, and links with unknown rounding, agree only within
+/// rounding.
 /// printed digits.
 #[test]
 fn cells_that_agree_only_within_rounding_do_not_agree_to_the_digit() {
@@ -63,7 +64,7 @@ fn cells_that_agree_only_within_rounding_do_not_agree_to_the_digit() {
 #[test]
 fn every_cell_is_there_once() {
     let count = |table| all().iter().filter(|cell| cell.table == table).count();
-    // Table 12 is without the bare switches, which are inputs.
+    // Table 12 without the bare switches, which are inputs.
     assert_eq!([5, 10, 11, 12, 13].map(count), [10, 5 + 15 + 3, 28, 24, 42]);
     assert_eq!(names(all()).len(), all().len());
     let inputs: Vec<Cell> = all()

@@ -29,7 +29,7 @@ fn refused(question: &Question<'_>, argument: &str) -> String {
     error.to_string()
 }
 
-/// 400 packets of 20 flows in turn, each in trains of two, over 4 s.
+/// 400 packets of 20 flows in turn, each flow in trains of two, over 4 s.
 fn measured() -> Measured {
     let hasher = KeyHasher::new(3);
     let packets: Vec<Observed> = (0..400u64)
@@ -64,8 +64,8 @@ fn the_table_for_a_ratio_reaches_it_and_all_rates_follow() {
     assert_eq!(need.bus_share, rate * 512.0 / 31.5e9);
     assert_eq!(plan.measured, None);
     assert_eq!(plan.software_cores, 2e6 / (14e6 * 0.8));
-    // 20K flows, and 60K active ones that may each be split every 120 s: 20,500 records from each
-    // link, and a message holds 23.
+    // 20K new flows, and 60K active ones that may each be split every 120 s: 20,500 records per
+    // second from each link. A message holds 23 records.
     assert_eq!(plan.export.flow_records_per_second, 82_000.0);
     assert!(plan.export.is_upper_bound);
     assert_eq!(
@@ -148,11 +148,11 @@ fn a_measurement_chooses_among_the_simulated_tables() {
     let share = table.unwrap().microflows as f64 / 400.0;
     assert!((found.packets_per_microflow - 1.0 / share).abs() < 1e-9);
     assert!(found.packets_per_microflow >= 10.0);
-    // As counted: 20 flows, all shorter than the active timeout, on each of four links.
+    // As counted: 20 flows, all shorter than the active timeout, on each of the four links.
     let records = 4.0 * 20.0 / measured.seconds();
     assert!((plan.export.flow_records_per_second / records - 1.0).abs() < 1e-9);
     assert!(!plan.export.is_upper_bound);
-    // More than the 20 packets of a flow can be reached only if flows last longer.
+    // More than the 20 packets of a flow is reachable only if flows last longer.
     question.target = Target::PacketsPerMicroflow(20.1);
     assert!(refused(&question, "target_ratio").contains("one for 20.00 packets"));
     // One record per flow of four seconds: the largest measured table reaches that.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compares flow records with the packets that they were made of.
+//! Compares flow records with the packets that they were made from.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ fn records_of_one_flow_are_one_flow_until_it_is_idle() {
     ];
     let all = recorded(&cut, 0, 1000);
     assert_eq!((all.flows_opened, all.peak_active_flows), (2, 1));
-    // It is active until 250 s, and begins again at 251 s.
+    // The flow is active until 250 s, and begins again at 251 s.
     assert_eq!(recorded(&cut[..2], 0, 1000).flows_opened, 1);
     let steps = recorded(&cut[..2], 0, 1000).steps(0, 50 * S, 8);
     let active: Vec<u64> = steps.iter().map(|step| step.active_flows).collect();
@@ -50,7 +50,7 @@ fn records_of_one_flow_are_one_flow_until_it_is_idle() {
 
 #[test]
 fn a_part_of_time_has_the_flows_that_are_active_in_it() {
-    // The second ended 20 s before and is active still; the third ended too long before.
+    // The second flow ended 20 s before the range and is still active; the third ended too early.
     let records = [
         record(1, 0, 100, 100),
         record(2, 0, 30, 5),
@@ -84,7 +84,8 @@ fn silences_are_no_observed_time() {
 
 #[test]
 fn rates_that_cannot_be_are_raised() {
-    // In one second 100 flows begin: a link like that has 3,000 after half a minute.
+    // 100 flows begin within one second. On a link that continues like this, 3,000 are active after
+    // half a minute.
     let short: Vec<_> = (0..100)
         .map(|hash| record(hash, hash % 2, hash % 2, 1))
         .collect();
@@ -93,7 +94,7 @@ fn rates_that_cannot_be_are_raised() {
         (planned.traffic.active_flows, planned.is_peak_raised),
         (3000.0, true)
     );
-    // A scan within an hour: 600 flows at once had 20 packets a second.
+    // A scan within an hour: 600 flows that are active together require 20 packets per second.
     let mut scan: Vec<_> = (0..600).map(|hash| record(hash, 9, 9, 1)).collect();
     scan.push(record(700, 0, 3600, 100));
     let planned = recorded(&scan, 0, 4000).traffic().unwrap();
@@ -104,8 +105,8 @@ fn rates_that_cannot_be_are_raised() {
     assert!(!planned.is_peak_raised);
 }
 
-/// Packets in order of their times, and the records that a flow cache makes of them, which is cut
-/// at any packet.
+/// Packets ordered by time, and the records that a flow cache makes of them, cut at arbitrary
+/// packets.
 fn traffic() -> impl Strategy<Value = (Vec<Observed>, Vec<RecordedFlow>)> {
     let packets = prop::collection::vec((0u64..12, 0u64..40 * S, any::<bool>()), 2..80);
     packets.prop_map(|packets| {
@@ -163,7 +164,7 @@ proptest! {
         prop_assert_eq!(recorded.bytes, measured.wire_bytes as f64);
         prop_assert_eq!(recorded.flows_opened, measured.flows_opened);
         prop_assert_eq!(recorded.observed_ns, measured.observed_ns);
-        // The simulation has a flow active for up to a 64th of the timeout too long.
+        // The simulation keeps flows active for up to a 64th of the timeout too long.
         prop_assert!(recorded.peak_active_flows <= measured.peak_active_flows);
         if let Ok(planned) = recorded.traffic() {
             planned.traffic.check().unwrap();

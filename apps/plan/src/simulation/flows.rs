@@ -8,10 +8,10 @@ use turboflow_merge::KeyHash;
 
 use super::SimulationConfig;
 
-/// Number of parts of the idle timeout in which active flows are counted: a flow counts as active
+/// Number of parts of the idle timeout by which active flows are counted. A flow counts as active
 /// for up to a 64th of the timeout too long.
 const PARTS: u64 = 64;
-/// Number of parts kept: one more, so that no flow is forgotten before its timeout is over.
+/// Number of parts kept: one more, so that no flow is forgotten before its timeout has passed.
 const KEPT: usize = PARTS as usize + 1;
 
 /// Uses a flow's hash unchanged: it is keyed and evenly distributed.
@@ -54,14 +54,14 @@ pub(super) struct Flows {
     swept: Option<u64>,
     clock: Option<Clock>,
     pub(super) opened: u64,
-    /// Flow records made by these flows.
+    /// Flow records that these flows make.
     pub(super) records: u64,
     pub(super) peak_active: u64,
-    /// Packets of flows beyond the limit.
+    /// Packets of flows beyond the limit on tracked flows.
     pub(super) untracked_packets: u64,
     /// Number of times that the clock was set back by more than the idle timeout.
     pub(super) clock_steps: u64,
-    /// Observed time, without silences longer than the idle timeout.
+    /// Observed time in nanoseconds, without gaps longer than the idle timeout.
     pub(super) observed_ns: u64,
 }
 
@@ -93,7 +93,7 @@ impl Flows {
         }
     }
 
-    /// Observes a packet. A flow begins with its first packet, and again after a silence longer
+    /// Observes a packet. A flow begins with its first packet, and begins again after a gap longer
     /// than the idle timeout.
     pub(super) fn observe(&mut self, hash: KeyHash, timestamp_ns: u64) {
         let Clock { now_ns, part } = self.advance(timestamp_ns);
@@ -169,8 +169,8 @@ impl Flows {
         *clock
     }
 
-    /// Whether one more flow may be kept. Expired flows are removed once per part of the timeout:
-    /// within a part, none can expire.
+    /// Whether another flow may be kept. Expired flows are removed once per part of the timeout,
+    /// because none can expire within a part.
     fn has_room(&mut self, part: u64) -> bool {
         if self.seen.len() >= self.max_flows && self.swept != Some(part) {
             self.swept = Some(part);
@@ -213,7 +213,7 @@ mod tests {
     fn only_a_flow_that_exceeds_the_active_timeout_has_another_record() {
         let short = flows(&[(1, 100), (2, 100), (1, 120), (2, 125), (1, 140)]);
         assert_eq!((short.opened, short.records), (2, 2));
-        // A packet every 20 s: split before packets that are 121 s or more after the first one of
+        // Packets every 20 s, split before packets that are 121 s or more after the first one of
         // the record.
         let long: Vec<(u64, u64)> = (0..15).map(|packet| (1, 100 + 20 * packet)).collect();
         let long = flows(&long);

@@ -24,8 +24,8 @@ impl Intervals {
         }
     }
 
-    /// Notes the time of the first packet. Intervals are counted from there, so that the observed
-    /// time covers all of the first interval.
+    /// Sets the time of the first packet. Intervals start there, so that the observed time covers
+    /// all of the first interval.
     pub(super) const fn begin(&mut self, timestamp_ns: u64) {
         if self.begin_ns.is_none() {
             self.begin_ns = Some(timestamp_ns);
@@ -54,7 +54,7 @@ impl Intervals {
 
     fn lengthen(&mut self) {
         self.length_ns = self.length_ns.saturating_mul(2);
-        // The length cannot grow further. Times may lie on both sides of an interval's start, so
+        // The length cannot grow further. Times may lie on both sides of an interval boundary, so
         // any two intervals are merged.
         let is_longest = self.length_ns == u64::MAX;
         let mut is_second = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One pass over the hashes and times of packets. Counts flows, and the microflow records that
+//! One pass over the hashes and times of packets. It counts flows, and the microflow records that
 //! tables of several sizes would evict.
 
 mod flows;
@@ -26,17 +26,17 @@ pub struct SimulationConfig {
     pub table_slots: Vec<u32>,
     /// A flow ends after this long without packets.
     pub idle_timeout_ns: u64,
-    /// Maximum duration of a flow record: longer flows have several.
+    /// Maximum duration of a flow record; a longer flow has several.
     pub active_timeout_ns: u64,
     /// Length of the intervals for counts.
     pub interval_ns: u64,
-    /// Limit on tracked flows, of 32 to 64 bytes each.
+    /// Maximum number of tracked flows, of 32 to 64 bytes each.
     pub max_flows: usize,
 }
 
 impl Default for SimulationConfig {
-    /// Tables of 1 to 2^20 slots, 30 s and 120 s, half a second (TurboFlow, Figure 13), ten million
-    /// flows.
+    /// Tables of 1 to 2^20 slots; idle timeout 30 s, active timeout 120 s; intervals of half a
+    /// second (TurboFlow, Figure 13); ten million flows.
     fn default() -> Self {
         Self {
             table_slots: (0..=20).map(|power| 1 << power).collect(),
@@ -57,14 +57,15 @@ pub struct Observed {
     pub timestamp_ns: u64,
     /// Bytes on the wire.
     pub wire_bytes: u32,
-    /// Whether its flow has IPv6 addresses: such records are larger.
+    /// Whether its flow has IPv6 addresses, whose records are larger.
     pub is_ipv6: bool,
 }
 
 /// Simulates tables and flows.
 ///
 /// The tables are the paper's: direct-mapped, and a record is evicted only when another flow takes
-/// its slot. The software engine also empties its table every second, and bypasses it when that
+/// its slot. The software engine also empties its table every second, and bypasses the table when
+/// that is faster; both depend on more than hashes.
 /// pays: both depend on more than hashes.
 pub struct Simulation {
     tables: Vec<Table>,
@@ -84,8 +85,8 @@ impl Simulation {
     /// A simulation that has observed no packet.
     ///
     /// # Errors
-    /// Where a table has no slots, there are more than [`MAX_TABLES`], or a time or number of flows
-    /// is 0.
+    /// If a table has no slots, there are more than [`MAX_TABLES`] tables, or a time or the number
+    /// of flows is 0.
     pub fn new(config: &SimulationConfig) -> Result<Self, Impossible> {
         for (argument, value) in [
             ("idle_timeout_ns", config.idle_timeout_ns),

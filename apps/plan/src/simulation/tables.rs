@@ -5,8 +5,8 @@ use turboflow_merge::KeyHash;
 
 /// A table that stores only the flow of each slot.
 ///
-/// A flow is identified by its 64-bit hash. Since 32 of its bits choose the slot, two flows in one
-/// slot have equal hashes once in 2^32 pairs.
+/// A flow is identified by its 64-bit hash, of which 32 bits choose the slot. So two different
+/// flows in one slot have equal hashes with a probability of 2^-32.
 pub(super) struct Table {
     /// The hash of the flow in each slot; 0 if empty.
     residents: Vec<u64>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compares the simulation with plain code, and with the bound.
+//! Compares the simulation with a straightforward implementation, and with the bound.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,14 +31,14 @@ fn packets(flows: &[u64], apart_ns: u64, seed: u64) -> Vec<Observed> {
 
 fn simulate(packets: &[Observed], config: &SimulationConfig) -> Measured {
     let mut simulation = Simulation::new(config).unwrap();
-    // Batches are uneven, because nothing may depend on them.
+    // Uneven batches, because nothing may depend on batch boundaries.
     for batch in packets.chunks(7) {
         simulation.observe(batch);
     }
     simulation.finish()
 }
 
-/// The table in the plainest code.
+/// The table, implemented in the simplest way.
 fn plain(packets: &[Observed], slots: u32) -> (u64, u64) {
     let mut residents: HashMap<usize, u64> = HashMap::new();
     let (mut started, mut evicted) = (0, 0);
@@ -100,7 +100,7 @@ fn counts_packets_flows_bytes_and_time() {
         .map(|interval| interval.packets)
         .collect();
     assert_eq!(packets_by_interval, [2, 2, 2]);
-    // The mean, because the last interval is not complete.
+    // The mean, because the last interval is incomplete.
     assert_eq!(measured.busiest_packets_per_second(), 4.8);
     assert_eq!(measured.intervals[0].start_ns, 1_000 * MS_NS);
 }
@@ -109,7 +109,7 @@ fn counts_packets_flows_bytes_and_time() {
 fn the_busiest_interval_is_counted_from_the_first_packet_and_never_below_the_mean() {
     let mut burst = packets(&[1; 10], 40 * MS_NS, 1);
     for packet in &mut burst {
-        // From 300 ms to 660 ms of a second: within half a second, but across the middle of the
+        // From 300 ms to 660 ms of a second: less than half a second, but across the middle of the
         // second.
         packet.timestamp_ns += 300 * MS_NS;
     }
@@ -218,7 +218,7 @@ proptest! {
         let packets = packets(&flows, MS_NS, seed);
         let distinct = flows.iter().collect::<HashSet<_>>().len();
         let slots: HashSet<usize> = packets.iter().map(|packet| packet.hash.slot(1 << 26)).collect();
-        // Two flows may by chance have one slot; then the table does evict.
+        // Two flows may share a slot by chance; then the table does evict.
         prop_assume!(slots.len() == distinct);
         let distinct = distinct as u64;
         let measured = simulate(&packets, &config(&[1, 1 << 26]));
@@ -230,7 +230,7 @@ proptest! {
         prop_assert_eq!(measured.tables[0].microflows, changes);
     }
 
-    /// The bound is an expectation over the hash function, so it is compared with the mean of many.
+    /// The bound is an expectation over hash functions, so it is compared with the mean over many.
     #[test]
     fn the_worst_case_is_above_what_is_measured(
         flows in skewed(60),
@@ -249,8 +249,8 @@ proptest! {
         for (worst, found) in worst.into_iter().zip(found) {
             let mean = found.iter().sum::<f64>() / SEEDS as f64;
             let squares: f64 = found.iter().map(|found| (found - mean).powi(2)).sum();
-            // What happens once in 7 seeds happens in none of 64 with a probability of e^-10, and
-            // then does not show in the variance.
+            // An event that happens for one seed in 7 is missing from all 64 seeds with a
+            // probability of e^-10. It then does not show in the variance.
             let unseen = 10.0 / SEEDS as f64;
             let chance = 4.0 * (squares / (SEEDS * (SEEDS - 1)) as f64).sqrt() + unseen;
             prop_assert!(mean - chance <= worst * (1.0 + 1e-9), "{mean} of at most {worst}");
