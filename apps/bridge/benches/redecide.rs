@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long it takes to decide open flows anew after the rules were read again.
+//! Measures how long it takes to decide open flows again after the rules were reloaded.
 //!
-//! `cargo bench --package turboflow-bridge` prints a line for each number of rules.
+//! `cargo bench --package turboflow-bridge` prints one line for each number of rules.
 
 use std::hint::black_box;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ fn names() -> ApplicationNames {
     }
 }
 
-/// Rules of every kind, most of them for applications. Few flows match one.
+/// Rules of every kind, most of them about applications. Few flows match one.
 fn text(rules: u32, action: &str) -> String {
     let condition = |number: u32| match number % 8 {
         0..=4 => format!("application = [\"App{}\"]", 1 + number % (APPLICATIONS - 1)),
@@ -54,7 +54,7 @@ fn flow(number: u32) -> (Facts<'static>, u32) {
         tuple: FiveTuple::new(from, to, 1024 + (number % 50_000) as u16, 443, 6),
         progress: Progress::Complete,
         application: Some(Application {
-            // No rule names the carrier, and few of the applications are ones that rules name.
+            // No rule names the carrier, and rules name few of the applications.
             number: (CARRIER << 16) | (1 + number * 7 % (4 * APPLICATIONS)),
             category: (number % 30) as u8,
             confidence: Confidence::Payload,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What forwards when the process is gone.
+//! What forwards frames after the process has ended.
 //!
-//! `open`: a [`LinuxBridge`] of both ports below the program, which forwards when the program goes,
-//! and stays. `frozen`: the program's link and tables are pinned in a [folder](pin_folder), and
-//! stay. `closed`: nothing is made here, so nothing forwards.
+//! - `open`: a [`LinuxBridge`] of both ports below the program. It remains when the program is
+//!   gone, and then forwards all frames.
+//! - `frozen`: the program's link and tables are pinned in a [folder](pin_folder), so they remain
+//!   in the kernel.
+//! - `closed`: nothing is set up, so nothing is forwarded.
 
 mod linux_bridge;
 mod pins;
@@ -16,42 +18,42 @@ use thiserror::Error;
 pub use linux_bridge::{LinuxBridge, firewalls};
 pub use pins::{BPF_FOLDER, left_pins, pin_folder};
 
-/// Why what forwards in a failure cannot be made.
+/// Why the fail mode cannot be set up.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FailError {
-    /// The kernel refuses a step.
+    /// The kernel refused a step.
     #[error("fail = \"open\": {what} failed: {source}{mend}")]
     Refused {
-        /// The step, with its interface.
+        /// The step, including its interface.
         what: String,
         /// The kernel's error.
         source: io::Error,
-        /// What to do, behind a semicolon; empty if that is not known.
+        /// What to do, starting with a semicolon; empty if unknown.
         mend: &'static str,
     },
-    /// There is another interface of the name.
+    /// Another interface has the name.
     #[error(
         "fail = \"open\": there is an interface {name} that is not the bridge of {first} and \
          {second}: remove it with `ip link del dev {name}`"
     )]
     NameTaken {
-        /// The name that the Linux bridge is to have.
+        /// The name that the Linux bridge should have.
         name: String,
         /// One port.
         first: String,
         /// The other port.
         second: String,
     },
-    /// There is no BPF file system.
+    /// No BPF file system is mounted.
     #[error(
         "fail = \"frozen\": there is no BPF file system at {folder}: `mount -t bpf bpf {folder}`"
     )]
     NoBpfFiles {
-        /// Where it is looked for.
+        /// Where it was expected.
         folder: PathBuf,
     },
-    /// A bridge that died left its program there.
+    /// A bridge whose process has died left its program on the ports.
     #[error(
         "interfaces {first} and {second} still have the program of a frozen bridge whose process \
          died ({folder}): `rm -r {folder}` takes it off, and nothing forwards until this one \
@@ -62,10 +64,10 @@ pub enum FailError {
         first: String,
         /// The other port.
         second: String,
-        /// The folder of its pins.
+        /// The folder that holds its pins.
         folder: PathBuf,
     },
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     #[error("fail = \"frozen\": the folder {folder} cannot be made: {source}")]
     Folder {
         /// The folder.

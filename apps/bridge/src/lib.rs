@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a bridge that polices by application knows beside its data path.
+//! The parts of an application-aware bridge that are outside its data path.
 //!
-//! - [`Rules`]: which flows pass and which are dropped, from a file. Values in, decisions out: no
-//!   clock, no thread, no socket.
-//! - [`Policy`]: the flows that are open, what is known of them, and the decision about each.
-//! - `ports` (Linux): whether two interfaces can be bridged, and what to change where not.
-//! - `fail` (Linux): what forwards when the process is gone.
+//! - [`Rules`]: which flows pass and which are dropped, read from a file. Values in, decisions out:
+//!   no clock, no thread, no socket.
+//! - [`Policy`]: the open flows, what is known about them, and the decision for each.
+//! - `ports` (Linux): whether two interfaces can be bridged, and what to change if not.
+//! - `fail` (Linux): what forwards frames after the process has ended.
 //!
-//! `docs/bridge.md` is for who runs one.
+//! Operators find the documentation in `docs/bridge.md`.
 
 #[cfg(target_os = "linux")]
 pub mod fail;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules applied to the flows that are open: what is known of each is kept, so that it is decided
-//! anew when more is learned, and when the rules are read again.
+//! Applies rules to open flows. What is known about each flow is kept, so that the flow can be
+//! decided again when more is learned and when the rules are reloaded.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -11,10 +11,10 @@ use turboflow_record::FiveTuple;
 
 use crate::{Application, Decision, Facts, Rules};
 
-/// What an inspection has found out about a flow.
+/// What inspection has found out about a flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Learned {
-    /// How far it has come.
+    /// How far inspection has come.
     pub progress: Progress,
     /// The application, as far as it is known.
     pub application: Option<Application>,
@@ -24,15 +24,15 @@ pub struct Learned {
     pub risk: u64,
 }
 
-/// The flows that are open, by keys of the caller, and the rules that decide about them.
+/// The open flows, by keys of the caller, and the rules that decide about them.
 ///
-/// Memory is bounded: beyond so many flows, the one that began first is forgotten. The decision
-/// about it stays in force where it is carried out; a later file of rules does not reach it.
+/// Memory is bounded: above a limit, the flow that began first is forgotten. The data path keeps
+/// applying the last decision about it, but reloaded rules no longer reach it.
 #[derive(Debug)]
 pub struct Policy<K> {
     rules: Arc<Rules>,
     flows: HashMap<K, OpenFlow>,
-    /// In the order in which flows began. Some are over.
+    /// Flows in the order in which they began, including some that are over.
     order: VecDeque<(K, u64)>,
     limit: usize,
     next_number: u64,
@@ -45,7 +45,7 @@ struct OpenFlow {
     tuple: FiveTuple,
     learned: Learned,
     in_force: Decision,
-    /// Whether its connection has ended: the next first packet is of another flow.
+    /// Whether its connection has ended, so that the next first packet belongs to another flow.
     has_ended: bool,
 }
 
@@ -60,7 +60,7 @@ impl OpenFlow {
         }
     }
 
-    /// The decision, if it is another one now.
+    /// Decides again, and returns the decision if it has changed.
     fn decide(&mut self, rules: &Rules) -> Option<Decision> {
         let decision = rules.decide(&self.facts());
         let is_other = decision != self.in_force;
@@ -70,7 +70,7 @@ impl OpenFlow {
 }
 
 impl<K: Copy + Eq + Hash> Policy<K> {
-    /// No flows yet, and at most so many.
+    /// An empty policy for at most `limit` flows.
     #[must_use]
     pub fn new(rules: Arc<Rules>, limit: usize) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl<K: Copy + Eq + Hash> Policy<K> {
         &self.rules
     }
 
-    /// Flows that are known now.
+    /// Number of flows that are currently known.
     #[must_use]
     pub fn len(&self) -> usize {
         self.flows.len()
@@ -101,7 +101,7 @@ impl<K: Copy + Eq + Hash> Policy<K> {
         self.flows.is_empty()
     }
 
-    /// Flows that were forgotten while they were open, for want of room.
+    /// Number of flows that were forgotten while still open, because the limit was reached.
     #[must_use]
     pub const fn forgotten(&self) -> u64 {
         self.forgotten
@@ -113,8 +113,9 @@ impl<K: Copy + Eq + Hash> Policy<K> {
         self.flows.get(key).map(|flow| flow.in_force)
     }
 
-    /// Takes the first packet of a flow, whose 5-tuple is that of the side that began. Of a flow
-    /// that is not inspected, nothing more will be known. A flow that is known keeps what is.
+    /// Takes the first packet of a flow, with the initiator's address as the source of the 5-tuple.
+    /// If the flow is not inspected, nothing more will be learned about it. A flow that is already
+    /// known keeps its state.
     pub fn begin(&mut self, key: K, tuple: FiveTuple, is_inspected: bool) -> Decision {
         if let Some(flow) = self.flows.get(&key).filter(|flow| !flow.has_ended) {
             return flow.in_force;
@@ -151,10 +152,10 @@ impl<K: Copy + Eq + Hash> Policy<K> {
         in_force
     }
 
-    /// More is known about a flow. Gives the decision if it is another one now.
+    /// Takes new knowledge about a flow. Returns the decision if it has changed.
     pub fn learn(&mut self, key: &K, learned: Learned) -> Option<Decision> {
         let flow = self.flows.get_mut(key)?;
-        // Answers of an inspection that ended come late at times; they end nothing anew.
+        // Results may still arrive after inspection has ended; they must not reopen it.
         let progress = learned.progress.max(flow.learned.progress);
         flow.learned = Learned {
             progress,
@@ -163,25 +164,25 @@ impl<K: Copy + Eq + Hash> Policy<K> {
         flow.decide(&self.rules)
     }
 
-    /// Nothing more will be learned about a flow. Gives the decision if it is another one now.
+    /// Nothing more will be learned about the flow. Returns the decision if it has changed.
     pub fn inspection_ended(&mut self, key: &K) -> Option<Decision> {
         let flow = self.flows.get_mut(key)?;
         flow.learned.progress = Progress::Complete;
         flow.decide(&self.rules)
     }
 
-    /// The connection of a flow has ended. Its last packets are still decided about; the next that
-    /// [begins](Self::begin) with this key is another flow.
+    /// The connection of the flow has ended. Its last packets are still decided about. The next
+    /// [`begin`](Self::begin) with this key starts another flow.
     pub fn connection_ended(&mut self, key: &K) {
         if let Some(flow) = self.flows.get_mut(key) {
             flow.has_ended = true;
         }
     }
 
-    /// A flow is over: nothing is decided about it any more.
+    /// The flow is over, and nothing more is decided about it.
     pub fn end(&mut self, key: &K) {
         self.flows.remove(key);
-        // Keys of flows that are over must not pile up behind one that stays.
+        // Entries of ended flows must not pile up behind a flow that stays open.
         if self.order.len() > 2 * self.flows.len().max(self.limit) {
             let flows = &self.flows;
             let is_open = |(key, number): &(K, u64)| {
@@ -201,8 +202,8 @@ impl<K: Copy + Eq + Hash> Policy<K> {
         }
     }
 
-    /// Other rules are in force from now on. Tells the decision about each flow, and whether it
-    /// is another one than before; gives the number of flows.
+    /// Puts other rules in force. Calls `tell` for each flow with its decision and whether the
+    /// decision has changed. Returns the number of flows.
     pub fn replace(&mut self, rules: Arc<Rules>, mut tell: impl FnMut(K, Decision, bool)) -> usize {
         self.rules = rules;
         for (key, flow) in &mut self.flows {
@@ -265,7 +266,7 @@ mod tests {
         assert_eq!((decision.action, decision.rule_number()), (Action::Drop, 1));
         assert_eq!(policy.begin(1, tuple(1), true), decision);
         assert_eq!(policy.learn(&1, known(91 << 16 | 133)), None);
-        // What was taken for NetFlix is something else.
+        // The flow that was recognised as NetFlix turns out to be something else.
         let decision = policy.learn(&1, known(91 << 16 | 7)).unwrap();
         assert_eq!(
             (decision.action, decision.why),
@@ -300,7 +301,7 @@ mod tests {
         let (pass, drop) = (Action::Pass, Action::Drop);
         assert_eq!(told, [(1, pass), (2, pass), (3, pass), (7, drop)]);
         assert_eq!((decided, policy.len()), (9, 9));
-        // Another connection over the ports of one that ended.
+        // Another connection with the same ports as one that ended.
         assert_eq!(policy.begin(1, tuple(7), true).action, drop);
         assert_eq!(policy.len(), 9);
     }

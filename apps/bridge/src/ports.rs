@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether two interfaces can be the ports of a bridge.
 //!
-//! [`Port::look`] asks the kernel, and [`check`] decides from what it said, so that every refusal
-//! is tested without such a card.
+//! [`Port::look`] queries the kernel, and [`check`] decides from the result alone, so that every
+//! refusal can be tested without special hardware.
 
 mod held;
 mod trouble;
@@ -19,24 +19,24 @@ pub use trouble::trouble;
 /// `ARPHRD_ETHER`.
 const ETHERNET: u16 = 1;
 
-/// Features by which a frame that comes in is not the frame of the wire: the kernel's name, and
-/// that of `ethtool -K`.
+/// Features that change received frames before they can be forwarded: the kernel's name, and the
+/// name for `ethtool -K`.
 const MERGING: [(&str, &str); 2] = [("rx-lro", "lro"), ("rx-gro-hw", "rx-gro-hw")];
 const TAKING_TAGS_OUT: [(&str, &str); 2] = [
     ("rx-vlan-hw-parse", "rxvlan"),
     ("rx-vlan-stag-hw-parse", "rx-vlan-stag-hw-parse"),
 ];
 
-/// An interface that is to be a port, as the kernel describes it.
+/// An interface that is to become a port, as the kernel describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Port {
     /// What it is.
     pub link: Link,
-    /// Its features that are on.
+    /// Its features that are switched on.
     pub features: Features,
 }
 
-/// Why two interfaces cannot be the ports of a bridge. Messages have the command that helps.
+/// Why two interfaces cannot be the ports of a bridge. Messages contain the command that helps.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PortError {
@@ -56,7 +56,7 @@ pub enum PortError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// One interface, twice.
+    /// The same interface was given twice.
     #[error("both ports are interface {name}: a bridge has two; name the other one")]
     SamePort {
         /// The kernel's name.
@@ -70,7 +70,7 @@ pub enum PortError {
     NotEthernet {
         /// The port.
         name: String,
-        /// The kernel's number of the type (ARPHRD).
+        /// The kernel's number of the hardware type (ARPHRD).
         number: u16,
     },
     /// The two ends of one veth pair.
@@ -84,7 +84,7 @@ pub enum PortError {
         /// The other end.
         other: String,
     },
-    /// One interface stands on the other one, as a VLAN or a bond does.
+    /// One interface is stacked on the other one, as a VLAN or a bond is.
     #[error(
         "interface {upper} stands on {lower}, so a frame would pass both and come back: name two \
          interfaces of which none stands on the other"
@@ -95,7 +95,7 @@ pub enum PortError {
         /// The lower interface.
         lower: String,
     },
-    /// Both are ports of one bond.
+    /// Both are ports of the same bond.
     #[error(
         "interfaces {name} and {other} are ports of one {kind}, {master}, which is one link: \
          bridge {master} with the interface of another link"
@@ -110,7 +110,7 @@ pub enum PortError {
         /// The kind of the bond: `bond` or `team`.
         kind: String,
     },
-    /// A port of another interface.
+    /// It is a port of another interface.
     #[error(
         "interface {name} is a port of {master} ({kind}), which takes its frames: {or}take {name} \
          out with `ip link set dev {name} nomaster`"
@@ -122,16 +122,16 @@ pub enum PortError {
         master: String,
         /// Its kind.
         kind: String,
-        /// What else helps, with a comma behind it.
+        /// An alternative remedy, ending in a comma.
         or: String,
     },
-    /// A bridge that is running has it.
+    /// Another running bridge uses it.
     #[error("interface {name} is a port of a bridge of turboflow that is running: stop it first")]
     Bridged {
         /// The port.
         name: String,
     },
-    /// Both are in a Linux bridge, which is not to forward.
+    /// Both are in a Linux bridge, but the fail mode forbids forwarding by one.
     #[error(
         "interfaces {name} and {other} are in the Linux bridge {bridge}, which forwards when the \
          process is gone, and fail = \"{fail}\" in the rules says otherwise: {mend}, or write fail \
@@ -144,12 +144,12 @@ pub enum PortError {
         other: String,
         /// The Linux bridge.
         bridge: String,
-        /// What the rules say.
+        /// The fail mode of the rules.
         fail: FailMode,
-        /// How to take it down.
+        /// How to remove the bridge.
         mend: String,
     },
-    /// The Linux bridge of both has further ports.
+    /// The Linux bridge of the two ports has further ports.
     #[error(
         "the Linux bridge {bridge} of {name} and {other} has other ports ({others}), which would \
          get frames when the process is gone: take each out with `ip link set dev PORT nomaster`"
@@ -180,7 +180,7 @@ pub enum PortError {
         /// Its MTU in bytes.
         short_bytes: u32,
     },
-    /// The card merges frames that come in.
+    /// The card merges received frames.
     #[error(
         "interface {name} merges frames that come in, so longer ones would go out than came: \
          `ethtool -K {name} {mend}`"
@@ -191,7 +191,7 @@ pub enum PortError {
         /// What to switch off, as arguments of `ethtool -K`.
         mend: String,
     },
-    /// The card takes VLAN tags out of frames.
+    /// The card removes VLAN tags from received frames.
     #[error(
         "interface {name} takes VLAN tags out of frames, so they would go out without: `ethtool -K \
          {name} {mend}`"
@@ -211,7 +211,7 @@ pub enum PortError {
 }
 
 impl Port {
-    /// Asks the kernel about the interface of that name or alternative name.
+    /// Queries the kernel about the interface with that name or alternative name.
     ///
     /// # Errors
     /// If there is none, or the kernel does not answer.
@@ -238,7 +238,7 @@ impl Port {
         self.link.name.clone()
     }
 
-    /// What of these is on, as arguments of `ethtool -K` that switch it off.
+    /// Those of these features that are on, as arguments of `ethtool -K` that switch them off.
     fn switched_off(&self, features: &[(&str, &str)]) -> Option<String> {
         let on = features.iter().filter(|(name, _)| self.features.has(name));
         let off: Vec<_> = on.map(|(_, argument)| format!("{argument} off")).collect();
@@ -246,7 +246,7 @@ impl Port {
     }
 }
 
-/// Checks two interfaces by name, and gives them.
+/// Looks up two interfaces by name, checks them, and returns them.
 ///
 /// # Errors
 /// The first reason why they cannot be the ports of a bridge.
@@ -261,11 +261,11 @@ pub fn checked(first: &str, second: &str, fail: FailMode) -> Result<[Port; 2], P
     Ok(ports)
 }
 
-/// Decides whether two interfaces can be the ports of a bridge. `all` are the interfaces of the
+/// Decides whether two interfaces can be the ports of a bridge. `all` must be all interfaces of the
 /// namespace.
 ///
 /// # Errors
-/// The first reason why not.
+/// The first reason why they cannot.
 pub fn check(ports: &[Port; 2], fail: FailMode, all: &[Link]) -> Result<(), PortError> {
     let [first, second] = ports;
     if first.link.index == second.link.index {
@@ -290,7 +290,8 @@ pub fn check(ports: &[Port; 2], fail: FailMode, all: &[Link]) -> Result<(), Port
     Ok(())
 }
 
-/// Whether the first stands on the second, or is its other end.
+/// Checks that neither interface is stacked on the other, and that they are not ends of one veth
+/// pair.
 fn check_stack(first: &Link, second: &Link) -> Result<(), PortError> {
     let (name, other) = (first.name.clone(), second.name.clone());
     if first.lower == Some(second.index) {
@@ -311,7 +312,7 @@ fn check_stack(first: &Link, second: &Link) -> Result<(), PortError> {
     Ok(())
 }
 
-/// What the ports are ports of already.
+/// Checks the interfaces that the ports already belong to.
 fn check_masters(ports: &[Port; 2], fail: FailMode, all: &[Link]) -> Result<(), PortError> {
     let master_of = |port: &Port| {
         let index = port.link.master?;
@@ -330,7 +331,7 @@ fn check_masters(ports: &[Port; 2], fail: FailMode, all: &[Link]) -> Result<(), 
         [first, _] => {
             let place = usize::from(first.is_none());
             let master = master_of(&ports[place]).unwrap_or_default();
-            // Of a bond the whole can be a port; of a bridge or a VRF it cannot.
+            // A whole bond can be a port instead; a bridge or a VRF cannot.
             let or = match master.kind.as_str() {
                 "bond" | "team" => format!("name {}, or ", master.name),
                 _ => String::new(),
@@ -396,7 +397,7 @@ fn check_mtu(first: &Port, second: &Port) -> Result<(), PortError> {
     })
 }
 
-/// What concerns one port alone.
+/// Checks the properties of a single port.
 fn check_port(port: &Port) -> Result<(), PortError> {
     let name = port.name();
     if let Some(mend) = port.switched_off(&MERGING) {
@@ -411,7 +412,7 @@ fn check_port(port: &Port) -> Result<(), PortError> {
     }
 }
 
-/// How the alias of a Linux bridge begins that a bridge of ours stands on.
+/// Prefix of the alias that marks a Linux bridge as created by this program.
 pub(crate) const OUR_ALIAS: &str = "turboflow: ";
 
 #[cfg(test)]

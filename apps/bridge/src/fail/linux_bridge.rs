@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A Linux bridge of two ports that forwards all frames it may: nothing is learned, so every frame
-//! goes out at the other port.
+//! A Linux bridge of two ports that forwards every frame it is allowed to. It does not learn
+//! addresses, so every frame leaves through the other port.
 
 use std::io;
 
@@ -30,29 +30,29 @@ const INET6_ADDRESS_MODE: u16 = 8;
 /// `IN6_ADDR_GEN_MODE_NONE`.
 const NO_ADDRESS: u8 = 1;
 
-// Of a bridge.
+// Attributes of a bridge.
 const BR_AGEING_TIME: u16 = 4;
 const BR_STP_STATE: u16 = 5;
 const BR_MULTICAST_SNOOPING: u16 = 23;
 
-// Of its ports.
+// Attributes of a bridge port.
 const PORT_LEARNING: u16 = 8;
 const PORT_UNICAST_FLOOD: u16 = 9;
 const PORT_MULTICAST_FLOOD: u16 = 27;
 const PORT_BROADCAST_FLOOD: u16 = 30;
 const PORT_GROUP_FORWARD_MASK: u16 = 31;
 
-/// Groups of 01:80:c2:00:00:0X that a port passes on: all (spanning tree, LACP, LLDP, ...) except
-/// pause frames (X = 1), which the kernel forwards in no case.
+/// Mask of the groups 01:80:c2:00:00:0X that a port forwards: all (spanning tree, LACP, LLDP, ...)
+/// except pause frames (X = 1), which the kernel never forwards.
 const ALL_GROUPS: u16 = !(1 << 1);
 
 /// `EPERM`.
 const NOT_PERMITTED: i32 = 1;
-/// `EOPNOTSUPP`: this kernel has no bridge.
+/// `EOPNOTSUPP`: the kernel was built without bridge support.
 const NOT_SUPPORTED: i32 = 95;
 
-/// A Linux bridge of two ports. It stays when this value is dropped and when the process ends,
-/// however it ends: that is what it is for.
+/// A Linux bridge of two ports. It deliberately outlives this value and the process, however the
+/// process ends.
 #[derive(Debug)]
 pub struct LinuxBridge {
     index: u32,
@@ -61,15 +61,15 @@ pub struct LinuxBridge {
 }
 
 impl LinuxBridge {
-    /// Takes the bridge that the ports are in, or makes one. The ports have been
-    /// [checked](crate::ports::check). One of an operator's is taken as it is; one that this
-    /// function has made is made good, also if the process that made it was killed half way.
+    /// Uses the bridge that both ports are already in, or creates one. The ports must have been
+    /// [checked](crate::ports::check). An operator's bridge is used as it is. A bridge that this
+    /// function created earlier is configured again, in case the process was killed halfway.
     ///
     /// # Errors
-    /// If the kernel refuses. Then no half of a bridge is left.
+    /// If the kernel refuses. No half-configured bridge is left behind.
     pub fn over(first: &Link, second: &Link) -> Result<Self, FailError> {
         let mut socket = Netlink::route().map_err(|source| refused("a socket", source))?;
-        // Which port is which makes no difference to it.
+        // The order of the ports does not matter.
         let [first, second] = match first.index < second.index {
             true => [first, second],
             false => [second, first],
@@ -99,7 +99,7 @@ impl LinuxBridge {
         Ok(bridge)
     }
 
-    /// The bridge of our name, which may be there.
+    /// Finds or creates the bridge with our name.
     fn made(socket: &mut Netlink, alias: &str, ports: [&Link; 2]) -> Result<Self, FailError> {
         let name = format!("tfbr{}", ports[0].index);
         let failed = |source| refused(&format!("making the bridge {name}"), source);
@@ -146,7 +146,7 @@ impl LinuxBridge {
                 .of_kind(SET_LINK, 0)
                 .put(IFLA_IFALIAS, alias.as_bytes()),
         )?;
-        // The bridge itself has nothing to say on the link. A kernel without IPv6 refuses this.
+        // The bridge itself must not send anything. A kernel without IPv6 refuses this setting.
         let quiet = about.of_kind(SET_LINK, 0).nest(IFLA_AF_SPEC, |families| {
             families.nest(INET6, |inet6| inet6.put(INET6_ADDRESS_MODE, &[NO_ADDRESS]))
         });
@@ -159,7 +159,7 @@ impl LinuxBridge {
         socket.order(up.of_kind(NEW_LINK, 0))
     }
 
-    /// Makes an interface a port that passes everything on.
+    /// Makes an interface a port that forwards everything.
     fn take_in(&self, socket: &mut Netlink, port: &Link) -> Result<(), FailError> {
         let failed = |source| {
             let what = format!("taking {} into the bridge {}", port.name, self.name);
@@ -192,7 +192,7 @@ impl LinuxBridge {
         &self.name
     }
 
-    /// Whether it still holds both ports, so that it would forward.
+    /// Whether both ports are still in the bridge, so that it would forward.
     ///
     /// # Errors
     /// If the kernel does not answer.
@@ -207,13 +207,14 @@ impl LinuxBridge {
         Ok(true)
     }
 
-    /// Whether it was made here, now or by a process before.
+    /// Whether this program created it, in this process or an earlier one.
     #[must_use]
     pub const fn is_own(&self) -> bool {
         self.is_own
     }
 
-    /// Takes it down, if it was made here; an operator's stays. From then on, no frame passes.
+    /// Removes the bridge if this program created it; an operator's bridge stays. From then on, no
+    /// frame passes.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -235,8 +236,8 @@ impl LinuxBridge {
     }
 }
 
-/// What the bridge as a whole is: one that holds nothing back. A new bridge does not filter VLANs,
-/// and a kernel that cannot refuses to be told so.
+/// Settings of the bridge as a whole, so that it holds nothing back. VLAN filtering is not among
+/// them: it is off in a new bridge, and kernels without it refuse the setting.
 fn settings(request: Request) -> Request {
     request.nest(IFLA_LINKINFO, |info| {
         info.put_text(INFO_KIND, "bridge")
@@ -264,16 +265,15 @@ fn refused(what: &str, source: io::Error) -> FailError {
     }
 }
 
-/// Settings by which firewalls of this host see what a bridge forwards: `br_netfilter`, which also
-/// drops IP packets that are malformed. They are of the whole namespace, so they are told and not
-/// changed.
+/// Settings of `br_netfilter` that let the host's firewalls see bridged frames. It also drops
+/// malformed IP packets. They apply to the whole namespace, so they are reported but not changed.
 const FIREWALLS: [&str; 3] = [
     "bridge-nf-call-arptables",
     "bridge-nf-call-ip6tables",
     "bridge-nf-call-iptables",
 ];
 
-/// Which of the settings are on by which a firewall may drop what a Linux bridge forwards. Each is
+/// The settings that are on and let a firewall drop frames that a Linux bridge forwards. Each is
 /// switched off by `sysctl net.bridge.NAME=0`.
 #[must_use]
 pub fn firewalls() -> Vec<&'static str> {

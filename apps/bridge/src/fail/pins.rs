@@ -16,14 +16,14 @@ use super::FailError;
 pub const BPF_FOLDER: &str = "/sys/fs/bpf";
 /// `BPF_FS_MAGIC`.
 const BPF_FILES: u64 = 0xcafe_4a11;
-/// Only the owner looks inside and takes over.
+/// Only the owner can look inside and take over the pins.
 const MODE: u32 = 0o700;
 
-/// The folder of the pins of a bridge between these two ports, below a BPF file system; it is made
-/// if it is not there. A process that starts anew finds what one before left.
+/// The folder of the pins of a bridge between these two ports, below a BPF file system. It is
+/// created if it does not exist. A restarted process finds the pins of the one before.
 ///
 /// # Errors
-/// If there is no BPF file system, or the folder cannot be made.
+/// If there is no BPF file system, the folder cannot be created, or it belongs to another user.
 pub fn pin_folder(below: &Path, first: &Link, second: &Link) -> Result<PathBuf, FailError> {
     let is_bpf = statfs(below).is_ok_and(|found| found.f_type as u64 == BPF_FILES);
     if !is_bpf {
@@ -48,7 +48,7 @@ pub fn pin_folder(below: &Path, first: &Link, second: &Link) -> Result<PathBuf, 
     }
 }
 
-/// The folder in which a bridge that died left its program at these ports, if there is one.
+/// The folder in which a bridge that died left its pins for these ports, if there is one.
 #[must_use]
 pub fn left_pins(below: &Path, first: &Link, second: &Link) -> Option<PathBuf> {
     let name = folder_name(first, second, network().ok()?);
@@ -57,12 +57,13 @@ pub fn left_pins(below: &Path, first: &Link, second: &Link) -> Option<PathBuf> {
     files.next().is_some().then_some(folder)
 }
 
-/// The number of this process's network namespace.
+/// The inode number of this process's network namespace, which identifies it.
 fn network() -> io::Result<u64> {
     Ok(std::fs::metadata("/proc/self/ns/net")?.ino())
 }
 
-/// The BPF file system may let anyone make folders: one of another user could take pins away.
+/// Anyone may be able to create folders in the BPF file system, and the owner of a folder could
+/// remove the pins.
 fn check_owner(folder: &Path) -> io::Result<()> {
     let found = std::fs::symlink_metadata(folder)?;
     let is_own = found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0;
@@ -76,9 +77,10 @@ fn check_owner(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Which port is which makes no difference. Other network namespaces have interfaces of the same
-/// name, and may have the same BPF file system. No name of an interface has a colon. The BPF file
-/// system keeps points for itself.
+/// The name does not depend on the order of the ports. It includes the namespace, because other
+/// network namespaces may have interfaces with the same names and share the BPF file system. Colons
+/// separate the parts, because no interface name contains one. Points are escaped: the BPF file
+/// system reserves them.
 fn folder_name(first: &Link, second: &Link, network: u64) -> String {
     let plain = |link: &Link| link.name.replace('%', "%25").replace('.', "%2e");
     let mut names = [plain(first), plain(second)];

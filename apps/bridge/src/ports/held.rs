@@ -7,20 +7,20 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use super::{Port, PortError};
 
-/// Ports that no other bridge gets as long as this lives.
+/// Reserves ports: no other bridge can take them while this value lives.
 ///
-/// A socket with a name outside of all file systems: it is of the network namespace, as the ports
-/// are, and the kernel removes it when the process is gone, however it goes.
+/// Each reservation is a socket with an abstract name. Such names belong to the network namespace,
+/// as the ports do, and the kernel removes them when the process ends in any way.
 #[derive(Debug)]
 pub struct HeldPorts {
     _sockets: [UnixDatagram; 2],
 }
 
 impl HeldPorts {
-    /// Holds both ports.
+    /// Reserves both ports.
     ///
     /// # Errors
-    /// If a bridge that is running has one of them.
+    /// If another running bridge uses one of them.
     pub fn hold(ports: &[Port; 2]) -> Result<Self, PortError> {
         let [first, second] = ports;
         Ok(Self {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every refusal, from features as the kernel would tell them.
+//! Tests every refusal with made-up interface descriptions.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn master(kind: &str) -> Link {
     }
 }
 
-/// The refusal of ports that a change makes.
+/// The refusal after a change to two good ports.
 fn refusal(fail: FailMode, all: &[Link], change: impl FnOnce(&mut [Port; 2])) -> String {
     let mut ports = ports();
     change(&mut ports);
@@ -176,7 +176,7 @@ fn ports_are_ethernet_and_up() {
 fn an_absent_interface_is_named_with_those_that_there_are() {
     let said = Port::look("no-such-port").unwrap_err().to_string();
     says(&said, &["there is no interface no-such-port", "lo"]);
-    // The loopback interface is there, and no port.
+    // The loopback interface always exists, and cannot be a port.
     let said = checked("lo", "lo", FailMode::Open).unwrap_err().to_string();
     says(&said, &["both ports are interface lo"]);
 }

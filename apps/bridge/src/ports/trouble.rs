@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What becomes of ports after they were checked.
+//! Problems with ports that arise after they were checked.
 
 use turboflow_netlink::{Link, Netlink};
 
 use super::Port;
 
-/// Why packets are lost between two ports, if what the kernel says of them now explains it.
+/// Why packets are being lost between two ports, if the current state of the interfaces explains
+/// it.
 #[must_use]
 pub fn trouble(ports: &[Port; 2]) -> Option<String> {
     let mut socket = Netlink::route().ok()?;

@@ -7,11 +7,11 @@ use turboflow_record::FiveTuple;
 use super::facts::{Facts, Truth};
 use super::sets::{Applications, Bytes, Networks, Ranges, ServerNames};
 
-/// Protocols whose ports are ports: TCP, UDP, DCCP, SCTP, UDP-Lite. Those of others may stand for
-/// something else.
+/// Protocols that have ports: TCP, UDP, DCCP, SCTP, UDP-Lite. Other protocols may have other values
+/// in the port fields.
 pub(super) const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
-/// Conditions, all of which have to hold. An empty set is no condition.
+/// Conditions that must all hold. An empty set means no condition.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Conditions {
     pub(super) application: Applications,
@@ -22,12 +22,13 @@ pub(super) struct Conditions {
     pub(super) dst: Networks,
     pub(super) protocol: Bytes,
     pub(super) risk: u64,
-    /// In words, each with its values: `the application is TLS or QUIC`.
+    /// The conditions in words, each with its values: `the application is TLS or QUIC`.
     pub(super) words: Vec<String>,
 }
 
 impl Conditions {
-    /// Whether all hold. A name counts if it was recognised with this confidence at least.
+    /// Whether all conditions hold. Application and category count only if they were recognised
+    /// with at least the confidence `floor`.
     pub(super) fn hold(&self, facts: &Facts<'_>, floor: Confidence) -> Truth {
         if !self.fit(&facts.tuple) {
             return Truth::No;
@@ -38,7 +39,7 @@ impl Conditions {
             .min(self.risk(facts))
     }
 
-    /// What the first packet tells.
+    /// Checks the conditions that the first packet answers.
     fn fit(&self, tuple: &FiveTuple) -> bool {
         let protocol = tuple.protocol();
         let has_port = || {
@@ -57,7 +58,7 @@ impl Conditions {
         }
         let found = facts.application();
         let is_one = self.application.has(found.number);
-        // That nothing was recognised is no guess.
+        // Number 0, "not recognised", needs no confidence.
         let is_trusted = found.confidence >= floor || found.number == 0;
         match facts.progress {
             Progress::Complete => Truth::of(is_one && is_trusted),
@@ -71,8 +72,8 @@ impl Conditions {
         }
     }
 
-    /// The category is that of the last part of an application, so it may change as long as there
-    /// is but one.
+    /// The category belongs to the last part of an application, so it may change while only one
+    /// part is known.
     fn category(&self, facts: &Facts<'_>, floor: Confidence) -> Truth {
         if self.category.is_empty() {
             return Truth::Yes;
@@ -113,12 +114,12 @@ impl Conditions {
         self.words.is_empty()
     }
 
-    /// Whether a name or a category is asked for, which confidence is about.
+    /// Whether an application or category is asked for, to which confidence applies.
     pub(super) fn ask_for_names(&self) -> bool {
         !self.application.is_empty() || !self.category.is_empty()
     }
 
-    /// Whether they hold wherever the others do, as far as single conditions show.
+    /// Whether they hold whenever the others do, judging by single conditions.
     pub(super) fn cover(&self, others: &Self) -> bool {
         let risks = others.risk != 0 && others.risk & !self.risk == 0;
         (self.application.is_empty()
@@ -135,7 +136,7 @@ impl Conditions {
             && (self.risk == 0 || risks)
     }
 
-    /// Why no flow can fit, if that shows at once.
+    /// Why no flow can match, if that is obvious.
     pub(super) fn contradiction(&self) -> Option<&'static str> {
         let with_ports: Bytes = WITH_PORTS.into_iter().collect();
         if !self.port.is_empty() && !self.protocol.is_empty() && !self.protocol.meets(with_ports) {

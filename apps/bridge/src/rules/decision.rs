@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What becomes of a flow, and why.
+//! What happens to a flow, and why.
 
 use std::num::NonZeroU16;
 
@@ -47,13 +47,13 @@ pub enum FailMode {
     Closed,
 }
 
-/// The number of a rule: the same for a name as long as the process lives, also when the file is
-/// read again. Records have 0 for none.
+/// The number of a rule. A name keeps its number while the process lives, also when the rules are
+/// reloaded. In records, 0 means no rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuleId(NonZeroU16);
 
 impl RuleId {
-    /// The rule of a number in records or in the kernel's table; `None` for 0.
+    /// The rule with that number in records or in the kernel's table; `None` for 0.
     #[must_use]
     pub const fn of(number: u16) -> Option<Self> {
         match NonZeroU16::new(number) {
@@ -62,7 +62,7 @@ impl RuleId {
         }
     }
 
-    /// The rule behind this one; `None` behind the last number.
+    /// The next number; `None` after the last one.
     pub(super) fn next(self) -> Option<Self> {
         self.number().checked_add(1).and_then(Self::of)
     }
@@ -74,12 +74,12 @@ impl RuleId {
     }
 }
 
-/// Why a decision is what it is.
+/// The reason for a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// A rule matched.
     Rule,
-    /// Too little is known yet, and a rule may still match. More packets have to be seen.
+    /// Too little is known yet, and a rule may still match when more packets have been seen.
     Undecided,
     /// No rule matches.
     Default,
@@ -89,14 +89,14 @@ pub enum Why {
     Other,
 }
 
-/// What becomes of a flow.
+/// What happens to a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What becomes of its packets.
+    /// What happens to its packets.
     pub action: Action,
     /// The rule that matched.
     pub rule: Option<RuleId>,
-    /// Why that is so.
+    /// The reason for the action.
     pub why: Why,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be wrong with a file of rules. Messages say what to write.
+//! What can be wrong with a file of rules. Messages say what to write instead.
 
 use thiserror::Error;
 
@@ -8,11 +8,11 @@ pub const MAX_RULES: usize = 4096;
 /// The longest name of a rule, in bytes.
 pub const MAX_NAME_BYTES: usize = 64;
 
-/// The first thing that is wrong in a file of rules.
+/// The first error in a file of rules.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {subject}{fault}")]
 pub struct RulesError {
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
     /// The rule in words, ending in a colon and a space; may be empty.
     pub subject: String,
@@ -20,24 +20,24 @@ pub struct RulesError {
     pub fault: RulesFault,
 }
 
-/// What is wrong in a file of rules.
+/// An error in a file of rules.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RulesFault {
     /// The text is not TOML, or a value is of the wrong kind.
     #[error("{0}")]
     Syntax(String),
-    /// A name that the inspection does not have.
+    /// A name that inspection does not know.
     #[error("unknown {kind} `{name}`{hint}`turboflow applications` lists them")]
     UnknownName {
         /// `application`, `category` or `risk`.
         kind: &'static str,
         /// The name as written.
         name: String,
-        /// What was probably meant, and a semicolon.
+        /// The name that was probably meant, followed by a semicolon.
         hint: String,
     },
-    /// A rule that names what only inspection knows, where there is none.
+    /// A rule needs inspection, but the program has none.
     #[error("`{0}` cannot be used here: {not_built}", not_built = turboflow_inspect::NOT_BUILT)]
     NotInspected(&'static str),
     /// An unknown protocol.
@@ -45,7 +45,7 @@ pub enum RulesFault {
     UnknownProtocol {
         /// The name as written.
         name: String,
-        /// What was probably meant, and a semicolon.
+        /// The name that was probably meant, followed by a semicolon.
         hint: String,
     },
     /// An unknown confidence.
@@ -53,41 +53,41 @@ pub enum RulesFault {
     UnknownConfidence {
         /// The name as written.
         name: String,
-        /// The confidences that there are.
+        /// The valid confidences.
         known: String,
     },
     /// Not a network.
     #[error("`{0}` is no network; write for example 10.0.0.0/8, 192.0.2.7 or 2001:db8::/32")]
     BadNetwork(String),
-    /// A network with bits behind its prefix.
+    /// A network with bits set after its prefix.
     #[error("`{written}` has bits behind its prefix; write {network}, or {host} for one host")]
     BitsBehindPrefix {
         /// The network as written.
         written: String,
-        /// The network that is probably meant.
+        /// The network that was probably meant.
         network: String,
-        /// The host that is probably meant.
+        /// The host that was probably meant.
         host: String,
     },
-    /// Not a port, or range of ports.
+    /// Not a port or range of ports.
     #[error("`{0}` is no port; write a number from 1 to 65535, or a range such as \"8000-8099\"")]
     BadPort(String),
-    /// Not a name of servers.
+    /// Not a server name.
     #[error(
         "`{0}` is no server name; write for example \"www.example.com\", or \"*.example.com\" for \
          all names below; letters beyond ASCII as in certificates (xn--...)"
     )]
     BadServerName(String),
-    /// Not a name for a rule.
+    /// Not a valid name for a rule.
     #[error(
         "bad name `{0}`; write letters, digits, `-`, `_` and `.`, a letter or digit first, at most \
          {MAX_NAME_BYTES} in all"
     )]
     BadName(String),
-    /// A name that stands for something else.
+    /// A name that is reserved for flows without a rule.
     #[error("`{0}` stands for flows that no rule matches; choose another name")]
     ReservedName(String),
-    /// Two rules of one name.
+    /// Two rules have the same name.
     #[error("the name is taken by the rule in line {0}; choose another")]
     TakenName(usize),
     /// A rule without conditions.
@@ -105,7 +105,7 @@ pub enum RulesFault {
     /// A list without values.
     #[error("`{0}` is empty, so nothing would match; add a value, or remove it")]
     EmptyList(&'static str),
-    /// Nothing could ever pass.
+    /// With these settings, nothing could ever pass.
     #[error(
         "default = \"drop\" with undecided = \"drop\" lets no packet through from which an \
          application could be learned; write undecided = \"pass\""
@@ -116,17 +116,17 @@ pub enum RulesFault {
         "there are {0} rules; at most {MAX_RULES} are possible: put values into one rule's list"
     )]
     TooManyRules(usize),
-    /// Too many names of rules since the start.
+    /// Too many different rule names since the process started.
     #[error("the files since the start had 65535 names of rules: restart the bridge")]
     TooManyNames,
 }
 
-/// Something that is allowed and probably not meant.
+/// Something that is valid but probably not intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RulesWarning {
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// What it is, and what to do.
+    /// What is suspicious, and what to do.
     pub what: String,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file as it is written.
+//! The syntax of the rules file.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use turboflow_inspect::Confidence;
 
 use super::decision::{Action, FailMode};
 
-/// The values of `min_confidence`, by growing trust.
+/// The values of `min_confidence`, in increasing order of confidence.
 pub(super) const CONFIDENCES: [(&str, Confidence); 6] = [
     ("port", Confidence::Port),
     ("address", Confidence::Address),
@@ -33,7 +33,7 @@ pub(super) struct FileText {
     pub(super) rules: Vec<Spanned<RuleText>>,
 }
 
-/// A table with keys of its own and with those of conditions, all of which may lack.
+/// Defines a table with its own keys and the optional keys of conditions.
 macro_rules! table_with_conditions {
     ($(#[$about:meta])* $table:ident { $($key:ident: $kind:ty,)* }) => {
         $(#[$about])*
@@ -110,7 +110,7 @@ impl Key {
     }
 }
 
-/// Values, one of which has to fit.
+/// Values, one of which must match.
 #[derive(Debug)]
 pub(super) struct List(pub(super) Vec<Spanned<Entry>>);
 

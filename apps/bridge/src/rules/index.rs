@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which rules may match a flow, without trying each.
+//! Finds the rules that may match a flow without trying every rule.
 //!
-//! Every kind of condition has sets of rules by value: the rules that a value fits, and those that
-//! do not ask for the kind. The rules that may match are in the sets of all kinds. Sets are bits in
-//! the order of the rules, so they are met in that order, 64 at a time. What is in a set and does
-//! not match costs a look; what matches is in every set. Exceptions and confidence are left to
-//! that look.
+//! Every kind of condition has a set of rules for each value: the rules that accept the value, and
+//! those that do not use this kind of condition. A rule may match only if it is in the sets of all
+//! kinds. A set has one bit per rule, in the order of the rules, so an intersection handles 64
+//! rules at a time and yields them in order. A candidate that does not match only costs time, but a
+//! matching rule must be in every set. Exceptions and confidence are not indexed; they are checked
+//! when a candidate is evaluated.
 
 use std::collections::HashMap;
 
@@ -16,32 +17,32 @@ use super::conditions::Conditions;
 use super::facts::{Application, Facts};
 use super::sets::{Networks, Ranges, number};
 
-/// Rules by their places, a bit each.
+/// A set of rules, as one bit per position in the file.
 type Set = Vec<u64>;
 
-/// The sets of all kinds.
+/// The sets for all kinds of conditions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
     words: usize,
     all: Set,
     protocol: ByNumber,
     port: ByNumber,
-    /// Source and destination of IPv4, then of IPv6.
+    /// Source and destination for IPv4, then for IPv6.
     addresses: [[ByNumber; 2]; 2],
     applications: Applications,
     category: ByNumber,
     names: Names,
 }
 
-/// The sets of numbers, which begin at the first of a range.
+/// Sets by number. All numbers of a range have the same set.
 #[derive(Clone, Debug, Default)]
 struct ByNumber {
-    /// The first number of each range, and the place of its set.
+    /// The first number of each range, and the index of its set.
     starts: Vec<(u128, u32)>,
     sets: Vec<Set>,
 }
 
-/// The sets of applications.
+/// The sets for applications.
 #[derive(Clone, Debug, Default)]
 struct Applications {
     any: Set,
@@ -49,7 +50,8 @@ struct Applications {
     whole: HashMap<u32, Set>,
 }
 
-/// The rules that ask for a server name, by places: each name is in few.
+/// The positions of rules that ask for a server name. They are lists because a name occurs in few
+/// rules.
 #[derive(Clone, Debug, Default)]
 struct Names {
     any: Set,
@@ -61,7 +63,7 @@ fn put(set: &mut [u64], place: usize) {
     set[place / 64] |= 1 << (place % 64);
 }
 
-/// The rules for which something holds.
+/// The set of rules whose conditions satisfy `holds`.
 fn those(rules: &[Rule], holds: impl Fn(&Conditions) -> bool) -> Set {
     let mut set = vec![0; rules.len().div_ceil(64)];
     for (place, rule) in rules.iter().enumerate() {
@@ -105,7 +107,7 @@ impl Index {
         }
     }
 
-    /// The places of rules that may match, in order. Rules that are left out do not match.
+    /// The positions of the rules that may match, in order. All other rules do not match.
     pub(super) fn candidates(&self, facts: &Facts<'_>) -> impl Iterator<Item = usize> {
         let tuple = &facts.tuple;
         let ports = [tuple.source_port(), tuple.destination_port()];
@@ -152,7 +154,7 @@ impl Index {
 }
 
 impl ByNumber {
-    /// Sets by the first number of each range, in order.
+    /// Builds the table from the first number of each range and its set, in ascending order.
     fn of(sets: impl Iterator<Item = (u128, Set)>) -> Self {
         let mut known: HashMap<Set, u32> = HashMap::new();
         let mut by_number = Self::default();
@@ -168,9 +170,9 @@ impl ByNumber {
         by_number
     }
 
-    /// Sets of rules whose numbers are in ranges; `None`: a rule does not ask.
+    /// Builds the table from the ranges of each rule; `None` for rules without such a condition.
     fn of_ranges(rules: &[Rule], ranges_of: &dyn Fn(&Conditions) -> Option<&Ranges>) -> Self {
-        // Where rules begin to fit, and where they end.
+        // The numbers at which a rule starts or stops matching.
         let mut turns: Vec<(u128, usize)> = Vec::new();
         for (place, rule) in rules.iter().enumerate() {
             for (first, last) in ranges_of(&rule.when).into_iter().flat_map(Ranges::iter) {
@@ -219,7 +221,7 @@ impl Applications {
         sets
     }
 
-    /// The rules that an application may fit are those of one of these sets.
+    /// Sets whose union contains every rule that the application may match.
     fn of<'a>(&'a self, facts: &Facts<'_>, all: &'a Set) -> [&'a [u64]; 3] {
         let found = facts.application();
         let is_final = facts.progress == Progress::Complete
@@ -257,7 +259,8 @@ impl Names {
         names
     }
 
-    /// The rules that ask for the flow's server name; `None`: any may come to do so.
+    /// The rules that ask for the flow's server name; `None` if any rule with a server name may
+    /// still match.
     fn of(&self, facts: &Facts<'_>) -> Option<Vec<u16>> {
         let mut places = Vec::new();
         let Some(name) = facts.server_name else {

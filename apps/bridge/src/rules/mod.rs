@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which flows pass and which are dropped.
+//! Decides which flows pass and which are dropped.
 //!
-//! Rules stand in an order, and the first that matches decides. What a rule asks for may not be
-//! known yet; such a rule is *open*. No later rule overtakes an open one: the flow is undecided
-//! until more is known, or until the inspection is complete and nothing is open any more.
+//! Rules are ordered, and the first one that matches decides. If a rule depends on something that
+//! is not known yet, it is *open*. A rule after an open one cannot decide: the flow stays undecided
+//! until more is known, or until inspection is complete and no rule is open any more.
 
 mod conditions;
 mod decision;
@@ -58,7 +58,7 @@ impl Rule {
         &self.name
     }
 
-    /// What becomes of flows that it matches.
+    /// What happens to flows that it matches.
     #[must_use]
     pub const fn action(&self) -> Action {
         self.action
@@ -70,8 +70,9 @@ impl Rule {
         self.line
     }
 
-    /// Whether it matches. A name that is not trusted must not lead to a drop: neither as a
-    /// condition of a rule that drops, nor as an exception from one that passes.
+    /// Whether the rule matches. An application that was recognised with too little confidence must
+    /// not lead to a drop: neither by a condition of a rule that drops, nor by an exception from a
+    /// rule that passes.
     fn matches(&self, facts: &Facts<'_>, floor: Confidence) -> Truth {
         let (when_floor, except_floor) = match self.action {
             Action::Drop => (floor, Confidence::Unknown),
@@ -97,18 +98,19 @@ pub struct Rules {
     fail: FailMode,
     rules: Vec<Rule>,
     index: Index,
-    /// The numbers of all names so far, also of rules that are gone: records have them.
+    /// The numbers of all rule names so far, including removed rules, because records refer to
+    /// them.
     numbers: BTreeMap<String, RuleId>,
     warnings: Vec<RulesWarning>,
 }
 
 impl Rules {
-    /// Reads rules. `names` are those of the inspection; without them a rule can ask for what is in
-    /// the packet's headers and for server names alone. `before` are the rules that these replace:
-    /// a rule that keeps its name keeps its number.
+    /// Parses rules. `names` are those of inspection; without them, rules can use only packet
+    /// headers and server names. `before` are the rules that these replace: a rule that keeps its
+    /// name keeps its number.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its line and what to write.
+    /// The first error in the file, with its line and what to write instead.
     pub fn parse(
         text: &str,
         names: Option<&ApplicationNames>,
@@ -117,8 +119,8 @@ impl Rules {
         read::read(text, names, before)
     }
 
-    /// What becomes of a flow, as far as is known now. Ask again when more is known: while the
-    /// decision is [`Why::Undecided`], and later when the application changes.
+    /// Decides about a flow, as far as is known now. Call it again when more is known: while the
+    /// decision is [`Why::Undecided`], and later whenever the application changes.
     #[must_use]
     pub fn decide(&self, facts: &Facts<'_>) -> Decision {
         let candidates = self.index.candidates(facts);
@@ -141,8 +143,8 @@ impl Rules {
         }
     }
 
-    /// Decides open flows anew, after the file was read again: each with what is known about it and
-    /// the decision in force. Gives the flows whose decision is another one now.
+    /// Decides open flows again after the rules were reloaded. Each flow comes with what is known
+    /// about it and the decision in force. Yields the flows whose decision has changed.
     pub fn redecide<'f, K>(
         &self,
         flows: impl IntoIterator<Item = (K, Facts<'f>, Decision)>,
@@ -153,19 +155,19 @@ impl Rules {
         })
     }
 
-    /// The rules in their order.
+    /// The rules in order.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// The names of all rules so far by their numbers, also of those that earlier files had.
+    /// The names and numbers of all rules so far, including rules of earlier files.
     pub fn names(&self) -> impl Iterator<Item = (RuleId, &str)> {
         let numbers = self.numbers.iter();
         numbers.map(|(name, number)| (*number, name.as_str()))
     }
 
-    /// The name of a rule, also of one that an earlier file had.
+    /// The name of a rule, which may be of an earlier file.
     #[must_use]
     pub fn name(&self, rule: RuleId) -> Option<&str> {
         let mut numbers = self.numbers.iter();
@@ -173,31 +175,31 @@ impl Rules {
         found.map(|(name, _)| name.as_str())
     }
 
-    /// What becomes of the packets of a flow of which nothing was seen yet.
+    /// What happens to packets of flows that are not decided yet.
     #[must_use]
     pub const fn undecided(&self) -> Action {
         self.undecided
     }
 
-    /// What becomes of frames that are in no flow: ARP, LLDP, what is not IP or malformed.
+    /// What happens to frames that belong to no flow: ARP, LLDP, other non-IP and malformed frames.
     #[must_use]
     pub const fn other(&self) -> Action {
         self.other
     }
 
-    /// What forwards when the process is gone.
+    /// What forwards frames after the process has ended.
     #[must_use]
     pub const fn fail(&self) -> FailMode {
         self.fail
     }
 
-    /// What is allowed and probably not meant.
+    /// Settings that are valid but probably not intended.
     #[must_use]
     pub fn warnings(&self) -> &[RulesWarning] {
         &self.warnings
     }
 
-    /// Whether a rule asks for what inspection finds.
+    /// Whether a rule depends on results of inspection.
     #[must_use]
     pub fn need_inspection(&self) -> bool {
         let mut all = self.rules.iter();

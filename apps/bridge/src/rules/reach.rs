@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules that no flow reaches.
+//! Finds rules that no flow can reach.
 
 use super::Rule;
 use super::conditions::Conditions;
@@ -10,7 +10,8 @@ pub(super) const DROPS_UNDECIDED: &str = "undecided = \"drop\" drops the first p
     flow that a rule may match later, so of such flows no TCP connection can begin; write \
     undecided = \"pass\"";
 
-/// Rules that can never match, as far as that shows in one rule, or in a rule and one before.
+/// Warns of rules that can never match, as far as a rule alone, or together with one before it,
+/// shows.
 pub(super) fn never_matching(rules: &[Rule]) -> Vec<RulesWarning> {
     let warning = |(place, rule): (usize, &Rule)| {
         let before = || rules[..place].iter().find(|other| other.covers(rule));
@@ -47,20 +48,21 @@ pub(super) fn never_matching(rules: &[Rule]) -> Vec<RulesWarning> {
 }
 
 impl Rule {
-    /// Whether this rule matches whatever the other one matches. Where one that drops asks for a
-    /// name, one that passes matches with less confidence.
+    /// Whether this rule matches everything that the other one matches. If this rule drops by
+    /// application and the other passes, the other also matches with less confidence, so it is not
+    /// covered.
     fn covers(&self, other: &Self) -> bool {
         self.covers_if_sure(other) && !self.asks_for_more_than(other)
     }
 
-    /// Whether this rule matches what the other one matches, if names are trusted.
+    /// Whether this rule matches everything that the other one matches, if confidence is ignored.
     fn covers_if_sure(&self, other: &Self) -> bool {
         self.except.is_none() && self.when.cover(&other.when)
     }
 
-    /// Whether this rule leaves the other one only what is doubtful, and the other one names a part
-    /// of it: an exception that was meant to stand in front. A rule of the same names may be meant
-    /// for the doubtful.
+    /// Whether this rule leaves the other only flows recognised with too little confidence,
+    /// although the other names a subset of its flows. It was probably meant as an exception that
+    /// comes first. A rule with the same names may be intended for exactly these flows.
     fn takes_sure(&self, other: &Self) -> bool {
         self.covers_if_sure(other) && !other.when.cover(&self.when)
     }
@@ -69,7 +71,8 @@ impl Rule {
         self.action == Action::Drop && other.action == Action::Pass && self.when.ask_for_names()
     }
 
-    /// A rule that passes is left by a name that is trusted, and matches others of it.
+    /// Whether the exceptions cover all that the rule matches. In a rule that passes, an exception
+    /// by application needs confidence, so some flows remain.
     fn is_all_exceptions(&self) -> bool {
         let is_all = |except: &Conditions| {
             let asks_for_more = self.action == Action::Pass && except.ask_for_names();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads a file of rules. Everything is looked up here, so that a decision only compares.
+//! Reads a file of rules. All names are resolved here, so that decisions only compare numbers.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::resolve::{self, Resolver};
 use super::sets::{Networks, ServerNames};
 use super::{Rule, Rules, reach, words};
 
-/// Names that records and counters have for flows without a rule.
+/// Reserved: records and counters use these names for flows without a rule.
 const RESERVED: [&str; 4] = ["default", "undecided", "unknown", "other"];
 
 pub(super) fn read(
@@ -75,12 +75,12 @@ struct Reader<'a> {
     text: &'a str,
     resolver: Resolver,
     numbers: BTreeMap<String, RuleId>,
-    /// The lines of the names so far.
+    /// The line of each rule name so far.
     lines: BTreeMap<String, usize>,
 }
 
 impl Reader<'_> {
-    /// The line of an offset, counted from 1.
+    /// The line that contains an offset, counted from 1.
     fn line(&self, offset: usize) -> usize {
         let before = &self.text.as_bytes()[..offset.min(self.text.len())];
         1 + before.iter().filter(|byte| **byte == b'\n').count()
@@ -163,7 +163,7 @@ impl Reader<'_> {
         Err(self.error(written, "", fault))
     }
 
-    /// The number of a name: the one that it has, or the next.
+    /// The number of a rule name: its previous number, or the next free one.
     fn number(&mut self, written: &Spanned<String>) -> Result<RuleId, RulesError> {
         if let Some(number) = self.numbers.get(written.get_ref()) {
             return Ok(*number);
@@ -194,7 +194,7 @@ impl Reader<'_> {
         Ok(conditions)
     }
 
-    /// Sets the condition of a key, and gives the usual names of its values.
+    /// Sets the condition of a key. Returns the canonical names of its values.
     fn values(
         &self,
         key: Key,
@@ -250,7 +250,7 @@ fn is_name(name: &str) -> bool {
         && name.len() <= MAX_NAME_BYTES
 }
 
-/// A message of the parser in our words.
+/// Rewords a message of the TOML parser.
 fn plain(message: &str) -> String {
     let message = message.lines().collect::<Vec<_>>().join("; ");
     let quoted = |text: &'_ str| -> Vec<String> {

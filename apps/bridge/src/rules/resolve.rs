@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From what is written to what flows are compared with. Every value has its usual name beside it.
+//! Resolves values of the rules file to what flows are compared with. Each result includes the
+//! canonical name of the value.
 
 use std::sync::Arc;
 
@@ -12,12 +13,12 @@ use super::facts::Application;
 use super::fault::RulesFault;
 use super::file::{Entry, Key};
 
-/// The names of the inspection, if there is one.
+/// Resolves names; `None` without inspection.
 pub(super) struct Resolver {
     names: Option<(Arc<ApplicationNames>, NameIndex)>,
 }
 
-/// The longest server name in DNS, in bytes.
+/// Maximum length of a server name in DNS, in bytes.
 const MAX_SERVER_NAME_BYTES: usize = 253;
 
 type Resolved<T> = Result<(T, String), RulesFault>;
@@ -39,7 +40,8 @@ impl Resolver {
             .ok_or(RulesFault::NotInspected(key.name()))
     }
 
-    /// An application by its name, that of its carrier and its own (`TLS.NetFlix`), or its number.
+    /// An application by name, by the names of carrier and application (`TLS.NetFlix`), or by
+    /// number.
     pub(super) fn application(&self, entry: &Entry) -> Resolved<u32> {
         let (names, index) = self.names(Key::Application)?;
         let applications = &names.applications;
@@ -58,7 +60,7 @@ impl Resolver {
                 Some(Application::joined(carrier, own))
             })
         };
-        // A number of two parts is none in the list.
+        // Numbers of two parts are not in the library's list.
         let joined = || {
             let (carrier, own) = Application::parts(text.parse().ok()?);
             let is_known = |part: u16| applications.iter().any(|it| it.0 == u32::from(part));
@@ -84,7 +86,7 @@ impl Resolver {
     }
 }
 
-/// A number of eight bits by its name.
+/// An 8-bit number by its name.
 fn small(kind: &'static str, names: &[(u8, String)], entry: &Entry) -> Resolved<u8> {
     let all = || {
         names
@@ -98,8 +100,8 @@ fn small(kind: &'static str, names: &[(u8, String)], entry: &Entry) -> Resolved<
     Ok((number, name.map_or(text, |(_, name)| name.clone())))
 }
 
-/// The number of a name, or a number that has a name. A name in another case is found if no other
-/// differs from it in case alone.
+/// The number that has the name, or the number itself if it has a name. Case is ignored unless
+/// several names differ only in case.
 fn find<'a>(names: impl Iterator<Item = (u32, &'a str)> + Clone, text: &str) -> Option<u32> {
     if text.is_empty() {
         return None;
@@ -176,7 +178,7 @@ pub(super) fn network(entry: &Entry) -> Resolved<Network> {
     Ok((network, network.to_string()))
 }
 
-/// A server name, or `*.` and the name that it is below.
+/// A server name, or `*.` followed by a domain.
 pub(super) fn server_name(entry: &Entry) -> Resolved<String> {
     let Entry::Text(text) = entry else {
         return Err(RulesFault::BadServerName(entry.to_string()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sets of values that conditions look things up in. Lists may be long, such as a list of blocked
-//! names, so every one is sorted and searched by halves.
+//! Sets of values for conditions. Lists may be long, such as a list of blocked names, so each set
+//! is sorted and searched by bisection.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use turboflow_record::Network;
 
 use super::facts::Application;
 
-/// Numbers as ranges in order, which neither overlap nor touch.
+/// Numbers as sorted ranges that neither overlap nor touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ranges(Vec<(u128, u128)>);
 
@@ -30,7 +30,7 @@ impl FromIterator<(u128, u128)> for Ranges {
 }
 
 impl Ranges {
-    /// The range that holds the number or is the next behind it.
+    /// The range that contains the number; if none does, the next one after it.
     fn at(&self, number: u128) -> Option<(u128, u128)> {
         let place = self.0.partition_point(|(_, last)| *last < number);
         self.0.get(place).copied()
@@ -52,7 +52,7 @@ impl Ranges {
         self.0.is_empty()
     }
 
-    /// First and last number of each.
+    /// First and last number of each range, both inclusive.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u128, u128)> {
         self.0.iter().copied()
     }
@@ -112,14 +112,14 @@ impl Networks {
         }
     }
 
-    /// Whether addresses of both sets can be in one packet.
+    /// Whether one packet can have addresses from both sets.
     pub(super) const fn share_family(&self, other: &Self) -> bool {
         let v4 = !self.v4.is_empty() && !other.v4.is_empty();
         v4 || !self.v6.is_empty() && !other.v6.is_empty()
     }
 }
 
-/// Names of servers, in any case: whole ones, and those below a name (`*.example.com`).
+/// Server names, ignoring case: complete names, and all names below a domain (`*.example.com`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServerNames {
     whole: Vec<String>,
@@ -127,7 +127,7 @@ pub(super) struct ServerNames {
 }
 
 impl ServerNames {
-    /// Patterns have been checked.
+    /// The patterns must have been checked.
     pub(super) fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Self {
         let mut names = Self::default();
         for pattern in patterns {
@@ -143,7 +143,7 @@ impl ServerNames {
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
-        // The root may be written at the end.
+        // A fully qualified name may end in a dot.
         let name = name.strip_suffix('.').unwrap_or(name);
         contains(&self.whole, name) || self.has_parent(name)
     }
@@ -165,13 +165,13 @@ impl ServerNames {
         self.whole.is_empty() && self.below.is_empty()
     }
 
-    /// Whole names, and names with others below them; in lower case.
+    /// Complete names, and domains of wildcard patterns; all in lower case.
     pub(super) fn patterns(&self) -> [&[String]; 2] {
         [&self.whole, &self.below]
     }
 }
 
-/// Whether sorted names in lower case contain a name in any case.
+/// Whether a sorted list of lower-case names contains a name, ignoring its case.
 fn contains(sorted: &[String], name: &str) -> bool {
     let lower = || name.bytes().map(|byte| byte.to_ascii_lowercase());
     sorted
@@ -179,7 +179,8 @@ fn contains(sorted: &[String], name: &str) -> bool {
         .is_ok()
 }
 
-/// Applications: those that have a name as their own or as their carrier's, and those of two parts.
+/// Applications. A single name matches the application itself or its carrier; two parts must both
+/// match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Applications {
     has_unknown: bool,
@@ -188,7 +189,7 @@ pub(super) struct Applications {
 }
 
 impl FromIterator<u32> for Applications {
-    /// Numbers of one part, or of two.
+    /// Numbers with one part or two.
     fn from_iter<I: IntoIterator<Item = u32>>(numbers: I) -> Self {
         let mut set = Self::default();
         for number in numbers {
@@ -219,8 +220,8 @@ impl Applications {
                 })
     }
 
-    /// Whether an application that is named now may turn out to be one of these: if it has one
-    /// part, the next packet may tell what it carries.
+    /// Whether an application that does not match now may still turn into one of these. With only
+    /// one part known, the next packet may reveal what it carries.
     pub(super) fn may_have_more_of(&self, number: u32) -> bool {
         let (carrier, own) = Application::parts(number);
         let is_carried = |whole: &u32| Application::parts(*whole).0 == own;
@@ -234,7 +235,7 @@ impl Applications {
             && other.whole.iter().all(|whole| self.has(*whole))
     }
 
-    /// Parts, where 0 is the unknown application, and numbers of two parts.
+    /// Single parts, where 0 is the unknown application, and numbers with two parts.
     pub(super) fn numbers(&self) -> (impl Iterator<Item = u16>, &[u32]) {
         let unknown = self.has_unknown.then_some(0);
         (
@@ -248,7 +249,7 @@ impl Applications {
     }
 }
 
-/// Numbers of eight bits.
+/// A set of 8-bit numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bytes([u64; 4]);
 
@@ -345,11 +346,11 @@ mod tests {
         assert!(set(&[tls.into()]).has(both) && set(&[netflix.into()]).has(both));
         assert!(set(&[both]).has(both) && !set(&[both]).has(tls.into()));
         assert!(!set(&[dns.into()]).has(both));
-        // The carrier alone, in any notation of the library.
+        // The carrier alone, in every notation of the library.
         for alone in [91, 91 << 16, 91 << 16 | 91] {
             assert!(set(&[tls.into()]).has(alone) && set(&[alone]).has(tls.into()));
         }
-        // Unknown is no carrier of everything.
+        // The unknown application does not carry other applications.
         assert!(set(&[0]).has(0) && !set(&[0]).has(netflix.into()));
         assert!(!set(&[tls.into()]).has(0));
         assert!(set(&[both]).may_have_more_of(tls.into()));

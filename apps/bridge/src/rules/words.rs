@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules in words.
+//! Describes rules in words.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::decision::{Action, FailMode};
 use super::file::{CONFIDENCES, Key};
 use super::{Rule, Rules};
 
-/// Values in a condition's words; the others are counted.
+/// Number of values of a condition that are listed; the rest are only counted.
 const SHOWN_VALUES: usize = 8;
 
 /// `a, b or c`.
@@ -65,8 +65,8 @@ impl fmt::Display for FailMode {
 }
 
 impl Rules {
-    /// What is done with flows that no rule matches, and with which confidence a name counts: what
-    /// it is about, and what is done.
+    /// The settings for flows that no rule matches and for confidence: what each is about, and what
+    /// it does.
     #[must_use]
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let named = |action: Action| action.name().to_owned();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Linux bridge below: what it forwards, and how long it stays.
+//! The Linux bridge below the program: what it forwards, and how long it stays.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use turboflow_testing::{Need, is_missing};
 use crate::frames::{Ear, end, frames, pause};
 use crate::namespace::{HOSTS, Namespace, PORTS};
 
-/// Frames that are sent in a test.
+/// Number of frames sent in a test.
 const FRAMES: usize = 500;
 
 fn over_ports() -> LinuxBridge {
@@ -27,7 +27,7 @@ fn is_there(name: &str) -> bool {
     Link::named(&mut socket, name).unwrap().is_some()
 }
 
-/// What comes out at the other side.
+/// The frames that come out on the other side.
 fn passed(from: &str, to: &str, sent: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut ear = Ear::at(to);
     let mut from = Sender::open(from).unwrap();
@@ -42,14 +42,14 @@ fn all_frames_pass_in_both_directions_and_after_the_process() {
         return;
     };
     namespace.inside(|| {
-        // The value is dropped, as when the process is gone.
+        // The value is dropped, as when the process ends.
         assert!(over_ports().is_own());
         let sent = frames(FRAMES);
         let [near, far] = HOSTS;
         assert_eq!(passed(near, far, &sent), sent);
-        // Hosts that were seen on one side are reached there all the same.
+        // Addresses seen as sources on one side are still forwarded to that side.
         assert_eq!(passed(far, near, &sent), sent);
-        // IEEE 802.1D forbids it, and the kernel keeps to that.
+        // IEEE 802.1D forbids forwarding pause frames, and the kernel complies.
         assert_eq!(passed(near, far, &[pause()]), Vec::<Vec<u8>>::new());
     });
 }
@@ -64,7 +64,7 @@ fn a_process_that_starts_again_finds_the_bridge_and_may_take_it_down() {
         let name = first.name().to_owned();
         drop(first);
         let [second, first] = PORTS.map(|name| Port::look(name).unwrap().link);
-        // The ports may be given in the other order.
+        // The order of the ports does not matter.
         let again = LinuxBridge::over(&first, &second).unwrap();
         assert!(again.is_own() && again.name() == name, "{again:?}");
         let sent = frames(FRAMES);
@@ -73,13 +73,13 @@ fn a_process_that_starts_again_finds_the_bridge_and_may_take_it_down() {
         assert!(!is_there(&name));
         let mut ear = Ear::at(HOSTS[1]);
         ear.send(&mut Sender::open(HOSTS[0]).unwrap(), &sent);
-        // From the port itself, since nothing is forwarded any more.
+        // Sent from the port itself, because nothing is forwarded any more.
         end(&mut Sender::open(PORTS[1]).unwrap());
         assert_eq!(ear.heard(), Vec::<Vec<u8>>::new());
     });
 }
 
-/// What another bridge of the host is set to is told, and left as it is.
+/// Settings that affect bridged frames are reported, and not changed.
 #[test]
 fn firewalls_that_see_bridged_frames_are_told() {
     let Some(namespace) = Namespace::new() else {
@@ -88,7 +88,7 @@ fn firewalls_that_see_bridged_frames_are_told() {
     namespace.inside(|| {
         assert_eq!(firewalls(), Vec::<&str>::new());
         let setting = "/proc/sys/net/bridge/bridge-nf-call-iptables";
-        // Only a kernel with `br_netfilter` has it.
+        // The setting exists only in kernels with `br_netfilter`.
         if std::fs::write(setting, "1").is_ok() {
             assert_eq!(firewalls(), ["bridge-nf-call-iptables"]);
             over_ports();
@@ -97,7 +97,7 @@ fn firewalls_that_see_bridged_frames_are_told() {
     });
 }
 
-/// A process that was killed half way leaves a bridge without its ports.
+/// A process that was killed halfway leaves a bridge without its ports.
 #[test]
 fn half_a_bridge_is_made_whole() {
     let Some(namespace) = Namespace::new() else {
@@ -152,7 +152,7 @@ fn another_interface_of_the_name_is_left_alone() {
     });
 }
 
-/// What cannot be made is undone.
+/// A bridge that cannot be completed is removed.
 #[test]
 fn no_half_of_a_bridge_is_left() {
     let Some(namespace) = Namespace::new() else {
@@ -161,7 +161,7 @@ fn no_half_of_a_bridge_is_left() {
     namespace.ip("link add br0 type bridge");
     namespace.inside(|| {
         let first = Port::look("pa").unwrap().link;
-        // A bridge cannot be a port of one.
+        // A bridge cannot be a port of another bridge.
         let second = Port::look("br0").unwrap().link;
         let said = LinuxBridge::over(&first, &second).unwrap_err().to_string();
         assert!(said.contains("taking br0 into the bridge tfbr"), "{said}");
@@ -170,7 +170,7 @@ fn no_half_of_a_bridge_is_left() {
     });
 }
 
-/// A BPF file system of its own.
+/// A private BPF file system.
 struct BpfFiles(PathBuf);
 
 impl BpfFiles {
@@ -208,7 +208,7 @@ fn pins_have_a_folder_that_only_their_owner_enters() {
     assert!(folder.starts_with(files.0.join("turboflow")));
     let mode = std::fs::metadata(&folder).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
-    // A process that starts again finds it, whichever port is the first.
+    // A restarted process finds the folder, whichever port is given first.
     assert_eq!(pin_folder(&files.0, &second, &first).unwrap(), folder);
     assert_eq!(left_pins(&files.0, &first, &second), None);
     std::fs::create_dir(folder.join("2")).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames of all kinds, sent at one interface and awaited at another.
+//! Sends frames of all kinds on one interface, and receives them on another.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use turboflow_capture::live::{Interface, InterfaceConfig, RingSize, Sender, wait
 use turboflow_packet::{Frame, LinkType};
 use turboflow_testing::until;
 
-/// The host whose frames come from the sending side.
+/// A host on the sending side.
 const NEAR_HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const ANOTHER_HOST: [u8; 6] = [2, 0, 0, 0, 0, 9];
-/// The last byte of a frame behind which nothing else is awaited.
+/// Last byte of the frame that marks the end.
 const END: u8 = 0xee;
 
-/// Destinations, and what follows both addresses.
+/// Destination addresses, and the bytes after both addresses.
 const KINDS: [([u8; 6], &[u8]); 13] = [
     ([0xff; 6], &[8, 6]),                                           // ARP
     (ANOTHER_HOST, &[8, 0]),                                        // IPv4
@@ -30,7 +30,7 @@ const KINDS: [([u8; 6], &[u8]); 13] = [
     (ANOTHER_HOST, &[0x88, 0xb5]),                                  // an experiment
 ];
 
-/// Frames of all kinds in turn, each with its number, short ones and full ones.
+/// Frames of all kinds in turn, short ones and full-sized ones, each ending in its number.
 pub(crate) fn frames(count: usize) -> Vec<Vec<u8>> {
     let frame = |number: usize| {
         let (to, behind) = KINDS[number % KINDS.len()];
@@ -57,11 +57,11 @@ fn frame(to: [u8; 6], behind: &[u8], length: usize) -> Vec<u8> {
     frame
 }
 
-/// Frames sent before those that came are taken. Each may have a block of the ring alone, as the
-/// kernel completes one every millisecond, and the ring has twice as many.
+/// Number of frames sent before received ones are taken. In the worst case each takes a whole block
+/// of the ring, because the kernel completes a block every millisecond; the ring has twice as many.
 const AT_ONCE: usize = 16;
 
-/// An ear at an interface.
+/// Receives frames on an interface.
 pub(crate) struct Ear {
     interface: [Interface; 1],
     heard: Vec<Vec<u8>>,
@@ -89,7 +89,7 @@ impl Ear {
         }
     }
 
-    /// All frames that came until the one of [`end`] did.
+    /// All frames received before the one of [`end`].
     pub(crate) fn heard(&mut self) -> Vec<Vec<u8>> {
         until("the last frame has come", || {
             wait(&mut self.interface, Duration::from_millis(20)).unwrap();
@@ -101,7 +101,7 @@ impl Ear {
         std::mem::take(&mut self.heard)
     }
 
-    /// Takes the frames that have come.
+    /// Takes the frames received so far.
     fn take(&mut self) {
         while let Some(batch) = self.interface[0].next_batch() {
             let frames = batch.frames().iter();
@@ -110,7 +110,7 @@ impl Ear {
     }
 }
 
-/// Sends frames. Of many, an [`Ear`] that only listens afterwards could miss some.
+/// Sends frames. If there are many, an [`Ear`] that only listens afterwards may lose some.
 pub(crate) fn pass_on(sender: &mut Sender, frames: &[Vec<u8>]) {
     let frames = frames.iter().map(|bytes| Frame {
         bytes,
@@ -127,7 +127,7 @@ pub(crate) fn pass_on(sender: &mut Sender, frames: &[Vec<u8>]) {
     }
 }
 
-/// Sends the frame behind which nothing is awaited.
+/// Sends the frame that marks the end.
 pub(crate) fn end(from: &mut Sender) {
     let mut last = frame(ANOTHER_HOST, &[0x88, 0xb5], 60);
     last[59] = END;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports and what forwards in a failure, on veth pairs in a network namespace that each test makes.
+//! Tests of ports and fail modes on veth pairs, in a network namespace that each test creates.
 //!
-//! The tests need root and `scripts/install-test-tools.sh`, and are skipped without.
+//! They need root and `scripts/install-test-tools.sh`; otherwise they are skipped.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 

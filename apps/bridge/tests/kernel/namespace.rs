@@ -18,14 +18,14 @@ pub(crate) const HOSTS: [&str; 2] = ["ha", "hb"];
 
 static NAMESPACES: AtomicU32 = AtomicU32::new(0);
 
-/// Two veth pairs that are up and silent, `ha - pa` and `pb - hb`, where no firewall sees what a
-/// bridge forwards.
+/// Two veth pairs that are up and send nothing themselves, `ha - pa` and `pb - hb`. No firewall
+/// sees bridged frames.
 pub(crate) struct Namespace {
     name: String,
 }
 
 impl Namespace {
-    /// Makes it; `None` if the test is skipped because that is not possible.
+    /// Creates the namespace; `None` if that is not possible and the test is skipped.
     pub(crate) fn new() -> Option<Self> {
         let needs = [Need::Root, Need::Tool("ip"), Need::Tool("ethtool")];
         let namespaces = || Need::Right("make network namespaces", may_make_namespaces());
@@ -90,7 +90,7 @@ impl Drop for Namespace {
     }
 }
 
-/// In containers, root may lack the right.
+/// In a container, root may lack the right.
 fn may_make_namespaces() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
     *MAY.get_or_init(|| {

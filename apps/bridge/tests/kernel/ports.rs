@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the kernel says of interfaces, and the refusals that follow.
+//! Interfaces as the kernel describes them, and the refusals that follow.
 
 use turboflow_bridge::FailMode;
 use turboflow_bridge::ports::{Port, checked};
@@ -22,7 +22,7 @@ fn says(namespace: &Namespace, ports: [&'static str; 2], words: &[&str]) {
     assert_eq!(said.lines().count(), 1, "{said}");
 }
 
-/// Runs the command between backticks that a refusal ends with.
+/// Runs the command in backticks at the end of a refusal.
 #[track_caller]
 fn obey(namespace: &Namespace, refusal: &str) {
     let command = refusal
@@ -32,7 +32,7 @@ fn obey(namespace: &Namespace, refusal: &str) {
     namespace.command(command);
 }
 
-/// Every refusal names a command, and after the commands the ports are accepted.
+/// Every refusal names a command, and after running the commands the ports are accepted.
 #[test]
 fn the_commands_of_refusals_help() {
     let Some(namespace) = Namespace::new() else {
@@ -59,7 +59,7 @@ fn the_commands_of_refusals_help() {
     ] {
         assert!(all.contains(words), "{words:?} is missing in {all}");
     }
-    // Each of these can be asked for again.
+    // Each of these problems can be reintroduced.
     namespace.command("ethtool -K pb rxvlan on");
     says(&namespace, PORTS, &["`ethtool -K pb rxvlan off`"]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sentences about decisions.
+//! What rules decide, example by example.
 
 use turboflow_inspect::{Confidence, Progress};
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{Action, Application, Decision, Facts, FailMode, Rules, Why};
 
-/// The rules of the reference's example.
+/// The example of the reference documentation.
 const EXAMPLE: &str = r#"
 default = "pass"
 undecided = "pass"
@@ -78,7 +78,7 @@ fn the_first_rule_that_matches_decides() {
     assert_eq!(said(&rules, &excepted), "pass default");
 }
 
-/// What one packet more may tell holds up every rule behind.
+/// A rule that further packets may make match holds up all rules after it.
 #[test]
 fn no_rule_overtakes_one_that_may_still_match() {
     let order = |first: &str, second: &str| rules(&format!("{first}{second}"));
@@ -91,7 +91,7 @@ fn no_rule_overtakes_one_that_may_still_match() {
     assert_eq!(said(&rules, &known(TLS_NETFLIX, VIDEO)), "pass video");
     let rules = order(drop_tls, pass_zoom);
     assert_eq!(said(&rules, &known(TLS, WEB)), "drop tls");
-    // An application of two parts stays what it is.
+    // An application with two parts does not change any more.
     let dns = "[[rule]]\nname = \"dns\"\naction = \"drop\"\napplication = [\"DNS\"]\n";
     let rules = order(dns, drop_tls);
     assert_eq!(said(&rules, &known(TLS_NETFLIX, VIDEO)), "drop tls");
@@ -121,9 +121,9 @@ fn a_rule_of_addresses_and_ports_needs_no_inspection() {
     for (facts, expected) in [
         (flow("10.9.1.1", "192.0.2.1", (1, 2), 6), "drop quiet-hosts"),
         (flow("2001:db8::1", "::1", (1, 2), 17), "drop quiet-hosts"),
-        // Who began counts.
+        // The direction matters: source is the initiator.
         (flow("192.0.2.1", "10.9.1.1", (1, 2), 6), "pass default"),
-        // A port counts at either side, since a flow may have begun before the bridge did.
+        // A port counts on either side, because a flow may have begun before the bridge did.
         (
             flow("192.0.2.1", "192.0.2.2", (5000, 23), 6),
             "drop no-telnet",
@@ -164,7 +164,7 @@ fn what_is_neither_tcp_nor_udp_has_a_default_of_its_own() {
         "#;
     let rules = rules(text);
     let flow = |protocol| Facts {
-        // ICMP's type may stand where ports do.
+        // In ICMP, the port fields may hold the type.
         tuple: tuple("10.0.0.1", "10.0.0.2", (8, 8), protocol),
         ..fresh()
     };
@@ -200,7 +200,7 @@ fn a_guess_drops_nothing_unless_the_file_says_so() {
     assert_eq!(said(&partial, &by(Confidence::Address)), "pass default");
     let port = with("min_confidence = \"port\"", "drop");
     assert_eq!(said(&port, &by(Confidence::Port)), "drop dns");
-    // A guess that is not the last word decides nothing.
+    // A guess that may still change decides nothing.
     let early = Facts {
         progress: Progress::Undecided,
         ..by(Confidence::Port)
@@ -209,11 +209,11 @@ fn a_guess_drops_nothing_unless_the_file_says_so() {
     // Later packets may confirm it.
     let doubted = guessed(known(DNS, NETWORK), Confidence::Partial);
     assert_eq!(said(&default, &doubted), "pass undecided");
-    // What passes may be guessed.
+    // A guess is enough to pass a flow.
     assert_eq!(said(&with("", "pass"), &by(Confidence::Port)), "pass dns");
 }
 
-/// An exception from a rule that passes leads to a drop by a later rule.
+/// An exception from a rule that passes may lead to a drop by a later rule.
 #[test]
 fn an_exception_by_a_guess_leads_to_no_drop() {
     let rules = rules(
@@ -253,7 +253,7 @@ fn unknown_is_what_inspection_gave_up_on() {
         ..complete(0, 0)
     };
     assert_eq!(said(&rules, &nothing), "drop nameless");
-    // An application without a carrier is not carried by the unknown one.
+    // An application without a carrier does not match the unknown application.
     assert_eq!(
         said(&rules, &complete(BITTORRENT, DOWNLOAD)),
         "pass default"
@@ -261,7 +261,7 @@ fn unknown_is_what_inspection_gave_up_on() {
     assert_eq!(said(&rules, &known(BITTORRENT, DOWNLOAD)), "pass default");
 }
 
-/// A category is that of an application's last part, which comes later than its carrier.
+/// The category belongs to the last part of an application, which is recognised after its carrier.
 #[test]
 fn a_category_counts_once_it_cannot_change() {
     let rules = rules("[[rule]]\nname = \"no-web\"\ncategory = [\"Web\"]\naction = \"drop\"\n");

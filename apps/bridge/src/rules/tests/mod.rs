@@ -81,7 +81,7 @@ pub(super) fn fresh() -> Facts<'static> {
     }
 }
 
-/// This flow once its application is known from the payload.
+/// This flow after its application was recognised from the payload.
 pub(super) fn known(number: u32, category: u8) -> Facts<'static> {
     Facts {
         progress: Progress::Known,
@@ -94,7 +94,7 @@ pub(super) fn known(number: u32, category: u8) -> Facts<'static> {
     }
 }
 
-/// This flow once nothing more is to be learned.
+/// This flow when nothing more can be learned.
 pub(super) fn complete(number: u32, category: u8) -> Facts<'static> {
     Facts {
         progress: Progress::Complete,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules as they are written, and what they say of a flow about which everything is known: in the
-//! plainest code, which compares texts.
+//! A naive evaluation of rules for flows about which everything is known. It compares texts and
+//! takes no shortcuts.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use turboflow_inspect::Confidence;
 use super::{names, tuple};
 use crate::{Action, Facts};
 
-/// A rule as written.
+/// A rule as written in the file.
 #[derive(Clone, Debug)]
 pub(super) struct Written {
     pub(super) action: Action,
@@ -17,7 +17,7 @@ pub(super) struct Written {
     pub(super) except: Vec<Asked>,
 }
 
-/// A condition as written.
+/// A condition as written in the file.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) key: &'static str,
@@ -123,7 +123,7 @@ pub(super) fn text(rules: &[Written], confidence: &str) -> String {
     text
 }
 
-/// The place of the rule that matches a flow about which everything is known.
+/// The position of the rule that matches a flow about which everything is known.
 pub(super) fn matching(
     rules: &[Written],
     confidence: Confidence,
@@ -141,7 +141,7 @@ pub(super) fn matching(
     })
 }
 
-/// Whether the flow answers to one of the values.
+/// Whether the flow matches one of the values.
 fn answers(asked: &Asked, is_doubtful: bool, facts: &Facts<'_>) -> bool {
     let found = facts.application.unwrap_or_default();
     let own: Vec<String> = match asked.key {
@@ -180,7 +180,7 @@ fn answers(asked: &Asked, is_doubtful: bool, facts: &Facts<'_>) -> bool {
         .any(|value| own.iter().any(|own| own == value))
 }
 
-/// Everything that an application is called.
+/// All names and numbers of an application.
 fn called(number: u32) -> Vec<String> {
     let name = |number: u32| {
         let names = names().applications;
@@ -198,14 +198,14 @@ fn called(number: u32) -> Vec<String> {
     }
 }
 
-/// Every pattern that a server name fits.
+/// All patterns that match a server name.
 fn patterns(name: &str) -> Vec<String> {
     let labels: Vec<&str> = name.trim_end_matches('.').split('.').collect();
     let below = (1..labels.len()).map(|from| format!("*.{}", labels[from..].join(".")));
     below.chain([labels.join(".")]).collect()
 }
 
-/// Whether a flow's addresses or ports fit a value.
+/// Whether a flow's addresses or ports match a value.
 fn fits(key: &str, value: &str, facts: &Facts<'_>) -> bool {
     match key {
         "port" => {
@@ -220,7 +220,7 @@ fn fits(key: &str, value: &str, facts: &Facts<'_>) -> bool {
     }
 }
 
-/// The digits of a network's prefix, behind the family.
+/// The family and the binary digits of a network's prefix.
 fn prefix(network: &str) -> String {
     let (address, length) = network.split_once('/').unwrap_or((network, "200"));
     let length: usize = length.parse().unwrap();

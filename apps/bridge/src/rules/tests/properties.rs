@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What rules decide, against the plain evaluation of what is written.
+//! Compares decisions with the naive evaluation of the written rules.
 
 use std::collections::BTreeSet;
 
@@ -67,7 +67,7 @@ fn flow() -> impl Strategy<Value = Facts<'static>> {
         let (number, category, confidence) = application;
         let (server_name, risk, progress) = seen;
         let ((from, to), ports, protocol) = headers;
-        // An application that is known is not the unknown one.
+        // A recognised application is never the unknown one.
         let number = match progress {
             Progress::Known if number == 0 => 91,
             _ => number,
@@ -86,7 +86,7 @@ fn flow() -> impl Strategy<Value = Facts<'static>> {
     })
 }
 
-/// Everything that may be known of a flow in the end, from what is known now.
+/// All final states of knowledge that can follow from the present one.
 fn ends(now: &Facts<'static>) -> Vec<Facts<'static>> {
     let found = now.application.unwrap();
     let one_part = found.number >> 16 == 0;
@@ -95,7 +95,7 @@ fn ends(now: &Facts<'static>) -> Vec<Facts<'static>> {
         Progress::Undecided => APPLICATIONS.to_vec(),
         Progress::Known if one_part => {
             let carried = [5, 37, 91, 133].map(|own| found.number << 16 | own);
-            // Of an application that carries itself, the library says one part.
+            // If an application carries itself, the library reports a single part.
             let carried = carried.into_iter().filter(|it| it >> 16 != it & 0xffff);
             carried.chain([found.number]).collect()
         }
@@ -143,14 +143,14 @@ fn ends(now: &Facts<'static>) -> Vec<Facts<'static>> {
     ends
 }
 
-/// The place of the rule that decided.
+/// The position of the rule that decided.
 fn decided(rules: &Rules, facts: &Facts<'_>) -> Option<usize> {
     let decision = rules.decide(facts);
     decision.rule.map(|rule| usize::from(rule.number()) - 1)
 }
 
 proptest! {
-    /// Hundreds of rules, of which the index shows the few that may match.
+    /// Hundreds of rules, of which the index selects the few that may match.
     #[test]
     fn the_index_leaves_out_only_what_does_not_match(
         written in proptest::collection::vec(written(true), 60..200),
@@ -184,7 +184,7 @@ proptest! {
         prop_assert_eq!(decision.action, action);
     }
 
-    /// What is decided early is what would be decided in the end, whatever comes.
+    /// An early decision equals the final one, whatever packets follow.
     #[test]
     fn what_is_decided_early_stays(
         written in proptest::collection::vec(written(true), 1..5),
@@ -200,7 +200,7 @@ proptest! {
         }
     }
 
-    /// What is left open has several ends; exceptions may make them one.
+    /// An undecided flow has several possible outcomes, except that exceptions may make them equal.
     #[test]
     fn nothing_is_left_open_without_need(
         written in proptest::collection::vec(written(false), 1..5),
@@ -216,7 +216,7 @@ proptest! {
         }
     }
 
-    /// A rule that is said to match nothing matches nothing.
+    /// Rules that are reported as never matching never match.
     #[test]
     fn rules_that_are_warned_of_never_match(
         written in proptest::collection::vec(written(true), 1..5),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every refusal is one clear error with its line and what to write.
+//! Every refusal is a single clear error with its line and what to write instead.
 
 use super::{names, rules};
 use crate::{MAX_RULES, Rules};
 
-/// A rule with these lines, from line 1 on.
+/// A file with one rule of these lines, which begin in line 1.
 fn rule(lines: &str) -> String {
     format!("[[rule]]\nname = \"a\"\naction = \"drop\"\n{lines}\n")
 }
@@ -194,7 +194,7 @@ fn rules_have_names_of_their_own_and_conditions() {
     refused(&many.collect::<String>(), &["there are 4097 rules"]);
 }
 
-/// Without inspection, rules of addresses are possible, and of names they are not.
+/// Without inspection, rules can use addresses but not names.
 #[test]
 fn names_need_an_inspection() {
     for lines in ["application = [\"TLS\"]", "category = [1]", "risk = [3]"] {
@@ -222,7 +222,7 @@ fn warned(text: &str, words: &[&str]) {
     }
 }
 
-/// A rule `a` of lines and an action, and a rule `b` behind it.
+/// A rule `a` with these lines and action, followed by a rule `b`.
 fn pair(first: (&str, &str), second: (&str, &str)) -> String {
     let one = |name: &str, (lines, action): (&str, &str)| {
         format!("[[rule]]\nname = \"{name}\"\naction = \"{action}\"\n{lines}\n")
@@ -237,7 +237,7 @@ fn rules_that_no_flow_reaches_are_warned_of() {
     let covered = ["line 5: rule `b` never matches: rule `a` in line 1"];
     warned(&pair((tls, "drop"), (both, "drop")), &covered);
     warned(&pair((both, "drop"), (tls, "drop")), &[]);
-    // A name that is doubted is not dropped by the first, and passes by the second.
+    // A low-confidence match is not dropped by the first rule, so the second one can pass it.
     warned(&pair((tls, "drop"), (tls, "pass")), &[]);
     let late = ["line 5: rule `b` matches only flows that are recognised with less than"];
     warned(&pair((tls, "drop"), (both, "pass")), &late);
@@ -273,7 +273,7 @@ fn rules_that_contradict_themselves_are_warned_of() {
     );
     let own = "application = [\"TLS\"]\nexcept = { application = [\"TLS\", \"DNS\"] }";
     warned(&rule(own), &["its exceptions are all that it matches"]);
-    // A guess is left in a rule that passes.
+    // In a rule that passes, low-confidence matches remain.
     warned(&rule(own).replace("drop", "pass"), &[]);
     let undecided = format!("undecided = \"drop\"\n{}", rule("port = [80]"));
     warned(&undecided, &["line 1", "undecided = \"pass\""]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A file that is read again.
+//! Reloading the rules file.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ fn a_name_keeps_its_number_and_a_number_its_name() {
     let read = |text: &str, before| Rules::parse(text, Some(&names()), Some(before)).unwrap();
     let second = read(&named(&["d", "c", "a"]), &first);
     assert_eq!(numbers(&second), [4, 3, 1]);
-    // Records of the rule that is gone can still be named, and no other gets its number.
+    // Records of the removed rule can still be named, and its number is not reused.
     assert_eq!(second.name(RuleId::of(2).unwrap()), Some("b"));
     let third = read(&named(&["e", "b"]), &second);
     assert_eq!(numbers(&third), [5, 2]);
@@ -50,7 +50,7 @@ fn numbers_end() {
     assert!(said.contains("restart the bridge"), "{said}");
 }
 
-/// 100,000 flows of all kinds are decided anew: those are given that change, each once.
+/// 100,000 flows of all kinds are decided again: exactly those that change are returned, once each.
 #[test]
 fn open_flows_are_decided_anew() {
     let before = rules(
@@ -88,7 +88,7 @@ fn open_flows_are_decided_anew() {
             kind => panic!("{kind} does not change"),
         }
     }
-    // A file that says what the one before said changes nothing.
+    // A file that is equal to the one before changes nothing.
     let again = Rules::parse(text, Some(&names()), Some(&after)).unwrap();
     let decided = flows
         .iter()
