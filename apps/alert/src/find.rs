@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asks rules of records.
+//! Evaluates rules on records.
 
 use std::collections::HashMap;
 
@@ -9,49 +9,50 @@ use crate::State;
 use crate::rule::{Kind, Rule, Severity};
 use crate::state::forget;
 
-/// Most alerts of a rule for one input: who gets them can read no more.
+/// Maximum number of alerts of a rule for one input; recipients cannot read more.
 const ALERTS_MAX: usize = 100;
 
-/// A group of records beyond a limit.
+/// A group of records that exceeds a limit, is new or has fallen silent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alert {
     /// The name of the rule.
     pub rule: String,
-    /// How bad it is.
+    /// How serious it is.
     pub severity: Severity,
-    /// For people.
+    /// A sentence for people.
     pub summary: String,
     /// The fields of the group, with their values.
     pub labels: Vec<(String, String)>,
-    /// What was compared with the limit; of a new or silent group its last time.
+    /// The value that was compared with the limit. For a new or silent group, the time of its last
+    /// packet in nanoseconds since 1970.
     pub value: u64,
-    /// When: the start of the period, or the last packet of the records.
+    /// When it happened: the start of the period, or the time of the last packet of all records.
     pub time: String,
 }
 
-/// What a rule finds.
+/// The result of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The largest first.
+    /// The alerts, largest value first.
     pub alerts: Vec<Alert>,
-    /// Alerts that are left out, because there are too many.
+    /// Number of alerts that were left out because there are too many.
     pub left_out: usize,
-    /// The column that the rule needs and the records lack: it was not asked.
+    /// The column that the rule needs and the records lack. If set, the rule was not evaluated.
     pub lacks: Option<String>,
 }
 
-/// A group as the answer has it.
+/// A row of the answer.
 struct Group {
     time_ns: Option<u64>,
     labels: Vec<String>,
     value: u64,
 }
 
-/// Asks a rule of an input, which is read to its end. `clock_ns` is the time of its last packet, or
-/// an earlier one, if that is known to be wrong.
+/// Evaluates a rule on an input, which is read to its end. `clock_ns` is the time of the last
+/// packet in nanoseconds since 1970, or an earlier time if that one is known to be wrong.
 ///
 /// # Errors
-/// [`QueryError`], where the rule's question does not fit the records, or they cannot be read.
+/// [`QueryError`] if the rule's question does not fit the records, or the records cannot be read.
 pub fn find(
     rule: &Rule,
     mut input: Input,
@@ -85,7 +86,7 @@ pub fn find(
     })
 }
 
-/// Counts groups that differ in nothing but the value that is counted.
+/// Merges groups that differ only in the value that is counted, and counts them.
 fn counted(groups: Vec<Group>) -> Vec<Group> {
     let mut counts: HashMap<(Option<u64>, Vec<String>), u64> = HashMap::new();
     for group in groups {
@@ -100,7 +101,7 @@ fn counted(groups: Vec<Group>) -> Vec<Group> {
 }
 
 impl Rule {
-    /// Whether groups are of a period each.
+    /// Whether each group belongs to one period.
     fn is_timed(&self) -> bool {
         self.kind == Kind::Amount && self.period_s.is_some()
     }
@@ -126,7 +127,7 @@ impl Rule {
         }
     }
 
-    /// The groups of an answer; the fields of the group have the texts of tables.
+    /// The groups of an answer. Their labels are formatted as in tables.
     fn groups(&self, answer: Answer, fields: usize) -> Vec<Group> {
         let skipped = usize::from(self.is_timed());
         let shows: Vec<Show> = answer.columns.iter().map(|column| column.show).collect();
@@ -141,7 +142,7 @@ impl Rule {
         answer.rows.into_iter().map(group).collect()
     }
 
-    /// The groups above the limit, the largest first.
+    /// The groups above the limit, largest first.
     fn beyond(&self, mut groups: Vec<Group>) -> Vec<Group> {
         groups.retain(|group| self.above.is_some_and(|limit| group.value > limit));
         groups.sort_by(|left, right| {
@@ -151,14 +152,15 @@ impl Rule {
         groups
     }
 
-    /// The groups that are new, or silent now. The first input of all is learnt.
+    /// The groups that are new, or have fallen silent. The first input of all only teaches the
+    /// known groups.
     fn changed(&self, groups: Vec<Group>, clock_ns: u64, state: &mut State) -> Vec<Group> {
         let (known, is_learnt) = state.of(&self.name);
         let mut found = Vec::new();
         for group in groups {
             let key = key_of(&group.labels);
             let is_first = !known.contains_key(&key);
-            // Files may come in any order, and what is ahead of the clock is of the present.
+            // Files may come in any order, and times after `clock_ns` count as the present.
             let latest_ns = known.entry(key).or_default();
             *latest_ns = group.value.min(clock_ns).max(*latest_ns);
             if is_first && is_learnt && self.kind == Kind::New {
@@ -167,7 +169,7 @@ impl Rule {
         }
         if self.kind == Kind::Silent {
             let period_ns = self.period_s.unwrap_or(0).saturating_mul(1_000_000_000);
-            // It is said once: a group that comes back is learnt anew.
+            // Silence is reported once: a group that comes back is learnt again.
             known.retain(|labels, seen_ns| {
                 let is_silent = seen_ns.saturating_add(period_ns) < clock_ns;
                 if is_silent {
@@ -206,17 +208,18 @@ impl Rule {
     }
 }
 
-/// The name by which a group is remembered: texts of packets may hold anything.
+/// The key by which a group is remembered. It is JSON, because labels from packets may contain
+/// anything.
 fn key_of(labels: &[String]) -> String {
     serde_json::to_string(labels).expect("texts are JSON")
 }
 
-/// The labels of a group that was remembered.
+/// The labels of a remembered group.
 fn labels_of(key: &str) -> Vec<String> {
     serde_json::from_str(key).unwrap_or_else(|_| vec![key.to_owned()])
 }
 
-/// A time to the second.
+/// A time, to the second.
 fn second(time_ns: u64) -> String {
     time_text(time_ns / 1_000_000_000 * 1_000_000_000)
 }
@@ -229,7 +232,7 @@ fn number(cell: Option<&Cell>) -> u64 {
     }
 }
 
-/// A field as tables show it; a time with its date, as that of the alert.
+/// A field as tables show it. A time includes its date, like the time of the alert.
 fn text(cell: &Cell, show: Show) -> String {
     match (cell, show) {
         (Cell::Unsigned(time_ns), Show::Time) => time_text(*time_ns),
@@ -241,7 +244,7 @@ fn text(cell: &Cell, show: Show) -> String {
 mod tests {
     use super::*;
 
-    /// A server name has the bytes that a client sent.
+    /// A server name contains whatever bytes a client sent.
     #[test]
     fn a_label_says_nothing_of_the_next_one() {
         let labels = |texts: [&str; 2]| texts.map(str::to_owned).to_vec();

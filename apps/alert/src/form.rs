@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Alerts as others read them.
+//! Formats alerts for other programs.
 
 use serde_json::{Map, Value, json};
 
 use crate::{Alert, Severity};
 
-/// An alert as an object: what a webhook gets, in a list.
+/// An alert as an object. A webhook receives a list of them.
 #[must_use]
 pub fn json(alert: &Alert) -> Value {
     json!({
@@ -36,7 +36,7 @@ pub fn alertmanager(alerts: &[Alert]) -> Value {
     alerts.collect()
 }
 
-/// A name that Alertmanager takes: `[a-zA-Z_][a-zA-Z0-9_]*`.
+/// A label name that Alertmanager accepts: `[a-zA-Z_][a-zA-Z0-9_]*`.
 fn label_name(field: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let mut name: String = field.chars().map(letter).collect();
@@ -55,8 +55,8 @@ fn labels(alert: &Alert) -> Map<String, Value> {
 /// The facility local0 (RFC 5424, section 6.2.1).
 const LOCAL0: u8 = 16;
 
-/// An alert as a message of syslog (RFC 5424, section 6). The labels are its structured data, under
-/// the enterprise number of documentation.
+/// An alert as a syslog message (RFC 5424, section 6). The labels are structured data under the
+/// enterprise number reserved for documentation.
 #[must_use]
 pub fn syslog(alert: &Alert) -> String {
     let severity = match alert.severity {
@@ -78,10 +78,10 @@ pub fn syslog(alert: &Alert) -> String {
     )
 }
 
-/// The longest name of a parameter (RFC 5424, section 6.3.3).
+/// Maximum length of a parameter name (RFC 5424, section 6.3.3).
 const NAME_MAX: usize = 32;
 
-/// A name of a parameter: visible letters of ASCII without `=`, `]` and `"`.
+/// A parameter name: printable ASCII without `=`, `]` and `"`.
 fn parameter_name(field: &str) -> String {
     let letter = |c: char| match c {
         '=' | ']' | '"' => '_',
@@ -91,13 +91,13 @@ fn parameter_name(field: &str) -> String {
     field.chars().map(letter).take(NAME_MAX).collect()
 }
 
-/// Text without control characters, so that none of it looks like a message of its own.
+/// Text without control characters, so that no part of it can pass as a separate message.
 fn one_line(text: &str) -> String {
     let letter = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(letter).collect()
 }
 
-/// Escapes what ends a parameter (RFC 5424, section 6.3.3).
+/// Escapes the characters that would end a parameter (RFC 5424, section 6.3.3).
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -153,7 +153,7 @@ mod tests {
              [alert@32473 value=\"7\" src_addr/24=\"a b\" first_ns:5m=\"a b\" 24h=\"a b\" \
              a__b____=\"a b\" longlonglonglonglonglonglonglong=\"a b\"] two lines"
         );
-        // Programs of your own get the fields as they are.
+        // In JSON, fields and values keep their original form.
         assert_eq!(json(&alert)["labels"]["src_addr/24"], "a\nb");
     }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Alerts from flow records.
 //!
-//! A [`Rule`] is a question in the language of `turboflow show` with a limit. [`find`] asks it of
-//! records and returns an [`Alert`] for each group beyond the limit. [`State`] is what rules about
-//! change remember from one file to the next. No clock and no sockets: times are those of records,
-//! and alerts are texts.
+//! A [`Rule`] is a question in the language of `turboflow show`, with a limit. [`find`] evaluates
+//! it on records and returns an [`Alert`] for each group beyond the limit. [`State`] holds what
+//! rules about change remember from one file to the next. This crate uses no clock and no sockets:
+//! times are those of the records, and alerts are texts.
 
 mod find;
 mod form;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules, as a file has them. `docs/alerts.md` describes each key.
+//! The syntax of rule files. `docs/alerts.md` describes each key.
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -18,7 +18,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The word of a file.
+    /// The severity as it is written in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,17 +82,17 @@ struct RuleFile {
 /// Why rules cannot be used.
 #[derive(Debug, Error)]
 pub enum RuleError {
-    /// The file is no TOML, or has other keys.
+    /// The file is not TOML, or has unknown keys.
     #[error(transparent)]
     Syntax(#[from] toml::de::Error),
     /// Keys of a rule contradict each other.
     #[error("rule {number}, {name:?}: {reason}")]
     Rule {
-        /// Which one, counted from 1.
+        /// The position of the rule, counted from 1.
         number: usize,
         /// Its name.
         name: String,
-        /// What is wrong, and what to write.
+        /// What is wrong, and what to write instead.
         reason: &'static str,
     },
 }
@@ -100,7 +100,7 @@ pub enum RuleError {
 /// Reads the rules of a file.
 ///
 /// # Errors
-/// [`RuleError`], with the line or the rule.
+/// [`RuleError`] with the line or the rule.
 pub fn rules(text: &str) -> Result<Vec<Rule>, RuleError> {
     let RuleFile { rule: rules } = toml::from_str(text)?;
     for (index, rule) in rules.iter().enumerate() {
@@ -120,13 +120,13 @@ pub fn rules(text: &str) -> Result<Vec<Rule>, RuleError> {
 }
 
 impl Rule {
-    /// The seconds after which silence is an alert, where the rule is about that.
+    /// For a rule about silence, the number of seconds after which silence is an alert.
     #[must_use]
     pub fn silent_after_s(&self) -> Option<u64> {
         self.period_s.filter(|_| self.kind == Kind::Silent)
     }
 
-    /// Keys that do not go together.
+    /// Describes keys that contradict each other, if there are any.
     fn fault(&self) -> Option<&'static str> {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if self.name.is_empty() || self.name.len() > 32 || !self.name.chars().all(is_letter) {

@@ -11,19 +11,20 @@ pub struct State {
     rules: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
-/// Most groups that a rule remembers; beyond, those that were silent longest are forgotten.
+/// Maximum number of groups that a rule remembers. Beyond it, those that have been silent longest
+/// are forgotten.
 const GROUPS_MAX: usize = 1 << 20;
 
 impl State {
-    /// Reads the text of a file.
+    /// Parses the text of a state file.
     ///
     /// # Errors
-    /// Where it is not what [`State::to_text`] writes.
+    /// If the text was not written by [`State::to_text`].
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
-    /// The text of a file.
+    /// The text of a state file.
     ///
     /// # Panics
     /// Never: texts and numbers are JSON.
@@ -39,7 +40,7 @@ impl State {
     }
 }
 
-/// Forgets what was silent longest.
+/// Removes the groups that have been silent longest, if there are more than [`GROUPS_MAX`].
 pub(crate) fn forget(groups: &mut BTreeMap<String, u64>) {
     if groups.len() <= GROUPS_MAX {
         return;
