@@ -7,15 +7,15 @@ use crate::feature::BoundFeature;
 use crate::model::Form;
 use crate::{Model, ModelError};
 
-/// Records that are evaluated at a time: their features fit in the first level of cache.
+/// Number of records that are evaluated at a time: their features fit in the L1 cache.
 const BLOCK: usize = 128;
 
-/// Gives records the classes of a model.
+/// Assigns records to the classes of a model.
 pub struct Classifier<'a> {
     model: &'a Model,
     features: Vec<BoundFeature>,
-    /// The features of a block, record by record: trees look at those of 32 bits, linear models at
-    /// those of 64, as in scikit-learn.
+    /// The features of a block, record by record. As in scikit-learn, trees use 32-bit and linear
+    /// models 64-bit numbers.
     numbers: Vec<f32>,
     exact: Vec<f64>,
     shares: Vec<f64>,
@@ -26,8 +26,8 @@ pub struct Classifier<'a> {
 pub struct Classified {
     /// The number of each record's class within [`Model::classes`].
     pub classes: Vec<u32>,
-    /// The share of the trees' leaves that say so, or the probability of a linear model, from 0 to
-    /// 1.
+    /// For trees, the mean share of the class in the leaves; for linear models, its probability.
+    /// Between 0 and 1.
     pub confidence: Vec<f64>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Classifier<'a> {
     /// Binds a model to records with these columns.
     ///
     /// # Errors
-    /// [`ModelError::Records`] names the feature that the records lack.
+    /// [`ModelError::Records`] with the feature that the records lack.
     pub fn new(model: &'a Model, schema: &[Column]) -> Result<Self, ModelError> {
         let features = model.features.iter().map(|its| its.bind(schema));
         let features = features.collect::<Result<Vec<_>, _>>()?;
@@ -52,7 +52,7 @@ impl<'a> Classifier<'a> {
         })
     }
 
-    /// Adds the classes of a batch's records to `to`.
+    /// Appends the classes of a batch's records to `to`.
     pub fn classify(&mut self, batch: &FlowBatch, to: &mut Classified) {
         let classes = self.model.classes().len();
         let parts = match &self.model.form {
@@ -71,7 +71,8 @@ impl<'a> Classifier<'a> {
         }
     }
 
-    /// Writes the shares of a block's classes, of forests their sums.
+    /// Computes the shares of the classes for a block of records; for forests, their sums over the
+    /// trees.
     fn evaluate(&mut self, batch: &FlowBatch, rows: std::ops::Range<usize>) {
         let (width, absent) = (self.features.len(), self.model.absent);
         let used = rows.len() * width;
@@ -98,7 +99,7 @@ impl<'a> Classifier<'a> {
         }
     }
 
-    /// The two columns that `name` and `confidence` call, for [`Classified`].
+    /// Two columns named `name` and `confidence`, which hold the results of [`Classified`].
     #[must_use]
     pub fn columns(name: &str, confidence: &str) -> [Column; 2] {
         [(name, ColumnKind::Text), (confidence, ColumnKind::Float)].map(|(name, kind)| Column {
@@ -126,8 +127,8 @@ impl<'a> Classifier<'a> {
     }
 }
 
-/// The first of the largest means, as numpy's `argmax` has it, and the mean: sums that differ may
-/// have the same one.
+/// The index of the first class whose mean is largest, as in numpy's `argmax`, and that mean. Means
+/// are compared because sums that differ may have the same mean after rounding.
 #[inline]
 fn largest(sums: &[f64], parts: f64) -> (usize, f64) {
     let largest = sums.iter().copied().fold(f64::MIN, f64::max);

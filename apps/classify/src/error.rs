@@ -6,20 +6,20 @@ use thiserror::Error;
 /// Why a model cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ModelError {
-    /// The file is no model, or a line of it contradicts others.
+    /// The file is not a model, or one of its lines contradicts others.
     #[error("line {line}: {reason}")]
     Line {
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong, and what should stand there.
+        /// What is wrong, and what is expected.
         reason: String,
     },
-    /// The records have not what the model looks at.
+    /// The records lack a feature of the model.
     #[error("the model looks at {feature:?}, and {reason}")]
     Records {
         /// The feature, as the model writes it.
         feature: String,
-        /// What is missing, and how records get it.
+        /// What is missing, and how to get it into records.
         reason: String,
     },
 }

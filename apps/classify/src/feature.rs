@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a model looks at: columns of records, their differences and ratios, and logarithms of them.
+//! The features of a model: columns of records, their differences and ratios, and logarithms of
+//! these.
 
 use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData, Values};
 
 use crate::ModelError;
 use crate::lines::LARGEST;
 
-/// A number of every record, by the names of columns.
+/// A number that each record has, defined by the names of columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Feature {
     /// As the model writes it.
@@ -16,7 +17,7 @@ pub(crate) struct Feature {
     is_logarithm: bool,
 }
 
-/// How the number comes from columns.
+/// How the number is computed from columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form<T> {
     Column(T),
@@ -24,7 +25,7 @@ enum Form<T> {
     Ratio(T, T),
 }
 
-/// A feature bound to columns, by their places.
+/// A feature bound to the positions of its columns.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundFeature {
     form: Form<usize>,
@@ -38,7 +39,7 @@ impl Feature {
     /// Parses a feature.
     ///
     /// # Errors
-    /// Which forms there are.
+    /// The valid forms of a feature.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let trimmed = text.trim();
         let inner = trimmed
@@ -63,7 +64,7 @@ impl Feature {
     /// Finds the columns.
     ///
     /// # Errors
-    /// [`ModelError::Records`] where there is none of that name, or it holds no numbers.
+    /// [`ModelError::Records`] if a column does not exist or holds no numbers.
     pub(crate) fn bind(&self, schema: &[Column]) -> Result<BoundFeature, ModelError> {
         let place = |name: &String| {
             let wrong = |reason| ModelError::Records {
@@ -110,8 +111,8 @@ fn name(text: &str) -> Result<String, String> {
 }
 
 impl BoundFeature {
-    /// Gives `put` the number of each of these records: the row within `rows`, and the value.
-    /// `absent` stands for what is not there, which a ratio over 0 is not, either.
+    /// Calls `put` for each record with its index within `rows` and its value. `absent` replaces
+    /// missing values, including ratios with divisor 0.
     #[inline]
     pub(crate) fn each(
         &self,
@@ -126,7 +127,7 @@ impl BoundFeature {
                 true => number.ln_1p(),
                 false => number,
             };
-            // Neither what is too large, a NaN of the file nor the logarithm of nothing is one.
+            // Numbers that are too large, NaN in the file and logarithms of zero count as absent.
             let number = if number.abs() <= LARGEST {
                 number
             } else {
@@ -161,7 +162,7 @@ impl BoundFeature {
     }
 }
 
-/// The numbers of a column that has one for each record.
+/// The numbers of a column in which no value is absent.
 fn plain(values: &Values) -> Option<&[u64]> {
     match &values.data {
         ValueData::Unsigned(numbers) if values.valid.is_empty() => Some(numbers),
@@ -169,7 +170,7 @@ fn plain(values: &Values) -> Option<&[u64]> {
     }
 }
 
-/// The number in a row; NaN where there is none.
+/// The number in a row; NaN if it is absent.
 fn number(values: &Values, row: usize) -> f64 {
     if values.valid.get(row) == Some(&false) {
         return f64::NAN;
@@ -181,7 +182,8 @@ fn number(values: &Values, row: usize) -> f64 {
     }
 }
 
-/// A difference of whole numbers is exact before it is rounded: times have more digits than fit.
+/// The difference of whole numbers is computed exactly before it is rounded, because times have
+/// more digits than a float can hold.
 fn difference(left: &Values, right: &Values, row: usize) -> f64 {
     let is_absent = |values: &Values| values.valid.get(row) == Some(&false);
     match (&left.data, &right.data) {
@@ -262,7 +264,7 @@ mod tests {
         assert_eq!(of("packets"), [2.0, 0.0]);
         assert_eq!(of("bytes"), [7.0, -1.0]);
         assert_eq!(of("mean"), [-1.0, 0.5]);
-        // What has no place in 32 bits would be infinite in a tree, and in a score.
+        // Numbers beyond 32-bit floats would be infinite in a tree and in a score.
         assert_eq!(of("rate"), [-1.0, -3e38]);
         assert_eq!(of(" last_ns - first_ns "), [5.0, -1.0]);
         assert_eq!(of("bytes/packets"), [3.5, -1.0]);

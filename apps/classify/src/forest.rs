@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Trees in flat arrays, evaluated over blocks of records.
+//! Decision trees in flat arrays, evaluated on blocks of records.
 //!
-//! The two children of a node lie side by side, and a leaf is its own child, so a step is a
-//! comparison and an addition. Several records walk through a tree at a time: a step waits for
-//! memory, and those of different records do not wait for each other. A leaf holds the classes that
-//! it has a share of, which are few.
+//! The two children of a node are adjacent, and a leaf is its own child, so a step is a comparison
+//! and an addition. Several records walk through a tree at the same time: each step waits for
+//! memory, and the waits of different records overlap. A leaf stores only the classes that have a
+//! share in it, which are few.
 
 use crate::ModelError;
 use crate::lines::Line;
 
-/// Records that walk through a tree at a time.
+/// Number of records that walk through a tree at the same time.
 const LANES: usize = 8;
-/// Steps between two looks whether all have arrived.
+/// Number of steps between checks whether all records have reached leaves.
 const STEPS: usize = 4;
 
-/// One tree or several, whose leaves hold the shares of classes.
+/// One or more trees, whose leaves hold the shares of classes.
 #[derive(Clone, Debug)]
 pub(crate) struct Forest {
     trees: Vec<Tree>,
-    /// The end of each leaf's shares in `shares`.
+    /// For each leaf, the end of its shares in `shares`.
     ends: Vec<u32>,
-    /// The shares of all leaves that are not 0, by class.
+    /// The nonzero shares of all leaves, as pairs of class and share.
     shares: Vec<(u32, f64)>,
     classes: usize,
 }
@@ -28,24 +28,25 @@ pub(crate) struct Forest {
 #[derive(Clone, Debug, Default)]
 struct Tree {
     nodes: Vec<Node>,
-    /// The number of the leaf that a node is.
+    /// For each node that is a leaf, its number.
     leaf_of: Vec<u32>,
 }
 
-/// A node, or a leaf that leads to itself.
+/// A node, or a leaf, which is its own child.
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    /// A record goes left where its feature is at most this.
+    /// A record goes left if its feature is at most this.
     threshold: f32,
-    /// The feature, and in the low bits the left child; the right one is behind it.
+    /// The feature, and in the low bits the index of the left child. The right child is the next
+    /// node.
     feature_and_left: u32,
 }
 
-/// Bits of the place of a node in its tree. The rest is left for the feature.
+/// Number of bits for the index of a node in its tree. The remaining bits hold the feature.
 const PLACE_BITS: u32 = 20;
-/// Most nodes of a tree.
+/// Maximum number of nodes in a tree.
 const NODES_MAX: usize = 1 << PLACE_BITS;
-/// Most shares of a forest.
+/// Maximum number of shares in a forest.
 const SHARES_MAX: usize = 1 << 28;
 
 impl Node {
@@ -67,7 +68,7 @@ impl Node {
     }
 }
 
-/// A line of a tree: a node, or a leaf.
+/// A line in the description of a tree: a node or a leaf.
 enum Entry {
     Node {
         feature: u32,
@@ -79,7 +80,7 @@ enum Entry {
 }
 
 impl Forest {
-    /// Reads the trees in these lines.
+    /// Reads the trees from these lines.
     pub(crate) fn read(
         lines: &[Line<'_>],
         features: usize,
@@ -124,7 +125,7 @@ impl Forest {
             "node" => {
                 let numbers = line.numbers(4, "feature, threshold, left and right")?;
                 let [feature, left, right] = [0, 2, 3].map(|place| numbers[place]);
-                // A conversion would make -1 the first feature.
+                // A conversion would turn -1 into feature 0.
                 let is_place = |number: f64| number >= 0.0 && number.fract() == 0.0;
                 let place = |number: f64| is_place(number).then_some(number as usize);
                 match (place(feature), place(left), place(right)) {
@@ -148,13 +149,13 @@ impl Forest {
         }
     }
 
-    /// How many trees there are, which the sums of shares are divided by.
+    /// Number of trees, by which the sums of shares are divided.
     pub(crate) const fn trees(&self) -> usize {
         self.trees.len()
     }
 
-    /// Writes the sums of the shares that records reach, class by class for each record. `numbers`
-    /// has `width` features a record.
+    /// Adds up the shares of the leaves that records reach, class by class for each record.
+    /// `numbers` has `width` features per record.
     pub(crate) fn evaluate(&self, numbers: &[f32], width: usize, sums: &mut [f64]) {
         sums.fill(0.0);
         for tree in &self.trees {
@@ -181,7 +182,7 @@ impl Forest {
             0 => 0,
             _ => self.ends[leaf - 1],
         };
-        // In the order of trees, so that the sum is that of scikit-learn to its last bit.
+        // Added in the order of the trees, so that the sum equals that of scikit-learn bit for bit.
         for (class, share) in &self.shares[start as usize..self.ends[leaf] as usize] {
             sums[*class as usize] += share;
         }
@@ -189,7 +190,7 @@ impl Forest {
 }
 
 impl Tree {
-    /// Lays out a tree that was checked, level by level.
+    /// Lays out a checked tree, level by level.
     fn of(entries: &[Entry]) -> Self {
         let mut tree = Self::default();
         tree.room(1);
@@ -245,8 +246,8 @@ impl Tree {
     }
 }
 
-/// The largest number of 32 bits that is at most `threshold`: numbers of records have 32 bits, as
-/// in scikit-learn, and thresholds 64, and the comparison stays the same.
+/// The largest 32-bit float that is at most `threshold`. Thresholds have 64 bits, but numbers of
+/// records have 32, as in scikit-learn; comparing with this float gives the same result.
 fn at_most(threshold: f64) -> f32 {
     let near = threshold as f32;
     match f64::from(near) > threshold {
@@ -255,8 +256,8 @@ fn at_most(threshold: f64) -> f32 {
     }
 }
 
-/// Children come behind their parents, so that every walk ends, and have one, so that a tree takes
-/// no more room than its lines.
+/// Checks that children come after their parents, so that every walk ends, and that each has one
+/// parent, so that a tree takes no more memory than its lines.
 fn check_children(lines: &[Line<'_>], entries: &[Entry]) -> Result<(), ModelError> {
     let mut has_parent = vec![false; entries.len()];
     for (node, entry) in entries.iter().enumerate() {

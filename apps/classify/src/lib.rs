@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Says by a trained model what flow records carry: the analysis application of the TurboFlow paper
+//! Classifies flow records with a trained model: the analysis application of the TurboFlow paper
 //! (section 7.3).
 //!
 //! A [`Model`] is read from a file that `contrib/classifier/train.py` writes: a tree, a forest or a
-//! linear model over the columns of records. A [`Classifier`] is a model bound to the columns of
-//! records; it gives each record of a batch one of the model's classes, and how sure it is.
-//! `docs/classify.md` has the format of the file.
+//! linear model over columns of records. A [`Classifier`] is a model bound to the columns of
+//! records. It gives each record of a batch one of the model's classes, and a confidence.
+//! `docs/classify.md` describes the file format.
 //!
-//! No I/O and no clock: a model is a text, records are batches.
+//! No I/O and no clock: models are parsed from text, and records are batches.
 
 mod classifier;
 mod error;

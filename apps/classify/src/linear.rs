@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Linear models: weights in a flat array, class by class for each feature.
+//! Linear models: the weights are in a flat array, feature by feature, with one weight per class.
 
 use crate::ModelError;
 use crate::lines::Line;
 
-/// Scores of classes, which a softmax makes probabilities.
+/// Scores for classes, which softmax turns into probabilities.
 #[derive(Clone, Debug)]
 pub(crate) struct Linear {
-    /// The weights of all classes for the first feature, then for the second.
+    /// The weights of all classes for the first feature, then for the second, and so on.
     weights: Vec<f64>,
     bias: Vec<f64>,
 }
 
 impl Linear {
-    /// Reads the scores in these lines, of which there is one for each class.
+    /// Reads the scores from these lines, one line for each class.
     pub(crate) fn read(
         lines: &[Line<'_>],
         features: usize,
@@ -42,7 +42,8 @@ impl Linear {
         })
     }
 
-    /// Writes the probabilities of each record's classes. `numbers` has `width` features a record.
+    /// Computes the probabilities of each record's classes. `numbers` has `width` features per
+    /// record.
     pub(crate) fn evaluate(&self, numbers: &[f64], width: usize, shares: &mut [f64]) {
         let classes = self.bias.len();
         let records = numbers.chunks_exact(width);
@@ -58,7 +59,8 @@ impl Linear {
     }
 }
 
-/// Scores to probabilities. The largest is taken off first, so that no power is too large.
+/// Turns scores into probabilities. The largest score is subtracted first, so that no exponential
+/// overflows.
 fn softmax(scores: &mut [f64]) {
     let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;

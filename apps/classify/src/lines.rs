@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The lines of a model's file. `docs/classify.md` describes them.
+//! The lines of a model file. `docs/classify.md` describes them.
 //!
-//! Numbers are read to their last bit, as Rust does: a threshold that is off by one would send a
-//! record elsewhere.
+//! Numbers are parsed exactly, to the last bit: a threshold that differs in one bit could send a
+//! record to another leaf.
 
 use crate::ModelError;
 
 /// The first line.
 pub(crate) const HEAD: &str = "turboflow-model 1";
 
-/// The largest number of a model, and of a record: the largest of 32 bits, which trees compare.
-/// Products and sums of such numbers stay finite, so that every score is a number.
+/// The largest number allowed in models and records: the largest 32-bit float, because trees
+/// compare 32-bit floats. Products and sums of such numbers stay finite in 64 bits, so every score
+/// is finite.
 pub(crate) const LARGEST: f64 = f32::MAX as f64;
-/// A number below it, for people.
+/// A rounded-down form of it, for messages.
 const LARGEST_TEXT: &str = "3.4e38";
 
-/// A line with its number.
+/// A line and its number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'a> {
     pub(crate) number: usize,
     /// The first word.
     pub(crate) word: &'a str,
-    /// What is behind it.
+    /// The text after the first word.
     pub(crate) rest: &'a str,
 }
 
-/// The lines behind the first, without empty ones and comments.
+/// The lines after the first, without empty ones and comments.
 ///
 /// # Errors
-/// Where the first line is not that of a model.
+/// If the first line is not that of a model.
 pub(crate) fn lines(text: &str) -> Result<Vec<Line<'_>>, ModelError> {
     let mut lines = text.lines().enumerate();
     let head = lines.next().map_or("", |(_, line)| line.trim_end());
@@ -60,10 +61,10 @@ impl Line<'_> {
         ModelError::line(self.number, reason)
     }
 
-    /// The numbers of the line, of which there are `count`.
+    /// The `count` numbers of the line.
     ///
     /// # Errors
-    /// Where a word is no number of a model, or there are more or fewer.
+    /// If a word is not a valid number, or there are more or fewer than `count`.
     pub(crate) fn numbers(&self, count: usize, of: &str) -> Result<Vec<f64>, ModelError> {
         let numbers = self.rest.split_whitespace().map(|word| {
             let number = word.parse().ok().filter(|number: &f64| !number.is_nan());

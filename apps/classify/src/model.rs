@@ -7,7 +7,8 @@ use crate::forest::Forest;
 use crate::linear::Linear;
 use crate::lines::{Line, lines};
 
-/// Most features and classes of a model, which bounds the memory of a block of records.
+/// Maximum number of features and of classes of a model. It bounds the memory for a block of
+/// records.
 const PARTS_MAX: usize = 4096;
 
 /// A trained model.
@@ -15,7 +16,7 @@ const PARTS_MAX: usize = 4096;
 pub struct Model {
     pub(crate) features: Vec<Feature>,
     classes: Vec<String>,
-    /// What stands for a value that a record lacks.
+    /// The number that replaces a value that a record lacks.
     pub(crate) absent: f64,
     pub(crate) form: Form,
 }
@@ -31,7 +32,7 @@ impl Model {
     /// Reads the text of a model's file.
     ///
     /// # Errors
-    /// [`ModelError::Line`] with the line that is wrong, and what should stand there.
+    /// [`ModelError::Line`] with the wrong line, and what is expected there.
     pub fn parse(text: &str) -> Result<Self, ModelError> {
         let lines = lines(text)?;
         let is_body = |line: &Line<'_>| matches!(line.word, "tree" | "linear");
@@ -66,14 +67,14 @@ impl Model {
         })
     }
 
-    /// How the classes are called, in the order of their numbers.
+    /// The names of the classes, in the order of their numbers.
     #[must_use]
     pub fn classes(&self) -> &[String] {
         &self.classes
     }
 }
 
-/// What stands before the trees.
+/// The lines before the trees or scores.
 struct Head {
     features: Vec<Feature>,
     classes: Vec<String>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Models by hand, models that are refused, and models of scikit-learn.
+//! Tests with hand-made models, with invalid models, and with models of scikit-learn.
 
 mod by_hand;
 mod refused;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Models small enough to decide by hand.
+//! Models small enough to evaluate by hand.
 
 use turboflow_classify::{Classified, Classifier, Model};
 use turboflow_record::{ColumnKind, ValueData};
 
 use crate::support::{classified, records};
 
-/// Two trees: by the port, and by the mean length.
+/// Two trees: one by the port, one by the mean length.
 const FOREST: &str = "\
 turboflow-model 1
 note by hand
@@ -47,9 +47,9 @@ fn a_forest_is_the_mean_of_its_leaves() {
         ("web", 0.875),
         // (0.75 + 0.5) / 2
         ("web", 0.625),
-        // An absent port is -1, left of everything.
+        // An absent port is -1, which goes left everywhere.
         ("dns", 1.0),
-        // A ratio over 0 is absent.
+        // A ratio with divisor 0 is absent.
         ("web", 0.625),
     ];
     let found: Vec<_> = found
@@ -77,7 +77,7 @@ fn a_linear_model_is_a_softmax_of_scores() {
     }
 }
 
-/// Scores that are not finite would have no softmax.
+/// Softmax is undefined for scores that are not finite.
 #[test]
 fn the_largest_numbers_have_a_confidence() {
     let model = "turboflow-model 1\nfeature packets\nfeature bytes\nclass a\nclass b\nlinear\n\
@@ -90,7 +90,8 @@ fn the_largest_numbers_have_a_confidence() {
     assert_eq!(found, [("b".to_owned(), 1.0), ("a".to_owned(), 0.5)]);
 }
 
-/// Records are evaluated in blocks, and several at a time: where a block ends must not show.
+/// Records are evaluated in blocks, and several at a time; the position of a record in its block
+/// must not matter.
 #[test]
 fn a_record_is_classified_alike_wherever_it_stands() {
     let lines: Vec<&str> = RECORDS.lines().collect();

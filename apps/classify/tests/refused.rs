@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that are no models: each is refused with its line and what should stand there.
+//! Invalid model files: each is refused with its line and what is expected there.
 
 use turboflow_classify::{Classifier, Model};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every record gets the class that the training library gives it.
+//! Every record gets the class that scikit-learn gives it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,8 @@ fn classes_and_shares_equal_those_of_scikit_learn() {
             let (expected, of) = line.split_once(',').unwrap();
             let of: f64 = of.parse().unwrap();
             assert_eq!(class, expected, "{name}, record {row}: {share} {of}");
-            // Trees add the same numbers in the same order; the sums of scores are in another one.
+            // Trees add the same numbers in the same order. Linear scores are added in a different
+            // order.
             let tolerance = if name.starts_with("linear") {
                 1e-9
             } else {

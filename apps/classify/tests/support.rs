@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records of numbers, from text.
+//! Makes records from text.
 
 use turboflow_classify::{Classified, Classifier, Model};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Schema, Value};
 
-/// Records of CSV whose values are whole numbers, or absent.
+/// Records from CSV. Values are whole numbers or absent.
 pub(crate) fn records(text: &str) -> (Schema, FlowBatch) {
     let mut lines = text.lines();
     let names = lines.next().expect("there is a header").split(',');
