@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One query from its text to the last row of its answer.
+//! Runs one query, from its text to the last row of the answer.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
@@ -25,16 +25,17 @@ use crate::statement;
 use crate::tables::{Damages, FlowTable};
 use crate::{say, wrong};
 
-/// The table of the files that are named alone.
+/// The table for files that are given without a table name.
 const FLOWS: &str = "flows";
 
-/// How many values a table has at most: it is held until its columns have their widths.
+/// Maximum number of cells in a printed table, which is held in memory until the widths of its
+/// columns are known.
 const TABLE_CELLS_MAX: usize = 4_000_000;
 
-/// What the answer is written to.
+/// Where the answer is written.
 type Output = BufWriter<io::StdoutLock<'static>>;
 
-/// Answers the query; says what was cut. Whether all files were whole.
+/// Answers the query, and reports damaged files. Returns whether all files were complete.
 pub(crate) async fn answer(args: &SqlArgs) -> anyhow::Result<bool> {
     let statement = statement::parse(&args.query)?;
     let damages = Damages::default();
@@ -112,8 +113,8 @@ fn table(name: &str, given: &[PathBuf], damages: &Damages) -> anyhow::Result<Flo
     ))
 }
 
-/// Where the query runs: within its memory, and without files of its own unless they are asked
-/// for.
+/// The environment of the query: its memory limit, and no temporary files unless a folder for them
+/// was given.
 fn session(args: &SqlArgs) -> anyhow::Result<SessionContext> {
     let files = match &args.spill {
         Some(folder) if !folder.is_dir() => {
@@ -133,7 +134,7 @@ fn session(args: &SqlArgs) -> anyhow::Result<SessionContext> {
     let config = SessionConfig::new()
         .with_target_partitions(threads(args))
         .set_bool("datafusion.sql_parser.collect_spans", true)
-        // Every step would read the files again.
+        // Every recursion step would read the files again.
         .set_bool("datafusion.execution.enable_recursive_ctes", false);
     let ours: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(WideDifferences);
     let rules = [ours].into_iter().chain(Analyzer::new().rules);
@@ -149,13 +150,13 @@ fn session(args: &SqlArgs) -> anyhow::Result<SessionContext> {
     Ok(context)
 }
 
-/// How many threads work.
+/// Number of worker threads.
 pub(crate) fn threads(args: &SqlArgs) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, |its| its.get());
     args.threads.map_or(processors, |threads| threads.get())
 }
 
-/// Writes the rows as they come. A reader that has closed its end is not an error.
+/// Writes the rows as they are computed. It is not an error if the reader closes its end.
 async fn write(args: &SqlArgs, rows: SendableRecordBatchStream) -> anyhow::Result<()> {
     let looks = looks(&rows.schema(), args.format);
     let mut output = BufWriter::new(io::stdout().lock());
@@ -166,7 +167,7 @@ async fn write(args: &SqlArgs, rows: SendableRecordBatchStream) -> anyhow::Resul
     let Err(error) = written else {
         return Ok(());
     };
-    // The buffered rest has no reader either.
+    // Drops the buffered rest without writing it: nobody reads it either.
     let _ = output.into_parts();
     match error.downcast_ref::<io::Error>() {
         Some(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -179,7 +180,7 @@ fn columns(looks: &[Look]) -> Vec<AnswerColumn> {
     looks.iter().map(|look| look.column.clone()).collect()
 }
 
-/// Rows for programs, batch by batch.
+/// Writes rows for programs, batch by batch.
 async fn plain(
     args: &SqlArgs,
     mut stream: SendableRecordBatchStream,
@@ -203,7 +204,7 @@ async fn plain(
     Ok(output.flush()?)
 }
 
-/// The first rows, for people.
+/// Writes the first rows, as a table for people.
 async fn table_of(
     args: &SqlArgs,
     mut stream: SendableRecordBatchStream,
@@ -259,7 +260,7 @@ async fn table_of(
     Ok(output.flush()?)
 }
 
-/// Columns of the terminal on standard output, if it is one.
+/// Width of the terminal on standard output, if it is one.
 fn terminal_width() -> Option<usize> {
     let size = tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)

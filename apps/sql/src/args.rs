@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The arguments of `turboflow sql`. The program `turboflow`, which hands them on, reads this file
-//! too: its help, completions and manual pages have them.
+//! The arguments of `turboflow sql`. The program `turboflow`, which passes them on, includes this
+//! file too, so that its help, completions and manual pages list them.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use turboflow_record::quantity::size_bytes;
 
-/// Behind `-h`, which is one screen.
+/// The last line of `-h`, which fits on one screen.
 const SHORT: &str = "--help has examples, the types of columns, functions, and exit codes.";
 
 const EXAMPLES: &str = "\
@@ -115,7 +115,7 @@ fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(is_word)
 }
 
-/// Least memory: enough for the batches of a small query.
+/// Minimum memory limit: enough for the batches of a small query.
 const LEAST_MEMORY_BYTES: usize = 1 << 20;
 
 /// Parses `--memory`.

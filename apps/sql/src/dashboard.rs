@@ -15,10 +15,10 @@ use turboflow_dashboard::{DashboardError, Limits, Options, Reported, Server, Tok
 use crate::dashboard_args::{DashboardArgs, ReportArgs};
 use crate::say;
 
-/// Threads that answer requests; questions have threads of their own.
+/// Number of threads that answer requests; questions have their own threads.
 const THREADS: usize = 2;
 
-/// Serves the dashboard until a signal comes.
+/// Serves the dashboard until a signal arrives.
 pub(crate) fn serve(args: DashboardArgs) -> anyhow::Result<ExitCode> {
     let token = args.token_file.as_deref().map(Token::read).transpose()?;
     let has_token = token.is_some();
@@ -55,7 +55,7 @@ pub(crate) fn serve(args: DashboardArgs) -> anyhow::Result<ExitCode> {
         }
         Ok(ExitCode::SUCCESS)
     });
-    // A question that is being answered would be waited for.
+    // Does not wait for questions that are still being answered.
     runtime.shutdown_background();
     outcome
 }
@@ -69,7 +69,7 @@ fn clock_ms() -> u64 {
     since.map_or(1, |since| since.as_millis() as u64)
 }
 
-/// The error, and the option that mends it.
+/// The error, with the option that helps.
 fn mended(error: DashboardError) -> anyhow::Error {
     let option = match error {
         DashboardError::Open { .. } => {
@@ -93,7 +93,7 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let output = &args.output;
     if output.as_os_str() == "-" {
         return match io::stdout().write_all(&html) {
-            // The reader has seen enough.
+            // The reader has closed its end.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
             outcome => outcome
                 .map(|()| ExitCode::SUCCESS)
@@ -104,7 +104,7 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Gives a file its name once it is complete.
+/// Writes a file under a temporary name, and renames it when it is complete.
 fn written(path: &Path, content: &[u8]) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default();
     let mut hidden = OsString::from(".");
@@ -113,7 +113,7 @@ fn written(path: &Path, content: &[u8]) -> io::Result<()> {
     let unfinished = path.with_file_name(hidden);
     let written = fs::write(&unfinished, content).and_then(|()| fs::rename(&unfinished, path));
     if written.is_err() {
-        // It may not have come into being.
+        // The file may not exist.
         let _ = fs::remove_file(&unfinished);
     }
     written

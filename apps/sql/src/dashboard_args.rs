@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The arguments of `turboflow dashboard` and `turboflow report`. The program `turboflow`, which
-//! hands them on, reads this file too: its help, completions and manual pages have them.
+//! passes them on, includes this file too, so that its help, completions and manual pages list
+//! them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use clap::Args;
 
 use crate::enrich_args::EnrichArgs;
 
-/// Behind `-h`, which is one screen.
+/// The last line of `-h`, which fits on one screen.
 const SHORT: &str = "--help has examples, and exit codes.";
 
 const DASHBOARD_EXAMPLES: &str = "\

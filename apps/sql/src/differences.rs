@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Differences of unsigned integers, which may be below zero.
+//! Makes differences of unsigned integers correct when they are negative.
 //!
-//! DataFusion subtracts unsigned integers in their own type and wraps: 5 - 6 would be 2^64 - 1.
-//! Here both sides are made wider before: 64 bits to decimals, fewer to `bigint`.
+//! DataFusion subtracts unsigned integers in their own type, which wraps: 5 - 6 would be 2^64 - 1.
+//! This rule widens both sides first: 64-bit integers to decimals, narrower ones to `bigint`.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -13,10 +13,10 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, cast};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Digits of 2^64 - 1, the largest number of a column.
+/// Number of digits of 2^64 - 1, the largest value of a column.
 const DIGITS_64_BITS: u8 = 20;
 
-/// The rule that makes them wider. It stands before DataFusion's own, which choose types.
+/// The rule that widens both sides. It runs before DataFusion's own rules, which choose types.
 #[derive(Debug)]
 pub(crate) struct WideDifferences;
 
@@ -30,7 +30,7 @@ impl AnalyzerRule for WideDifferences {
     }
 }
 
-/// One node of a plan, whose inputs have been rewritten.
+/// Rewrites one node of a plan whose inputs have already been rewritten.
 fn of_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = merge_schema(&plan.inputs());
     let names = NamePreserver::new(&plan);
@@ -39,7 +39,7 @@ fn of_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let wide = expr.transform_up(|expr| of_expr(expr, &schema))?;
         Ok(wide.update_data(|expr| name.restore(expr)))
     })?
-    // Nodes above an input that changed see its new types.
+    // Nodes above a changed input must see its new types.
     .map_data(LogicalPlan::recompute_schema)
 }
 
@@ -51,7 +51,7 @@ fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         return Ok(Transformed::no(expr));
     }
     let BinaryExpr { left, right, .. } = difference;
-    // Where a side has no type, DataFusion's own rules say why.
+    // If a side has no type, DataFusion's own rules report the error.
     let (Ok(of_left), Ok(of_right)) = (left.get_type(schema), right.get_type(schema)) else {
         return Ok(Transformed::no(expr));
     };
@@ -63,7 +63,7 @@ fn of_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::BinaryExpr(difference)))
 }
 
-/// The type in which a difference of those types is exact, if they are integers and one of them is
+/// The type in which a difference of these types is exact, if both are integers and at least one is
 /// unsigned.
 fn wide(left: &DataType, right: &DataType) -> Option<DataType> {
     let is_ours = left.is_integer()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Functions of addresses and durations.
+//! SQL functions for addresses and durations.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-/// The functions that there are beside those of DataFusion.
+/// The functions that TurboFlow adds to those of DataFusion.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     [Function::InNetwork, Function::Network, Function::Seconds]
         .into_iter()
@@ -97,12 +97,12 @@ impl ScalarUDFImpl for Ours {
     }
 }
 
-/// An address, and how many of its bits are meant.
+/// An address and its prefix length.
 type Network = (IpAddr, u32);
 
 fn in_network(given: &[ArrayRef]) -> Result<BooleanArray> {
     let (addresses, networks) = (as_string_array(&given[0])?, as_string_array(&given[1])?);
-    // Nearly always there is one network, and it is read once.
+    // Nearly always all rows have the same network, so it is parsed only once.
     let mut last: Option<(&str, Network)> = None;
     let rows = addresses.iter().zip(networks).map(|pair| {
         let (Some(address), Some(text)) = pair else {
@@ -150,7 +150,7 @@ const fn bits_of(address: IpAddr) -> u32 {
     }
 }
 
-/// The first `length` bits of an address; the others are 0.
+/// The first `length` bits of an address, followed by zeros.
 fn masked(address: IpAddr, length: u32) -> IpAddr {
     match address {
         IpAddr::V4(its) => {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program `turboflow-query`: SQL on files of flow records, by DataFusion, and the dashboard.
+//! The program `turboflow-query`: SQL on files of flow records, with DataFusion, and the dashboard.
 //!
-//! `turboflow sql`, `turboflow dashboard` and `turboflow report` run it with their own arguments,
-//! so that the meter, which runs with rights, links no query engine and no server.
+//! `turboflow sql`, `turboflow dashboard` and `turboflow report` run it with their own arguments.
+//! That way the meter, which runs with privileges, links neither a query engine nor a server.
 
 #![forbid(unsafe_code)]
 
@@ -33,11 +33,11 @@ use tokio::sync::oneshot;
 use args::SqlArgs;
 use dashboard_args::{DashboardArgs, ReportArgs};
 
-/// Stack of each thread: long conditions are deep trees where they are planned and where they are
-/// evaluated. Only what is used of it takes memory.
+/// Stack size of each thread. Long conditions become deep trees, both in planning and in
+/// evaluation. Only the part that is used takes memory.
 const STACK_BYTES: usize = 64 << 20;
 
-/// How long a query has to end after a signal.
+/// How long a query may take to end after a signal.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Exit code of a query that could not be answered.
@@ -64,7 +64,7 @@ enum Command {
     Report(ReportArgs),
 }
 
-/// A line on standard error.
+/// Writes a line to standard error.
 fn say(text: &str) {
     eprintln!("turboflow: {text}");
 }
@@ -81,13 +81,13 @@ fn main() -> ExitCode {
     })
 }
 
-/// Waits for the answer, or for a signal. The query has a thread of its own, because it may be held
-/// up where it reads or writes a pipe.
+/// Waits for the answer or a signal. The query runs in its own thread, because it may block while
+/// it reads or writes a pipe.
 fn answered(args: SqlArgs) -> anyhow::Result<ExitCode> {
     let (stop, stopped) = oneshot::channel();
     let (ended, end) = oneshot::channel();
     let query = move || {
-        // Nothing waits for it any more after a signal.
+        // After a signal, nobody receives it.
         let _ = ended.send(run(&args, stopped));
     };
     thread::Builder::new()
@@ -108,7 +108,7 @@ fn answered(args: SqlArgs) -> anyhow::Result<ExitCode> {
             _ = interrupts.recv() => {}
             _ = ends.recv() => {}
         }
-        // Files that the query put aside are removed where it ends.
+        // The query removes its temporary files when it ends.
         drop(stop);
         let _ = tokio::time::timeout(PATIENCE, end).await;
         Ok(ExitCode::from(ABORTED))
@@ -131,7 +131,7 @@ fn run(args: &SqlArgs, stopped: oneshot::Receiver<()>) -> anyhow::Result<ExitCod
             _ = stopped => Ok(ExitCode::from(ABORTED)),
         }
     });
-    // A thread that reads a pipe would be waited for.
+    // Does not wait for a thread that reads a pipe.
     runtime.shutdown_background();
     outcome
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rows of an answer as `turboflow show` prints them.
+//! Formats rows of an answer as `turboflow show` does.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use turboflow_query::{AnswerColumn, Cell, Show, time_text};
 
 use crate::args::SqlFormat;
 
-/// How Arrow writes values: a null in a list as JSON has it, and no text of an error as a value.
+/// How Arrow writes values: a null in a list as JSON does, and errors are returned, not written as
+/// values.
 const FORMAT: FormatOptions<'static> = FormatOptions::new()
     .with_null("null")
     .with_display_error(false);
@@ -26,28 +27,28 @@ pub(crate) struct Look {
     format: SqlFormat,
 }
 
-/// What the values of a column are.
+/// The kind of the values in a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Unsigned,
     Signed,
-    /// A decimal without fraction: a difference, or a number of more than 64 bits.
+    /// A decimal without a fraction: a difference, or an integer wider than 64 bits.
     Whole,
     Float,
     Time,
-    /// A time as a text, where programs read it and its name does not say nanoseconds.
+    /// A time as text: for programs, in a column whose name does not end in `_ns`.
     TimeText,
     Date,
     Duration,
     List,
     Text,
-    /// A text that is not in quotes: a boolean, a decimal.
+    /// A text without quotes: a boolean or a decimal.
     Plain,
-    /// What every other type is written as.
+    /// Any other type, as Arrow displays it.
     Display,
 }
 
-/// How the columns of an answer look.
+/// How the columns of an answer are written.
 pub(crate) fn looks(schema: &Schema, format: SqlFormat) -> Vec<Look> {
     let fields = schema.fields().iter();
     let look = |name: &str, of: &DataType| {
@@ -98,7 +99,7 @@ fn show_of(kind: Kind, name: &str) -> Show {
     }
 }
 
-/// What numbers of that name are; also of a column that was folded: `sum(flows.bytes)`.
+/// The meaning of numbers in a column with this name; also for aggregates: `sum(flows.bytes)`.
 fn show_of_name(name: &str) -> Show {
     let folds = ["sum(", "min(", "max(", "bit_or("];
     let inner = folds
@@ -155,7 +156,7 @@ fn cells(look: &Look, array: &ArrayRef) -> Result<Vec<Cell>> {
             let ns = ns.as_primitive::<Int64Type>();
             let text = ArrayFormatter::try_new(array, &FORMAT)?;
             every(array, &|row| match ns.is_null(row) {
-                // Longer than 292 years.
+                // A duration of more than 292 years.
                 true => Ok(Cell::Text(text.value(row).try_to_string()?.into())),
                 false => Ok(whole(ns.value(row).into())),
             })
@@ -167,9 +168,9 @@ fn cells(look: &Look, array: &ArrayRef) -> Result<Vec<Cell>> {
     }
 }
 
-/// The cells of an array, whose values are read by `cell`.
+/// The cells of an array; `cell` reads a value that is not null.
 fn every(array: &ArrayRef, cell: &dyn Fn(usize) -> Result<Cell>) -> Result<Vec<Cell>> {
-    // Also those of an array that has nothing else.
+    // Logical nulls include those of an array of the null type.
     let nulls = array.logical_nulls();
     let is_null = |row| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
     let cells = (0..array.len()).map(|row| match is_null(row) {
@@ -179,7 +180,7 @@ fn every(array: &ArrayRef, cell: &dyn Fn(usize) -> Result<Cell>) -> Result<Vec<C
     cells.collect()
 }
 
-/// Values as Arrow writes them.
+/// Values as Arrow formats them.
 fn texts(array: &ArrayRef, cell: fn(Box<str>) -> Cell) -> Result<Vec<Cell>> {
     let text = ArrayFormatter::try_new(array, &FORMAT)?;
     every(array, &|row| {
@@ -187,7 +188,7 @@ fn texts(array: &ArrayRef, cell: fn(Box<str>) -> Cell) -> Result<Vec<Cell>> {
     })
 }
 
-/// A number, which may be below zero.
+/// A number that may be negative.
 fn whole(number: i128) -> Cell {
     match u64::try_from(number) {
         Ok(number) => Cell::Unsigned(number),
@@ -195,12 +196,12 @@ fn whole(number: i128) -> Cell {
     }
 }
 
-/// Nanoseconds; a null where they do not fit 64 bits.
+/// Nanoseconds; null if they do not fit in 64 bits.
 fn in_ns(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     Ok(cast(&cast(array, to)?, &DataType::Int64)?)
 }
 
-/// Times. Those that do not fit nanoseconds are texts everywhere.
+/// Times. Those that do not fit in 64-bit nanoseconds are texts in every format.
 fn times(look: &Look, array: &ArrayRef) -> Result<Vec<Cell>> {
     let ns = in_ns(array, &DataType::Timestamp(TimeUnit::Nanosecond, None))?;
     let ns = ns.as_primitive::<Int64Type>();
@@ -218,14 +219,14 @@ fn times(look: &Look, array: &ArrayRef) -> Result<Vec<Cell>> {
         Ok(match (ns, ns.and_then(|ns| u64::try_from(ns).ok())) {
             (_, Some(ns)) if look.kind == Kind::TimeText => Cell::Text(time_text(ns).into()),
             (_, Some(ns)) => Cell::Unsigned(ns),
-            // Before 1970.
+            // A time before 1970.
             (Some(ns), None) if are_numbers => Cell::Plain(ns.to_string().into()),
             _ => Cell::Text(text.value(row).try_to_string()?.into()),
         })
     })
 }
 
-/// Lists of integers, of any sign, which may have nulls.
+/// Lists of signed or unsigned integers, which may contain nulls.
 fn lists(look: &Look, array: &ArrayRef) -> Result<Vec<Cell>> {
     let separator = match look.format {
         SqlFormat::Table => " ",

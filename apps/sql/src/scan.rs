@@ -19,23 +19,23 @@ use turboflow_record::{FlowBatch, Schema};
 
 use crate::tables::Damages;
 
-/// Batches that wait for the query.
+/// Maximum number of batches that wait for the query.
 const WAITING_BATCHES: usize = 2;
 
-/// Which records a query takes.
+/// Selects the records that a query takes.
 #[derive(Clone)]
 pub(crate) struct Condition {
-    /// Over the columns alone.
+    /// The test, over the columns in `columns` only.
     pub(crate) test: Arc<dyn PhysicalExpr>,
-    /// Places of its columns in the table.
+    /// Positions of its columns in the table.
     pub(crate) columns: Vec<usize>,
     pub(crate) schema: SchemaRef,
 }
 
-/// Some files of a table, read once.
+/// Reads some files of a table once.
 pub(crate) struct Scan {
     input: Mutex<Option<Input>>,
-    /// Places of the query's columns in the table.
+    /// Positions of the query's columns in the table.
     columns: Vec<usize>,
     schema: SchemaRef,
     condition: Option<Condition>,
@@ -99,7 +99,7 @@ impl PartitionStream for Scan {
                 return Err(DataFusionError::Internal("files are read once".to_owned()));
             };
             while let Some(batch) = reading.next()? {
-                // The query wants no more.
+                // The query needs no more records.
                 if batches.blocking_send(Ok(batch)).is_err() {
                     break;
                 }
@@ -119,7 +119,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// The next records that the condition takes, if there are more.
+    /// The next records that satisfy the condition; `None` at the end.
     fn next(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(mut batch) = self.input.next_batch().map_err(external)? {
             let kinds = self.input.schema();
@@ -169,7 +169,7 @@ fn arrays(kinds: &Schema, columns: &[usize], batch: &FlowBatch) -> Result<Vec<Ar
     arrays.collect()
 }
 
-/// A batch, which may have rows without columns (`count(*)`).
+/// A batch, which may have rows but no columns (`count(*)`).
 fn record_batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     let batch = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which statements are queries. Everything else is refused before it is planned.
+//! Checks that a statement is a query. Anything else is refused before planning.
 
 use anyhow::{Context, bail};
 use datafusion::logical_expr::sqlparser::ast::Statement as Sql;
@@ -10,19 +10,19 @@ use datafusion::sql::parser::{DFParserBuilder, Statement};
 
 use crate::wrong;
 
-/// How long a query may be: its plan has a place for each of its words.
+/// Maximum length of a query in bytes: the memory of its plan grows with its words.
 const QUERY_BYTES_MAX: usize = 1 << 20;
 
-/// How deep parentheses may lie in each other.
+/// Maximum nesting depth of parentheses.
 const DEPTH_MAX: usize = 50;
 
-/// How many operators a query may have: each is one level more of a tree, and the time of planning
-/// grows with the square of its height.
+/// Maximum number of operators in a query. Each adds a level to a tree, and planning time grows
+/// with the square of the tree's height.
 const OPERATORS_MAX: usize = 4_000;
 
 const ONE_QUERY: &str = "ask one query at a time: select ..., with ..., or describe TABLE";
 
-/// The one query of that text.
+/// Parses a text that must be a single query.
 pub(crate) fn parse(text: &str) -> anyhow::Result<Statement> {
     if text.len() > QUERY_BYTES_MAX {
         bail!(
@@ -61,8 +61,8 @@ pub(crate) fn parse(text: &str) -> anyhow::Result<Statement> {
     Ok(statement)
 }
 
-/// How many operators a text has, of any kind that may be written again and again without
-/// parentheses. None where it has no words: the parser says why.
+/// Number of operators in a text, of all kinds that can be chained without parentheses. Zero if the
+/// text cannot be tokenized: then the parser reports the error.
 fn operators(text: &str) -> usize {
     let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize();
     let is_operator = |token: &&Token| match token {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files of flow records as tables: which columns a query reads of which files.
+//! Presents files of flow records as tables, and reads only the columns and files that a query
+//! needs.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -19,17 +20,18 @@ use turboflow_query::Input;
 
 use crate::scan::{Condition, Scan};
 
-/// What was cut in files that have been read.
+/// Where damaged files end early, among the files read so far.
 pub(crate) type Damages = Arc<Mutex<Vec<String>>>;
 
-/// The records of files.
+/// A table made of files.
 pub(crate) struct FlowTable {
     name: String,
     schema: SchemaRef,
     files: Vec<PathBuf>,
-    /// The files as they were opened to find their columns. Pipes among them are read from here.
+    /// The files as they were opened to determine their columns. Pipes can be read only through
+    /// this.
     opened: Mutex<Option<Input>>,
-    /// A file that can be read once.
+    /// A file that can be read only once, if there is one.
     pipe: Option<PathBuf>,
     damages: Damages,
 }
@@ -46,7 +48,7 @@ impl FlowTable {
         }
     }
 
-    /// The inputs of up to `threads` threads, which share the files.
+    /// Distributes the files over inputs for up to `threads` threads.
     fn inputs(&self, threads: usize) -> Result<Vec<Input>> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pipe) = &self.pipe {
@@ -73,7 +75,7 @@ impl FlowTable {
             .collect())
     }
 
-    /// The filters of a query over the columns that they name.
+    /// Combines the filters of a query into a condition on the columns that they use.
     fn condition(&self, state: &dyn Session, filters: &[Expr]) -> Result<Option<Condition>> {
         let Some(all) = conjunction(filters.to_vec()) else {
             return Ok(None);
@@ -140,7 +142,7 @@ impl TableProvider for FlowTable {
         Ok(Arc::new(plan))
     }
 
-    /// They are applied to each batch, before the other columns are read.
+    /// Filters are applied to each batch before the other columns are read.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],
@@ -153,7 +155,7 @@ impl TableProvider for FlowTable {
     }
 }
 
-/// Whether a filter depends on its row alone: not on other rows, nor on chance.
+/// Whether a filter depends only on its row: not on other rows, and not on randomness.
 fn is_of_rows(filter: &Expr) -> bool {
     let asks_others = filter.exists(|part| {
         Ok(matches!(

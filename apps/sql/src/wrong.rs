@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is wrong with a query, in one line with its place.
+//! Describes an error in a query in one line with its position.
 
 use anyhow::anyhow;
 use datafusion::common::{Column, DataFusionError, SchemaError};
 use turboflow_query::QueryError;
 
-/// How many columns are named where one was not found.
+/// How many similar columns are suggested if a column does not exist.
 const NEAR_MAX: usize = 3;
 
-/// An error of a query with that text.
+/// The message for an error in a query with that text.
 pub(crate) fn query(error: &DataFusionError, text: &str) -> anyhow::Error {
     let root = innermost(error);
     match root {
@@ -33,7 +33,7 @@ pub(crate) fn query(error: &DataFusionError, text: &str) -> anyhow::Error {
     }
 }
 
-/// The error itself, without what was wrapped around it.
+/// The innermost error, without its wrappers.
 fn innermost(error: &DataFusionError) -> &DataFusionError {
     match error.find_root() {
         DataFusionError::Diagnostic(_, inner) | DataFusionError::Context(_, inner) => {
@@ -45,7 +45,7 @@ fn innermost(error: &DataFusionError) -> &DataFusionError {
     }
 }
 
-/// Where in the query it is, if that is known: `, line 1, column 8`.
+/// The position of the error in the query, if it is known: `, line 1, column 8`.
 fn place(error: &DataFusionError, text: &str) -> String {
     let span = error.diagnostic().and_then(|diagnostic| diagnostic.span);
     let Some(start) = span.map(|span| span.start) else {
@@ -57,7 +57,8 @@ fn place(error: &DataFusionError, text: &str) -> String {
     }
 }
 
-/// `sql parser error: Expected: ..., found: x at Line: 1, Column: 8` with the place in front.
+/// Moves the position of `sql parser error: Expected: ..., found: x at Line: 1, Column: 8` to the
+/// front.
 fn parsed(message: &str) -> String {
     let message = message
         .strip_prefix("sql parser error: ")
@@ -71,7 +72,8 @@ fn parsed(message: &str) -> String {
     }
 }
 
-/// A message as the house has them: it begins with a small letter, unless with a name in capitals.
+/// Adapts a message to the style of this project: it begins in lower case, unless with a name in
+/// capitals.
 fn plain(message: &str) -> String {
     let kinds = [
         "Error during planning: ",
@@ -93,7 +95,8 @@ fn plain(message: &str) -> String {
     if let Some(table) = missing_table(message) {
         return format!("there is no table {table}; --table NAME=FILES adds one");
     }
-    // A function that has several forms says of each of them why it does not fit.
+    // For a function with several signatures, the message explains each mismatch; only the first is
+    // kept.
     let message = match message.split_once(", errors: Error during planning: ") {
         Some((_, each)) => each.split(",Error").next().unwrap_or(each),
         None => message,
@@ -137,7 +140,7 @@ fn in_schema(error: &SchemaError) -> String {
     }
 }
 
-/// The columns whose names are most like that one.
+/// The columns with the most similar names.
 fn near(name: &str, columns: &[Column]) -> Vec<String> {
     let name = name.to_lowercase();
     let mut ranked: Vec<(usize, &str)> = columns
@@ -154,7 +157,7 @@ fn near(name: &str, columns: &[Column]) -> Vec<String> {
         .collect()
 }
 
-/// How many letters have to be put in, taken out or changed.
+/// Edit distance: number of letters to insert, remove or change.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut before: Vec<usize> = (0..=right.len()).collect();

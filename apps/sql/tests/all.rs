@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program alone. What it answers is tested where `turboflow sql` runs it, in
+//! Tests the program on its own. Its answers are tested through `turboflow sql`, in
 //! `apps/turboflow/tests/cli/sql.rs`.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
@@ -28,7 +28,8 @@ fn it_answers_and_says_which_it_is() {
     assert_eq!(query(&[]).status.code(), Some(2));
 }
 
-/// What a query on a file of one record of each name answers: exit code, answer, and what was said.
+/// Runs a query on a file with one record per name. Returns the exit code, the answer and standard
+/// error.
 fn asked(format: &str, query: &str) -> (i32, String, String) {
     let folder = tempfile::tempdir().unwrap();
     let table = |name: &str, packets: u64, bytes: u64| {
@@ -124,7 +125,7 @@ fn queries_without_an_end_are_refused() {
     );
     let sums = "+packets".repeat(12_000);
     refused(&format!("select 1 from n where 1<bytes{sums}"), "operators");
-    // Deep where the file is read.
+    // A deep tree that is evaluated while the file is read.
     let sums = "+packets".repeat(500);
     let long = format!("select count(*) c from n where 505=bytes{sums}");
     assert_eq!(answered("csv", &long), "c\n1\n");
