@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traffic of applications. A flow's application may be found after its first packets; what the
-//! flow had until then is moved to it.
+//! Traffic per application. A flow's application may be recognised after its first packets; then
+//! the traffic of the flow so far is moved to that application.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::bins::{Bins, Sums};
 
-/// Limit on applications with a row: 1.4 MB.
+/// Maximum number of applications with a row: 1.4 MB.
 pub const APPLICATIONS_MAX: usize = 1 << 12;
 
-/// The row of flows whose application is not known, or not known yet.
+/// The row of flows whose application is not known, or not yet.
 const NOT_KNOWN: &str = "(not known yet)";
-/// The row of the applications beyond [`APPLICATIONS_MAX`]. It cannot be the name of one.
+/// The row for applications beyond [`APPLICATIONS_MAX`]. No application has this name.
 const OTHERS: &str = "(others)";
 
 /// The number of an application on this screen.
@@ -23,7 +23,7 @@ impl ApplicationId {
     const NOT_KNOWN: Self = Self(0);
     const OTHERS: Self = Self(1);
 
-    /// Its place in [`crate::Picture::names`].
+    /// Its index in [`crate::Picture::names`].
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
@@ -50,7 +50,7 @@ impl Applications {
         }
     }
 
-    /// The number of a name, which gets one if it is new.
+    /// The number of a name; a new name gets a new number.
     pub(crate) fn id(&mut self, name: &str) -> ApplicationId {
         if let Some(id) = self.ids.get(name) {
             return *id;
@@ -70,7 +70,7 @@ impl Applications {
         self.bins[id.index()].add(bin, sums);
     }
 
-    /// Moves what a flow had under another application.
+    /// Moves a flow's traffic from one application to another.
     pub(crate) fn move_flow(&mut self, flow: &Bins, from: ApplicationId, to: ApplicationId) {
         self.bins[from.index()].remove_all(flow);
         self.bins[to.index()].add_all(flow);

@@ -3,19 +3,20 @@
 
 use std::ops::RangeInclusive;
 
-/// Length of a bin in nanoseconds. It is the active timeout, and so the cell, of metering for the
-/// screen: no record crosses the boundary of a bin.
+/// Length of a bin in nanoseconds. It is also the active timeout, and so the cell, of the meter
+/// behind the screen: no record crosses the boundary of a bin.
 pub const BIN_NS: u64 = 500_000_000;
 /// Bins in a second.
 pub const BINS_A_SECOND: u64 = 1_000_000_000 / BIN_NS;
-/// Bins of the long average, and of the longest interval: 10 s.
+/// Number of bins in the long average and in the longest interval: 10 s.
 pub const AVERAGE_BINS: u64 = 10 * BINS_A_SECOND;
-/// The current bin and earlier ones that may still get records. A silent flow leaves the flow cache
-/// in the second cell after its own (decision 1), and its record arrives by the end of that cell.
+/// Number of bins that may still get records: the current one and earlier ones. A silent flow
+/// leaves the flow cache in the second cell after its own (decision 1), and its record arrives by
+/// the end of that cell.
 pub(crate) const UNSETTLED_BINS: u64 = 3;
 /// Number of bins kept.
 const KEPT: usize = (AVERAGE_BINS + UNSETTLED_BINS + 1) as usize;
-/// If a record is older than the newest by this much (30 s), the clock was set back.
+/// If a record is older than the newest one by at least this much (30 s), the clock was set back.
 const SET_BACK_BINS: u64 = 30 * BINS_A_SECOND;
 
 /// Numbers of packets and bytes.
@@ -37,7 +38,7 @@ impl Sums {
         }
     }
 
-    /// What is left without the other.
+    /// The difference of both.
     pub(crate) const fn minus(self, other: Self) -> Self {
         Self {
             bytes: self.bytes.saturating_sub(other.bytes),
@@ -86,9 +87,9 @@ pub struct Window {
     pub end: u64,
     /// The time of the screen, in nanoseconds since 1970.
     pub end_ns: u64,
-    /// Bins of the interval.
+    /// Number of bins in the interval.
     pub interval: u64,
-    /// Bins of the longer average.
+    /// Number of bins in the longer average.
     pub average: u64,
     /// Whether no more records will arrive.
     pub is_final: bool,
@@ -101,7 +102,7 @@ pub struct Measured {
     pub now: PerSecond,
     /// In the last 10 s.
     pub average: PerSecond,
-    /// Since it is in a table.
+    /// Since the row entered its table.
     pub total: Sums,
 }
 
@@ -171,8 +172,8 @@ impl Bins {
         }
     }
 
-    /// Takes away the traffic of a row that was added to this one bin by bin. What a clock that was
-    /// set back has removed from one of them is not missed in the other.
+    /// Subtracts the traffic of a row that was added to this one bin by bin. Bins that only one of
+    /// the two has lost, because the clock was set back, do not matter.
     pub(crate) fn remove_all(&mut self, other: &Self) {
         self.total = self.total.minus(other.total);
         for bin in self.bins_of(other) {
@@ -200,7 +201,7 @@ impl Bins {
         self.newest
     }
 
-    /// The traffic of `bins` bins before `end`.
+    /// The traffic of the `bins` bins before `end`.
     pub(crate) fn before(&self, end: u64, bins: u64) -> Sums {
         let mut sums = Sums::default();
         let oldest_kept = (self.newest + 1).saturating_sub(KEPT as u64);

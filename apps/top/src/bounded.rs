@@ -6,7 +6,8 @@ use std::hash::Hash;
 
 use crate::bins::Sums;
 
-/// The fraction evicted from a full table, so that a flood of new entries has a low amortised cost.
+/// The fraction (a quarter) evicted from a full table at once, so that a flood of new entries has a
+/// low amortised cost.
 const LEAVING: usize = 4;
 
 /// An entry that can be compared by size.

@@ -37,7 +37,7 @@ impl FlowFilter {
     /// Parses an expression.
     ///
     /// # Errors
-    /// The error in the expression.
+    /// If the expression is invalid.
     pub fn parse(text: &str) -> Result<Self, QueryError> {
         let column = |(name, kind): (&str, ColumnKind)| Column {
             name: name.to_owned(),
@@ -49,7 +49,7 @@ impl FlowFilter {
         Ok(Self { filter, schema })
     }
 
-    /// Flows as records, to apply the filter to.
+    /// Flows as records, so that the filter can be applied to them.
     pub(crate) fn batch(&self, flows: &[FlowRow], names: &[Arc<str>]) -> FlowBatch {
         let mut batch = FlowBatch::new(&self.schema);
         for FlowRow {

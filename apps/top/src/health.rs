@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! State of the meter: its ledger, and the growth of its counters.
+//! The state of the meter: its ledger, and the growth of its counters.
 
 use turboflow_run::Ledger;
 
@@ -21,7 +21,7 @@ pub struct InterfaceHealth {
     pub state: &'static str,
     /// Packets that passed the filter.
     pub seen: u64,
-    /// Those of them that were dropped because the ring was full.
+    /// How many of these were dropped because the ring was full.
     pub dropped: u64,
     /// Frames that the kernel merged from several packets.
     pub merged: u64,
@@ -32,7 +32,7 @@ pub struct InterfaceHealth {
 pub struct Health {
     /// At the latest refresh.
     pub now: Moment,
-    /// At the refresh before.
+    /// At the previous refresh.
     pub before: Moment,
     /// The interfaces; none for files.
     pub interfaces: Vec<InterfaceHealth>,
@@ -45,7 +45,7 @@ pub struct Health {
 impl Health {
     /// Sets the latest moment.
     pub fn update(&mut self, now: Moment, interfaces: Vec<InterfaceHealth>) {
-        // After a clock was set back, there is no earlier moment to compare with.
+        // After the clock was set back, no earlier moment can be compared.
         let is_later = now.clock_ns > self.now.clock_ns;
         let before = std::mem::replace(&mut self.now, now);
         self.before = match is_later && before.clock_ns > 0 {
@@ -55,7 +55,7 @@ impl Health {
         self.interfaces = interfaces;
     }
 
-    /// Growth of a counter per second since the last refresh.
+    /// Growth of a counter per second since the previous refresh.
     #[must_use]
     pub fn a_second(&self, counter: impl Fn(&Ledger) -> u64) -> u64 {
         let grown = self.grown(counter);
@@ -67,8 +67,8 @@ impl Health {
         u64::try_from(rate).unwrap_or(u64::MAX)
     }
 
-    /// Microflow records per packet metered since the last refresh, or over the whole run if there
-    /// was no packet.
+    /// Microflow records per packet metered since the previous refresh, or over the whole run if
+    /// there was no packet since.
     #[must_use]
     pub fn microflows_a_packet(&self) -> Option<f64> {
         let metered = |ledger: &Ledger| ledger.packets_recorded + ledger.packets_resident;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The records come from a meter whose active timeout is one bin ([`BIN_NS`]). So every open flow
-//! exports its traffic twice a second: rates are exact, and the hot path needs no addition. This
+//! exports its traffic twice a second: rates are exact, and the hot path needs no extra work. This
 //! crate reads no clock and no terminal. Times are those of packets, keys are a [`Key`], and a
 //! screen is drawn into cells of text.
 

@@ -21,9 +21,9 @@ pub struct FlowRow {
     pub key: FlowKey,
     /// Its rates and totals.
     pub measured: Measured,
-    /// Time of the first packet since the flow is in the table, in nanoseconds since 1970.
+    /// Time of the first packet since the flow entered the table, in nanoseconds since 1970.
     pub first_ns: u64,
-    /// Time of its last packet.
+    /// Time of its last packet, in nanoseconds since 1970.
     pub last_ns: u64,
     /// Its application.
     pub application: ApplicationId,
@@ -68,7 +68,7 @@ pub struct ApplicationRow {
     pub name: Arc<str>,
     /// Its rates and totals.
     pub measured: Measured,
-    /// Number of known flows of it.
+    /// Number of known flows of this application.
     pub flows: u64,
 }
 
@@ -83,7 +83,7 @@ pub struct Picture {
     pub protocols: Vec<ShareRow>,
     /// Ports of the protocols.
     pub ports: Vec<ShareRow>,
-    /// The applications seen; none if records have no application.
+    /// The applications seen; empty if records have no application.
     pub applications: Vec<ApplicationRow>,
     /// Names of applications by [`ApplicationId`].
     pub names: Vec<Arc<str>>,
@@ -91,9 +91,9 @@ pub struct Picture {
     pub all: Measured,
     /// The end of the last bin shown, in nanoseconds since 1970.
     pub end_ns: u64,
-    /// The losses of full tables.
+    /// The evictions from full tables.
     pub left: Vec<Left>,
-    /// Records that only count in the sum of all flows, because rows could not keep up.
+    /// Records that count only in the sum of all flows, because updating rows could not keep up.
     pub skipped_records: u64,
     /// Whether no more records will arrive: the end of a capture.
     pub is_final: bool,
@@ -111,7 +111,7 @@ pub struct Left {
 }
 
 impl Traffic {
-    /// The bins to show when metering has reached `clock_ns`, or has ended (`None`).
+    /// The bins to show when metering has reached `clock_ns`; `None` means that it has ended.
     #[must_use]
     pub fn window(&self, clock_ns: Option<u64>, interval: u64) -> Window {
         let behind = |clock_ns: u64| (clock_ns / BIN_NS).saturating_sub(UNSETTLED_BINS - 1);
@@ -119,7 +119,7 @@ impl Traffic {
             Some(clock_ns) => (behind(clock_ns), behind(clock_ns) * BIN_NS),
             None => (self.newest_ns / BIN_NS + 1, self.newest_ns),
         };
-        // At the start of a run, rates are averages over the time seen.
+        // At the start of a run, rates are averages over the time seen so far.
         let seen = end.saturating_sub(self.first_bin.unwrap_or(end)).max(1);
         Window {
             end,
@@ -195,7 +195,7 @@ impl Traffic {
     }
 }
 
-/// A flow counts for both of its hosts, but only once for a host that talks to itself.
+/// Counts a flow for both of its hosts, but only once if a host talks to itself.
 fn count(flows_of: &mut HashMap<IpAddr, u64>, key: &FlowKey) {
     *flows_of.entry(key.source).or_default() += 1;
     if key.destination != key.source {
@@ -204,7 +204,7 @@ fn count(flows_of: &mut HashMap<IpAddr, u64>, key: &FlowKey) {
 }
 
 impl Picture {
-    /// The flows that pass the filter, and sums over them only.
+    /// The flows that pass the filter, and sums over these flows only.
     #[must_use]
     pub fn filtered(&self, filter: &FlowFilter) -> Self {
         let batch: FlowBatch = filter.batch(&self.flows, &self.names);
@@ -271,7 +271,7 @@ impl Picture {
     }
 }
 
-/// The applications that have traffic. `measured` has one for each name.
+/// The applications that have traffic. `measured` has one entry for each name.
 fn application_rows(
     names: &[Arc<str>],
     measured: Vec<Measured>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The choices of the user, and the effects of keys.
+//! The user's choices, and the effects of keys.
 
 use crate::bins::{AVERAGE_BINS, BINS_A_SECOND, Measured};
 use crate::filter::FlowFilter;
@@ -144,7 +144,7 @@ pub struct Screen {
     pub sort: Sort,
     /// Whether the order is reversed: smallest first.
     pub is_reversed: bool,
-    /// Bins of the interval.
+    /// Number of bins in the interval.
     pub interval: u64,
     /// Whether the picture is frozen.
     pub is_paused: bool,
@@ -225,7 +225,7 @@ impl Screen {
     /// Sets the filter from its text; an empty text removes it.
     ///
     /// # Errors
-    /// The error in the filter, in one line.
+    /// A one-line description of what is wrong in the filter.
     pub fn set_filter(&mut self, text: &str) -> Result<(), String> {
         let text = text.trim();
         if text.is_empty() {
@@ -235,7 +235,7 @@ impl Screen {
         let filter = FlowFilter::parse(text).map_err(|error| {
             let words = error.to_string();
             let first = words.lines().next().unwrap_or_default();
-            // The prompt says already that this is the filter.
+            // The prompt already says that this is the filter.
             first.strip_prefix("filter: ").unwrap_or(first).to_owned()
         })?;
         self.filter = Some((text.to_owned(), filter));
@@ -262,7 +262,7 @@ impl Screen {
         self.typing = Some(text);
     }
 
-    /// The views that there are.
+    /// The views that are available.
     #[must_use]
     pub fn views(&self) -> &'static [View] {
         match self.has_applications {
@@ -298,7 +298,7 @@ impl Screen {
         self.scroll = 0;
     }
 
-    /// Sets the interval to the nearest one for which `is_beyond` holds.
+    /// Changes the interval to the nearest one for which `is_beyond` holds.
     fn change_interval(&mut self, is_beyond: impl Fn(u64, u64) -> bool) {
         let beyond = INTERVALS
             .map(|seconds| seconds * BINS_A_SECOND)
@@ -320,7 +320,7 @@ impl Screen {
         };
     }
 
-    /// Sorts the rows of a picture that pass the filter.
+    /// Applies the filter to a picture and sorts its rows.
     #[must_use]
     pub fn arrange(&self, picture: &Picture) -> Picture {
         let mut shown = match &self.filter {
@@ -337,7 +337,7 @@ impl Screen {
         shown
     }
 
-    /// Largest first. Ties are broken by totals and names, so that rows keep their positions.
+    /// Sorts the largest first. Ties are broken by totals and names, so that rows do not jump.
     fn order<R, N: Ord>(&self, rows: &mut [R], of: impl Fn(&R) -> (Measured, N)) {
         rows.sort_unstable_by(|left, right| {
             let ((left, left_name), (right, right_name)) = (of(left), of(right));

@@ -13,18 +13,18 @@ use turboflow_record::FlowBatch;
 use crate::bins::Sums;
 use crate::traffic::{Columns, Traffic};
 
-/// Limit on batches waiting to be added.
+/// Maximum number of batches waiting to be added.
 const QUEUE_BATCHES: usize = 32;
 
 /// Adds every record to a [`Traffic`] that the screen reads.
 pub struct TrafficWriter {
     traffic: Arc<Mutex<Traffic>>,
-    /// The adding thread, if the meter must not wait.
+    /// The thread that adds records, if the meter must not wait for it.
     adder: Option<Adder>,
     records: u64,
 }
 
-/// The thread that adds records, and the records that it could not keep up with.
+/// The thread that adds records, and the sum of records for which it had no time.
 struct Adder {
     queue: SyncSender<Work>,
     thread: JoinHandle<()>,
@@ -37,7 +37,7 @@ struct Work {
     skipped: Skipped,
 }
 
-/// Records that only count in the sum of all flows.
+/// Records that count only in the sum of all flows.
 #[derive(Debug, Default)]
 pub(crate) struct Skipped {
     pub(crate) records: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Skipped {
 }
 
 impl TrafficWriter {
-    /// A writer that blocks until records are added: no record is skipped.
+    /// A writer that blocks until records are added, so that none is skipped.
     #[must_use]
     pub const fn patient(traffic: Arc<Mutex<Traffic>>) -> Self {
         Self {
@@ -55,11 +55,11 @@ impl TrafficWriter {
         }
     }
 
-    /// A writer that never blocks the meter. Records that arrive faster than rows can be updated
-    /// only count in the sum of all flows.
+    /// A writer that never blocks the meter. If records arrive faster than rows can be updated, the
+    /// excess counts only in the sum of all flows.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// If no thread can be started.
     pub fn prompt(traffic: Arc<Mutex<Traffic>>) -> io::Result<Self> {
         let columns = lock(&traffic).columns();
         let (queue, incoming) = sync_channel(QUEUE_BATCHES);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sums of flow records: flows, hosts, protocols and ports, each with its bins.
+//! Sums of flow records by flow, host, protocol and port, each with its bins.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,11 +11,11 @@ use crate::bins::{BIN_NS, Bins, Sums};
 use crate::bounded::{Bounded, Ranked};
 use crate::sink::Skipped;
 
-/// Limit on known flows: 50 MB, since hash tables have power-of-two sizes.
+/// Maximum number of known flows: 50 MB, because hash tables have power-of-two sizes.
 pub const FLOWS_MAX: usize = 1 << 16;
-/// Limit on known hosts: 43 MB.
+/// Maximum number of known hosts: 43 MB.
 pub const HOSTS_MAX: usize = 1 << 15;
-/// Limit on known ports of protocols: 11 MB.
+/// Maximum number of known ports of protocols: 11 MB.
 pub const PORTS_MAX: usize = 1 << 14;
 
 /// The key of a flow.
@@ -27,7 +27,7 @@ pub struct FlowKey {
     pub destination: IpAddr,
     /// The sender's port, or 0.
     pub source_port: u16,
-    /// The receiver's port.
+    /// The receiver's port, or 0.
     pub destination_port: u16,
     /// IP protocol number.
     pub protocol: u8,
@@ -54,7 +54,7 @@ impl Default for FlowKey {
     }
 }
 
-/// The state of a flow since it is in the table.
+/// The state of a flow since it entered the table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
     pub(crate) bins: Bins,
@@ -63,7 +63,7 @@ pub(crate) struct Flow {
     pub(crate) application: ApplicationId,
 }
 
-/// The state of a host since it is in the table.
+/// The state of a host since it entered the table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Host {
     pub(crate) sent: Bins,
@@ -110,27 +110,28 @@ pub struct Traffic {
     pub(crate) protocols: HashMap<u8, Bins>,
     pub(crate) applications: Applications,
     pub(crate) all: Bins,
-    /// The first bin of the run, or after the clock was set back.
+    /// The first bin of the run, or the first one after the clock was set back.
     pub(crate) first_bin: Option<u64>,
     pub(crate) newest_ns: u64,
-    /// Records that only count in `all`.
+    /// Records that count only in `all`.
     pub(crate) skipped_records: u64,
 }
 
 impl Traffic {
-    /// No traffic yet. `schema` is that of the default definition, with or without applications.
+    /// An empty [`Traffic`]. `schema` is that of the default definition, with or without
+    /// applications.
     ///
     /// # Panics
-    /// When a column of the default definition is missing.
+    /// If a column of the default definition is missing.
     #[must_use]
     pub fn new(schema: &[Column]) -> Self {
         Self::with_limits(schema, FLOWS_MAX, HOSTS_MAX, PORTS_MAX)
     }
 
-    /// [`Traffic::new`] with other limits.
+    /// Like [`Traffic::new`], with other limits on flows, hosts and ports.
     ///
     /// # Panics
-    /// As [`Traffic::new`], and where a limit is less than 4.
+    /// Like [`Traffic::new`], and if a limit is less than 4.
     #[must_use]
     pub fn with_limits(schema: &[Column], flows: usize, hosts: usize, ports: usize) -> Self {
         Self {
@@ -185,7 +186,7 @@ impl Traffic {
         self.columns
     }
 
-    /// Adds records that were too fast for the rows.
+    /// Adds records that arrived too fast to update rows.
     pub(crate) fn skip(&mut self, skipped: &Skipped) {
         self.skipped_records += skipped.records;
         for (bin, sums) in &skipped.bins {
@@ -214,7 +215,7 @@ impl Traffic {
         let flow = self.flows.entry(*key, newest);
         flow.bins.add(bin, sums);
         self.applications.add(flow.application, bin, sums);
-        // A record without one says nothing new.
+        // A record without an application adds no information.
         if application.is_known() && application != flow.application {
             self.applications
                 .move_flow(&flow.bins, flow.application, application);
@@ -272,7 +273,7 @@ impl Columns {
         }
     }
 
-    /// Adds records to those that were skipped.
+    /// Adds a batch to the records that were skipped.
     pub(crate) fn sum(&self, batch: &FlowBatch, skipped: &mut Skipped) {
         let columns = self.of(batch);
         skipped.records += batch.rows() as u64;

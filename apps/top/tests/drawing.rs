@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Screens as text, compared with `golden`. `UPDATE=1` rewrites the files, and the difference is
-//! reviewed.
+//! Screens as text, compared with the files in `golden`. `UPDATE=1` rewrites the files; review the
+//! difference before committing it.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ const FLOWS: [(&str, u64, u64); 6] = [
     ("192.0.2.10:0 > 203.0.113.7:0/253", 1_500, 1),
 ];
 
-/// What is found of these flows from the fourth half second on.
+/// The applications of these flows, which are recognised in the fourth half second.
 const APPLICATIONS: [Option<&str>; 6] = [
     Some("TLS.Wikipedia"),
     Some("TLS.Wikipedia"),
@@ -53,7 +53,7 @@ fn picture(screen: &Screen) -> Picture {
             first_ns: START_NS + bin * BIN_NS,
             last_ns: START_NS + bin * BIN_NS + BIN_NS / 2,
         };
-        // The last two flows are silent after a second.
+        // The last two flows fall silent after a second.
         let talking = if bin < 2 { FLOWS.len() } else { 4 };
         let deltas: Vec<_> = FLOWS[..talking].iter().map(|flow| delta(*flow)).collect();
         if screen.has_applications {

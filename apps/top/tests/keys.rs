@@ -80,7 +80,7 @@ fn the_interval_is_bounded() {
 #[test]
 fn a_filter_can_be_typed() {
     let mut screen = Screen::default();
-    // `q` is part of the filter here.
+    // Here, `q` is part of the filter.
     assert!(!press(&mut screen, "/host q"));
     screen.press(Key::Enter);
     assert!(screen.filter.is_none());

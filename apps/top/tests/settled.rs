@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rates are shown when they are final: every packet before the end of the screen is included,
+//! Rates are shown when they are final: they include every packet before the end of the screen,
 //! although the meter still holds open flows.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
@@ -69,7 +69,7 @@ proptest! {
                     plain.push((clock_ns, bytes.into()));
                 }
             }
-            // All threads are at one time then, as when the screen is refreshed.
+            // Then all threads have reached the same time, as when the screen is refreshed.
             let ledger = meter.snapshot();
             prop_assert_eq!(ledger.imbalances(), []);
             let traffic = traffic.lock().unwrap();

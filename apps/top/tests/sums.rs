@@ -92,13 +92,13 @@ proptest! {
         let bytes: u64 = deltas.iter().filter(within).map(|delta| delta.sums.bytes).sum();
         let picture = traffic.picture(window);
         prop_assert_eq!(picture.all.now.bits, bytes * 8 * BINS_A_SECOND / window.interval);
-        // Every row is rounded down.
+        // Each row is rounded down.
         let flows: u64 = picture.flows.iter().map(|row| row.measured.now.bits).sum();
         prop_assert!(flows <= picture.all.now.bits);
         prop_assert!(picture.all.now.bits - flows <= picture.flows.len() as u64);
     }
 
-    /// Whenever a flow's application is found, or found to be another.
+    /// It does not matter when a flow's application is recognised, or whether it changes later.
     #[test]
     fn applications_are_the_sums_of_their_flows(
         deltas in deltas(),
@@ -116,7 +116,7 @@ proptest! {
             let known = last.entry(delta.key).or_insert("(not known yet)");
             *known = name.unwrap_or(known);
         }
-        // An interval in which a rate is a whole number.
+        // An interval in which rates are whole numbers.
         let picture = traffic.picture(traffic.window(None, BINS_A_SECOND));
         let mut expected: BTreeMap<&str, (Sums, u64, u64)> = BTreeMap::new();
         for flow in &picture.flows {
@@ -204,7 +204,7 @@ fn a_meter_never_waits_for_the_screen() {
     };
     let traffic = Arc::new(Mutex::new(Traffic::new(&schema())));
     let mut writer = Box::new(TrafficWriter::prompt(Arc::clone(&traffic)).unwrap());
-    // No records can be added while the screen holds the lock, for any length of time.
+    // While the screen holds the lock, for however long, no records can be added.
     let looking = traffic.lock().unwrap();
     for port in 1..=1_000 {
         writer.write(&batch(&[delta(port)])).unwrap();

@@ -10,11 +10,11 @@ use super::{Pen, REVERSED};
 /// Width and alignment of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Width {
-    /// This many characters, right-aligned numbers.
+    /// A right-aligned number of this width in characters.
     Number(u16),
-    /// This many characters, left-aligned text.
+    /// A left-aligned text of this width in characters.
     Text(u16),
-    /// A share of the remaining width, at most this many characters.
+    /// A share of the remaining width, with this maximum in characters.
     Share(u16),
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Width {
 pub(crate) struct Column {
     pub(crate) title: &'static str,
     pub(crate) width: Width,
-    /// Minimum width of the screen to show it.
+    /// The column is shown if the screen is at least this wide.
     pub(crate) from: u16,
 }
 
@@ -31,7 +31,7 @@ pub(crate) const fn column(title: &'static str, width: Width, from: u16) -> Colu
     Column { title, width, from }
 }
 
-/// Position of a column: its index among those declared, its left edge and its width.
+/// Where a column is drawn: its index among the declared columns, its left edge and its width.
 struct Place {
     column: usize,
     x: u16,
@@ -75,8 +75,8 @@ fn places(columns: &[Column], width: u16) -> Vec<Place> {
     shown.into_iter().map(place).collect()
 }
 
-/// Draws the heading and as many rows as fit, starting at `scroll`. The last page is always full if
-/// there are enough rows. `row` returns the texts of a row, one per declared column.
+/// Draws the heading and as many rows as fit, starting at row `scroll`. If there are enough rows,
+/// the last page is full. `row` returns the texts of a row, one per declared column.
 pub(crate) fn draw(
     pen: &mut Pen<'_>,
     area: Rect,

@@ -11,7 +11,7 @@ use crate::bins::Measured;
 use crate::picture::{Picture, ShareRow};
 use crate::screen::Screen;
 
-/// A column of flows, if packets are inspected, and its place.
+/// The column with the application of a flow, shown if packets are inspected.
 const APPLICATION: Column = column("application", Width::Text(16), 60);
 const APPLICATION_AT: usize = 3;
 const PACKETS_AT: usize = 5;
@@ -30,7 +30,7 @@ pub(super) fn flows(pen: &mut Pen<'_>, area: Rect, screen: &Screen, picture: &Pi
     let mut columns = FLOWS.to_vec();
     if screen.has_applications {
         columns.insert(APPLICATION_AT, APPLICATION);
-        // Its room is that of packets, where addresses would be cut.
+        // It takes the space of the packets column, because otherwise addresses would be cut.
         columns[PACKETS_AT + 1].from = 100;
     }
     let quiet = pen.colours.quiet();
@@ -113,7 +113,8 @@ const SHARES: [Column; 6] = [
     column("of bytes in all", Width::Share(60), 50),
 ];
 
-/// Shares of recent traffic. At the end, or without recent traffic, of the total.
+/// Computes shares of recent traffic; at the end of a capture, or without recent traffic, shares of
+/// the total.
 struct Shares {
     whole: Measured,
     is_of_all: bool,
@@ -143,7 +144,7 @@ impl Shares {
     }
 }
 
-/// Draws protocols, then their ports.
+/// Draws protocols, and their ports below.
 pub(super) fn protocols(pen: &mut Pen<'_>, area: Rect, screen: &Screen, picture: &Picture) {
     let shares = Shares::of(picture);
     let mut columns = SHARES;

@@ -8,7 +8,7 @@ pub(crate) use turboflow_formats::table::grouped;
 
 use crate::bins::BINS_A_SECOND;
 
-/// `1.2M`: like `table::count`, without the space, for narrow columns.
+/// `1.2M`: like `table::count` but without the space, for narrow columns.
 pub(crate) fn count(number: u64) -> String {
     table::count(number).replace(' ', "")
 }
@@ -46,7 +46,7 @@ pub(crate) fn duration(ns: u64) -> String {
     }
 }
 
-/// An address, with its port if there is one.
+/// An address, followed by its port if it is not 0.
 pub(crate) fn end(address: IpAddr, port: u16) -> String {
     match (address, port) {
         (_, 0) => address.to_string(),
@@ -66,7 +66,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     format!("{:.1}%", part as f64 * 100.0 / whole.max(1) as f64)
 }
 
-/// Text cut to `width` characters: its middle is replaced, so that ports stay visible.
+/// Shortens text to `width` characters by replacing its middle, so that ports stay visible.
 pub(crate) fn fit(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {

@@ -8,7 +8,7 @@ use turboflow_merge::Layout;
 use turboflow_record::{Definition, Feature, FlowBatch, Input, Op, Schema, Value};
 use turboflow_top::{FlowKey, Sums};
 
-/// The traffic of a flow between two times.
+/// The traffic of a flow in a range of time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delta {
     pub(crate) key: FlowKey,
@@ -23,7 +23,7 @@ pub(crate) fn schema() -> Schema {
     layout.expect("the default compiles").schema().clone()
 }
 
-/// The columns of the default definition, and the application.
+/// The columns of the default definition, followed by the application.
 pub(crate) fn schema_with_applications() -> Schema {
     let mut definition = Definition::default();
     let application = Feature::new("application", Op::Last, Some(Input::Application));
@@ -38,7 +38,7 @@ pub(crate) fn batch(deltas: &[Delta]) -> FlowBatch {
     records(&schema(), &unnamed)
 }
 
-/// Records with the application, where it is known.
+/// Records with an application, if it is known.
 pub(crate) fn named_batch(deltas: &[(Delta, Option<&'static str>)]) -> FlowBatch {
     records(&schema_with_applications(), deltas)
 }
