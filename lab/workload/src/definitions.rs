@@ -7,7 +7,7 @@ use turboflow_record::{ColumnKind, Definition, Feature, Input, KeyField, Op};
 use crate::random::Random;
 
 /// A definition that compiles: the default one, or a random key (most often the plain 5-tuple) with
-/// up to a dozen features of any op and input. It depends on the arguments alone.
+/// up to a dozen features of any op and input. It depends only on the arguments.
 #[must_use]
 pub fn random_definition(seed: u64, biflow: bool) -> Definition {
     let mut random = Random::new(seed ^ 0xdef1);
@@ -37,8 +37,8 @@ pub fn random_definition(seed: u64, biflow: bool) -> Definition {
     definition
 }
 
-/// The 5-tuple, with more fields or fewer. If one endpoint's field is in the key, the other's is
-/// too.
+/// The 5-tuple, with more fields or fewer. If the field of one endpoint is in the key, so is that
+/// of the other.
 fn random_key(biflow: bool, random: &mut Random) -> Vec<KeyField> {
     if random.percent(50) {
         return KeyField::FIVE_TUPLE.to_vec();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames of given packets, for engines that read frames.
+//! Makes frames of given packets, for engines that read frames.
 
 use std::net::IpAddr;
 
 use turboflow_record::{Family, Input, InputValues, Packet};
 
-/// An Ethernet frame of a packet, as far as one can have its fields: the length is at most 1,400
-/// bytes, and enough for its headers.
+/// An Ethernet frame for a packet, with as many of its fields as a frame can have. The length is
+/// limited to 1,400 bytes, and raised to the length of the headers.
 #[must_use]
 pub fn frame_of(packet: &Packet, values: &InputValues) -> Vec<u8> {
     let transport = transport_of(packet, values);

@@ -3,8 +3,8 @@
 //! the rules: timeouts plus or minus a nanosecond, cell boundaries, equal and reordered timestamps,
 //! and a clock that is set back.
 //!
-//! A sequence depends on its seed and shape alone. Fewer packets, all else equal, give a prefix, so
-//! that a property test can shrink the number of packets.
+//! A sequence depends only on its seed and shape. With fewer packets and all else equal it is a
+//! prefix of the longer sequence, so that a property test can shrink the number of packets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -25,11 +25,11 @@ pub struct SequenceShape {
     pub packets: usize,
     /// Maximum number of flow keys (each may be seen from both directions).
     pub keys: usize,
-    /// The options whose timeouts and cells the times are close to.
+    /// The options whose timeouts and cells determine the edge cases.
     pub options: MeterOptions,
-    /// Share of packets, in percent, at which the clock is set back by more than the idle timeout.
+    /// Percentage of packets at which the clock is set back by more than the idle timeout.
     pub clock_steps_percent: u64,
-    /// Share of packets, in percent, that are older than an earlier one, within the idle timeout.
+    /// Percentage of packets that are older than a previous one, by at most the idle timeout.
     pub disorder_percent: u64,
     /// Time of the first packet, in ns since 1970.
     pub start_ns: u64,
@@ -122,7 +122,7 @@ struct Times<'a> {
     now_ns: u64,
     /// Previous time of each key.
     last_ns: Vec<u64>,
-    /// A time of each key, some packets ago.
+    /// The time of an earlier packet of each key.
     first_ns: Vec<u64>,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Times<'a> {
         time_ns
     }
 
-    /// A time just beyond or far beyond the limit for a clock that was set back.
+    /// A time just beyond or far beyond the limit at which the clock counts as set back.
     fn behind_idle(&self, random: &mut Random) -> u64 {
         let idle_ns = self.shape.options.idle_timeout_ns.unwrap_or(10_000);
         let beyond_ns = random.pick(&[1, 2, idle_ns, 50 * idle_ns]);
@@ -266,7 +266,7 @@ fn tcp_flags(random: &mut Random) -> u16 {
     }
 }
 
-/// Values for every input that packets carry. Optional ones are absent in about a third of all
+/// Values for every input that packets carry. Optional ones are absent in about a third of the
 /// packets.
 fn input_values(packet: &Packet, random: &mut Random) -> InputValues {
     let mut values = InputValues::default();
@@ -280,8 +280,8 @@ fn input_values(packet: &Packet, random: &mut Random) -> InputValues {
     }
     for (input, bits) in optional_inputs() {
         if random.percent(65) {
-            // Few distinct values, so that keys made of them repeat. Any value is possible now and
-            // then.
+            // Few distinct values, so that keys made of them repeat. Occasionally any value is
+            // possible.
             let few = random.below(3);
             let any = random.word() >> (64 - bits);
             let value = if random.percent(80) { few } else { any };
@@ -294,7 +294,7 @@ fn input_values(packet: &Packet, random: &mut Random) -> InputValues {
     values
 }
 
-/// Inputs that a packet may lack, with their widths in bits. Flags are those of the packet.
+/// Inputs that a packet may lack, with their widths in bits. TCP flags are not among them.
 fn optional_inputs() -> impl Iterator<Item = (Input, u8)> {
     let is_drawn = |input: &Input| {
         let is_derived = InputSet::DERIVED.contains(*input) || input.is_inspected();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A check of `docs/decisions/0001-cells.md`: an engine and an aggregator that follow it literally
-//! give the oracle's records, even if the engine's table is tiny or evicts at random.
+//! produce the oracle's records, even if the engine's table is tiny or evicts at random.
 //!
 //! Both are small models over lists. Records and merges are those of `turboflow-record`.
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A router with many links, made from the capture of one. Each link is a copy with its own
+//! A router with many links, made from the capture of one link. Each link is a copy with its own
 //! addresses, times and link number, and the copies are merged by time, as the paper models a
 //! router (TurboFlow, section 6.2).
 //!
-//! The link number is the outermost 802.1Q tag, from 1 on. Every tool shows it, and it survives
-//! classic pcap and network interfaces. Each address is XORed with a mask of the link. So prefixes
-//! stay prefixes, and the copies have distinct addresses. Checksums are updated. A copy starts up
-//! to one second after the capture.
+//! The link number is the outermost 802.1Q tag, counted from 1. Every tool shows it, and it
+//! survives classic pcap and network interfaces. Each address is XORed with a mask of the link, so
+//! common prefixes are preserved and the copies have distinct addresses. Checksums are updated. A
+//! copy starts up to one second after the capture.
 
 mod readdress;
 
@@ -20,7 +20,7 @@ use crate::traffic::FrameBuffer;
 
 /// Maximum number of links, limited by the VLAN numbers.
 pub const LINKS_MAX: u16 = 4_094;
-/// Copies start within this time.
+/// Copies start within this time after the capture.
 const PHASES_NS: u64 = 1_000_000_000;
 /// Frames read from a link at a time.
 const FRAMES_AT_ONCE: usize = 64;
@@ -33,7 +33,7 @@ pub trait FrameSource {
     /// Appends at most `frames` frames to `buffer`; none at the end.
     ///
     /// # Errors
-    /// When the frames cannot be read.
+    /// If the frames cannot be read.
     fn read(&mut self, buffer: &mut FrameBuffer, frames: usize) -> Result<(), Self::Error>;
 }
 
@@ -94,7 +94,7 @@ impl<S: FrameSource> Links<S> {
     /// Makes one link per source. All sources read the same capture.
     ///
     /// # Errors
-    /// When there are no links or too many, or the capture cannot be read.
+    /// If there are no links or too many, or the capture cannot be read.
     pub fn new(sources: Vec<S>, seed: u64) -> Result<Self, LinksError<S::Error>> {
         if sources.is_empty() || sources.len() > usize::from(LINKS_MAX) {
             return Err(LinksError::Count {
@@ -124,7 +124,7 @@ impl<S: FrameSource> Links<S> {
     /// their number: 0 after the last frame.
     ///
     /// # Errors
-    /// When the capture cannot be read, or is not of Ethernet.
+    /// If the capture cannot be read, or is not Ethernet.
     pub fn fill(
         &mut self,
         buffer: &mut FrameBuffer,

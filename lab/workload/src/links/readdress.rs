@@ -42,7 +42,7 @@ fn readdress(bytes: &mut [u8], mask: u32) -> Option<()> {
 
 fn readdress_v4(packet: &mut [u8], mask: u32) -> Option<()> {
     let header_bytes = usize::from(packet.first()? & 0xf) * 4;
-    // Both addresses have to be captured before one is changed.
+    // Both addresses must have been captured before either is changed.
     packet.get(..20)?;
     let fragment_offset = word(packet, 6)? & 0x1fff;
     let protocol = packet[9];

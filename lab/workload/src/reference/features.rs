@@ -69,8 +69,8 @@ fn all(flow: &OpenFlow, turned: bool) -> Vec<Directed<'_>> {
     flow.packets.iter().map(direct).collect()
 }
 
-/// The Community ID of the record's key; of ICMP, with the type and code of the first message that
-/// has them.
+/// The Community ID of the record's key. For ICMP, it includes type and code of the first message
+/// that has them.
 fn community_id(record: &Record, packets: &[Directed<'_>]) -> Option<String> {
     let address = |column| match record.get(column) {
         Some(OwnedValue::Address(address)) => *address,
@@ -92,8 +92,9 @@ fn community_id(record: &Record, packets: &[Directed<'_>]) -> Option<String> {
     flow.id()
 }
 
-/// The initiator is the side that alone sent a SYN without ACK. Otherwise it is the sender of the
-/// first packet or, if that is an answer and its receiver sent something too, the receiver.
+/// Decides whether the initiator is the side whose packets run against the key. The initiator is
+/// the only side that sent a SYN without ACK. If there is no such side, it is the sender of the
+/// first packet or, if that packet is a response and its receiver sent something too, the receiver.
 fn initiator_is_reversed(packets: &[SeenPacket]) -> bool {
     let sent_syn = |reversed| {
         packets
@@ -152,12 +153,12 @@ fn value(feature: &Feature, packets: &[Directed<'_>], biflow: bool) -> OwnedValu
     let values = match (&feature.op, feature.of) {
         (Op::GapMin | Op::GapMax | Op::GapMean | Op::GapVariance, _) => gaps_ns(packets),
         (_, Some(input)) => values_of(input, packets, biflow),
-        // Without an input, `count` and `rate` count packets, and `duration` uses times only.
+        // Without an input, `count` and `rate` count packets, and `duration` uses only times.
         (_, None) => vec![1; packets.len()],
     };
     let values = match (&feature.op, feature.of) {
-        // Packets without TCP flags have 0 there, which does not change an OR. So parsers need not
-        // fill in the input.
+        // In packets without TCP flags the value is 0, which does not change an OR. So parsers need
+        // not fill in the input.
         (Op::BitOr, Some(Input::TcpFlags)) => packets
             .iter()
             .map(|packet| packet.seen.packet.tcp_flags.into())
@@ -198,9 +199,9 @@ fn mean(values: &[u64]) -> Option<f64> {
     (!values.is_empty()).then(|| sum(values) as f64 / values.len() as f64)
 }
 
-/// Population variance in two passes. Also `None` if the sum of squares exceeds 128 bits, like the
-/// record's exact moments. Deviations are taken from the first value in integers, so that large
-/// values close to each other keep their precision.
+/// Population variance in two passes. It is also `None` if the sum of squares exceeds 128 bits,
+/// like the record's exact moments. Deviations from the first value are computed in integers, so
+/// that large values close to each other keep their precision.
 fn variance(values: &[u64]) -> Option<f64> {
     let mut squares = 0_u128;
     for &value in values {

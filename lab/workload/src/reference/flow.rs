@@ -12,7 +12,7 @@ use super::MeterOptions;
 pub(super) struct SeenPacket {
     pub(super) packet: Packet,
     pub(super) values: InputValues,
-    /// Whether it runs against the flow's key; only in biflows.
+    /// Whether the packet runs against the flow's key; only in biflows.
     pub(super) reversed: bool,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct OpenFlow {
     pub(super) packets: Vec<SeenPacket>,
 }
 
-/// A disabled timeout. It is never reached.
+/// Stands for a disabled timeout. It is never reached.
 const NEVER: u128 = u128::MAX / 4;
 
 fn or_never(timeout_ns: Option<u64>) -> u128 {
@@ -71,8 +71,8 @@ impl OpenFlow {
         self.times_ns().max().expect("an open flow has packets")
     }
 
-    /// Whether the flow has RST, or FIN from every direction that counts. Without a linger, neither
-    /// ends it.
+    /// Whether the flow has seen RST, or FIN from every direction that counts. Without a linger,
+    /// neither ends it.
     pub(super) fn has_ended(&self, options: &MeterOptions) -> bool {
         let rst = self.packets.iter().any(|seen| seen.has(TCP_RST));
         let fin = |reversed| {
@@ -105,7 +105,7 @@ impl OpenFlow {
     pub(super) fn due(&self, clock: &Clock, options: &MeterOptions) -> Option<EndReason> {
         let silent_ns = self.last_ns() + self.limit_ns(options);
         let too_long_ns = self.first_ns() + or_never(options.active_timeout_ns);
-        // The last moment of its window.
+        // The last moment of the record's window.
         let window_ns = options.align_ns.map_or(NEVER, |align_ns| {
             let align_ns = u128::from(align_ns);
             (self.first_ns() / align_ns + 1) * align_ns - 1
@@ -138,7 +138,7 @@ impl OpenFlow {
         if next_ns > self.last_ns() + self.limit_ns(options) {
             return Some(self.reason_of_silence(options));
         }
-        // As a sum, because the end of the cell is beyond both times only if the clock is.
+        // Compared as a sum, because the end of the cell is beyond both times only if the clock is.
         let first_ns = self.first_ns().min(next_ns);
         if clock.end_ns > first_ns + or_never(options.active_timeout_ns) {
             return Some(EndReason::ActiveTimeout);

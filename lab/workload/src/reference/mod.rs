@@ -3,8 +3,8 @@
 //! `docs/decisions/0001-cells.md` packet by packet, and computes each feature from the list of
 //! packets when the flow is exported.
 //!
-//! It shares the vocabulary of `turboflow-record`, and none of its layouts, plans or merge code. So
-//! agreement with the product is independent evidence. Slow and memory-hungry on purpose.
+//! It shares the vocabulary of `turboflow-record`, but none of its layouts, plans or merge code. So
+//! agreement with the product is independent evidence. It is slow and uses much memory on purpose.
 //!
 //! ```
 //! use turboflow_record::{Definition, InputValues};
@@ -32,14 +32,15 @@ pub use records::{OwnedValue, Record, Records, assert_same_records};
 /// The meter's options that are not part of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterOptions {
-    /// Longest silence inside a record, in ns. Default 30 s; `None` disables it.
+    /// Longest silence within a record, in ns. Default 30 s; `None` disables it.
     pub idle_timeout_ns: Option<u64>,
     /// Longest record, in ns. Default 120 s; `None` disables it.
     pub active_timeout_ns: Option<u64>,
     /// How long an ended flow waits for late packets, in ns. Default 2 s. With `None`, FIN and RST
     /// do not end a flow; with `Some(0)`, they close the record at once.
     pub linger_ns: Option<u64>,
-    /// Windows counted from 1970, of which no record has packets of two, in ns. Default `None`.
+    /// Length of windows counted from 1970, in ns: no record has packets from two windows. Default
+    /// `None`.
     pub align_ns: Option<u64>,
     /// Bound on the age of a packet at the aggregator, in ns. Default 1 s.
     pub max_age_ns: u64,
@@ -73,11 +74,11 @@ impl MeterOptions {
         }
     }
 
-    /// Length of a cell, in ns: the smallest timeout that is enabled and not 0 or, with windows,
-    /// the longest part of a window up to that.
+    /// Length of a cell, in ns: the smallest timeout that is enabled and not 0. With windows, it is
+    /// the longest divisor of the window's length up to that timeout.
     ///
     /// # Panics
-    /// When `max_age_ns` is 0 and no other timeout is set.
+    /// If `max_age_ns` is 0 and no other timeout is set.
     #[must_use]
     pub fn cell_ns(&self) -> u64 {
         let longest = [
@@ -126,7 +127,7 @@ pub fn meter(
     meter.finish()
 }
 
-/// Compares an engine's flow records, merged into one per key, with the oracle's records of its
+/// Compares an engine's flow records, merged into one per key, with the oracle's records for its
 /// packets without timeouts. Returns a readable difference, or `None` if they agree.
 #[must_use]
 pub fn difference_of_flows(
@@ -162,7 +163,7 @@ impl Meter {
     /// A meter without packets.
     ///
     /// # Panics
-    /// When the idle or active timeout is 0. Only the linger may be 0.
+    /// If the idle or active timeout is 0. Only the linger may be 0.
     #[must_use]
     pub fn new(definition: &Definition, options: &MeterOptions) -> Self {
         assert_ne!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sets of flow records that can be compared, independent of their source.
+//! Sets of flow records that can be compared, whatever produced them.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ impl fmt::Display for OwnedValue {
 pub struct Record(BTreeMap<String, OwnedValue>);
 
 impl Record {
-    /// The value of the column of that name; `None` where there is no such column.
+    /// The value of the column with that name; `None` if there is no such column.
     #[must_use]
     pub fn get(&self, column: &str) -> Option<&OwnedValue> {
         self.0.get(column)
@@ -103,7 +103,7 @@ impl Record {
     /// A number, for columns known to hold one.
     ///
     /// # Panics
-    /// When the column is missing or holds something else.
+    /// If the column is missing or holds something else.
     #[must_use]
     pub fn unsigned(&self, column: &str) -> u64 {
         match self.get(column) {
@@ -213,13 +213,13 @@ impl Records {
         Self(records)
     }
 
-    /// The product's records.
+    /// Records made from a batch of the product.
     #[must_use]
     pub fn from_batch(schema: &[Column], batch: &FlowBatch) -> Self {
         Self::from_batches(schema, [batch])
     }
 
-    /// The product's records, from several batches of one schema.
+    /// Records made from several batches of the product that share a schema.
     #[must_use]
     pub fn from_batches<'a>(
         schema: &[Column],
@@ -255,7 +255,7 @@ impl Records {
         self.0.iter()
     }
 
-    /// The differences of `actual` from `self`, readable; `None` if both are equal.
+    /// A readable description of how `actual` differs from `self`; `None` if both are equal.
     #[must_use]
     pub fn difference(&self, actual: &Self) -> Option<String> {
         const SHOWN: usize = 5;
@@ -331,10 +331,10 @@ impl fmt::Debug for Records {
     }
 }
 
-/// Like `assert_eq!`, but says which records and columns differ.
+/// Like `assert_eq!`, but reports which records and columns differ.
 ///
 /// # Panics
-/// When the two differ.
+/// If the two differ.
 #[track_caller]
 pub fn assert_same_records(expected: &Records, actual: &Records) {
     if let Some(difference) = expected.difference(actual) {

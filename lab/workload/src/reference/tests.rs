@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The oracle against results computed by hand, and against the laws.
+//! Compares the oracle with results computed by hand, and with the laws.
 
 use turboflow_record::{
     Column, ColumnKind, Feature, FiveTuple, FlowBatch, Input, KeyField, Op, TCP_ACK, TCP_FIN,
@@ -107,7 +107,7 @@ fn an_ended_flow_lingers_and_a_new_syn_opens_another() {
         cuts(&options(), &[(1, 2), (2, end), (3, TCP_SYN), (4, TCP_SYN)]),
         expected
     );
-    // A SYN that is older than the RST was captured late; one of the same time opens a flow.
+    // A SYN older than the RST was captured late; one with the same time opens a new flow.
     assert_eq!(
         cuts(&options(), &[(2, TCP_RST), (1, TCP_SYN), (3, TCP_SYN)]),
         [(2, 1, 2, 3), (1, 3, 3, 4)]
@@ -116,7 +116,7 @@ fn an_ended_flow_lingers_and_a_new_syn_opens_another() {
         cuts(&options(), &[(2, TCP_RST), (2, TCP_SYN)]),
         [(1, 2, 2, 4), (1, 2, 2, 3)]
     );
-    // A SYN with ACK answers a connection and does not begin one.
+    // A SYN with ACK answers a connection; it does not begin one.
     assert_eq!(
         cuts(&options(), &[(1, 2), (2, end), (3, TCP_SYN | TCP_ACK)]),
         [(3, 1, 3, 4)]

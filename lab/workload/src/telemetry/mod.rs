@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets with in-band telemetry, whose values are known: INT-MD, reports and IOAM on the wire,
-//! and a network in which something is wrong.
+//! Packets with in-band telemetry whose values are known: INT-MD, INT reports and IOAM on the wire,
+//! and a network with faults.
 //!
 //! ```
 //! use turboflow_workload::telemetry::{Network, NetworkConfig};

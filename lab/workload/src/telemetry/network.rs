@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A network whose nodes write telemetry, as a capture of it has its packets.
+//! A network whose nodes write telemetry into packets, as a capture would show it.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use crate::random::Random;
 use crate::traffic::{FrameBuffer, UDP};
 use crate::workloads::{WorkloadError, check_amount};
 
-/// How much of the network is captured, and how its telemetry travels.
+/// How much of the network is captured, and how its telemetry is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkConfig {
-    /// How all telemetry travels. `None`: each way, by flow.
+    /// The carrier of all telemetry. With `None`, carriers differ by flow.
     pub carrier: Option<Carrier>,
-    /// The most packets.
+    /// Maximum number of packets.
     pub packets: Option<u64>,
-    /// The longest duration, in ns.
+    /// Maximum duration, in ns.
     pub duration_ns: Option<u64>,
     /// Captured bytes per frame, at least 64; `None` captures all.
     pub snap_length_bytes: Option<u32>,
@@ -38,10 +38,10 @@ impl Default for NetworkConfig {
     }
 }
 
-/// The packets of a network with an incast in IPv4 and a loop in IPv6, in order of time.
+/// The packets, ordered by time, of a network with an incast in IPv4 and a loop in IPv6.
 ///
-/// Where telemetry travels each way, senders of the incast have INT-MD behind TCP, other flows of
-/// IPv4 have it behind UDP, by a port, or in reports, and those of IPv6 have IOAM.
+/// If carriers differ by flow, senders of the incast have INT-MD after the TCP header; other IPv4
+/// flows have it in UDP, marked by DSCP or by port, or in reports; and IPv6 flows have IOAM.
 #[derive(Clone, Debug)]
 pub struct Network {
     packets: Vec<(Measured, Carrier)>,
@@ -55,7 +55,7 @@ impl Network {
     /// The network before its first packet.
     ///
     /// # Errors
-    /// When nothing is asked for, or less than headers.
+    /// If the amount is zero, or the snap length is shorter than headers.
     pub fn new(config: &NetworkConfig) -> Result<Self, WorkloadError> {
         let NetworkConfig {
             packets: most,
@@ -91,7 +91,7 @@ impl Network {
         })
     }
 
-    /// All packets, each with how its telemetry travels.
+    /// All packets, each with the carrier of its telemetry.
     #[must_use]
     pub fn packets(&self) -> &[(Measured, Carrier)] {
         &self.packets
@@ -121,7 +121,7 @@ impl Network {
         (self.wire_bytes, self.captured_bytes)
     }
 
-    /// What the nodes wrote of each flow: what records of the capture have to say.
+    /// What the nodes wrote for each flow, which is what records of the capture must show.
     #[must_use]
     pub fn flows(&self) -> Vec<MeasuredFlow> {
         let mut flows: BTreeMap<FiveTuple, Vec<&Measured>> = BTreeMap::new();
@@ -135,7 +135,7 @@ impl Network {
     }
 }
 
-/// One of the ways of IPv4, by the flow.
+/// One of the carriers for IPv4, chosen by the flow.
 fn in_turn(tuple: &FiveTuple) -> Carrier {
     const OF_UDP: [Carrier; 3] = [Carrier::IntByDscp, Carrier::IntByPort, Carrier::Report];
     match tuple.protocol() {
@@ -144,31 +144,31 @@ fn in_turn(tuple: &FiveTuple) -> Carrier {
     }
 }
 
-/// What nodes wrote into the packets of a flow.
+/// What nodes wrote into the packets of one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredFlow {
     /// The flow.
     pub tuple: FiveTuple,
-    /// Its packets.
+    /// Number of packets.
     pub packets: u64,
-    /// The deepest queue that they met.
+    /// The maximum queue depth that its packets met.
     pub max_queue_depth: u32,
-    /// The mean of their latency from end to end, without the links, in ns.
+    /// The mean end-to-end latency without the links, in ns.
     pub mean_latency_ns: f64,
-    /// The interface by which the last packet left its last node.
+    /// The interface through which the last packet left its last node.
     pub egress_interface: u16,
     /// The nodes of the first packet.
     pub first_path: Vec<u32>,
     /// The nodes of the last packet.
     pub last_path: Vec<u32>,
-    /// The most hops of a packet.
+    /// The maximum number of hops of a packet.
     pub max_hop_count: u64,
-    /// The least time to live.
+    /// The minimum time to live.
     pub min_ttl: u8,
 }
 
 impl MeasuredFlow {
-    /// Packets of one flow, of which there is one.
+    /// Summarises packets that all belong to one flow; there must be at least one.
     fn of(packets: &[&Measured]) -> Self {
         let (first, last) = (packets[0], packets[packets.len() - 1]);
         let hops = || packets.iter().flat_map(|packet| &packet.hops);

@@ -7,11 +7,11 @@ use turboflow_record::{Family, FiveTuple};
 
 use crate::traffic::{TCP, UDP, checksum};
 
-/// The value of DSCP that marks INT-MD: the one that a meter looks for if nothing is said.
+/// The DSCP value that marks INT-MD, which is the meter's default.
 pub const INT_DSCP: u8 = 23;
 /// The UDP port that marks INT-MD.
 pub const INT_PORT: u16 = 5_000;
-/// The UDP port of reports.
+/// The UDP port for reports.
 pub const REPORT_PORT: u16 = 5_001;
 
 /// What a node writes into a packet.
@@ -19,30 +19,31 @@ pub const REPORT_PORT: u16 = 5_001;
 pub struct Hop {
     /// The node, from 1 to 2^24 - 2.
     pub node: u32,
-    /// The interface that the packet leaves it by.
+    /// The interface through which the packet leaves the node.
     pub egress_interface: u16,
-    /// The time that the packet took through it, in ns, below 2^31.
+    /// The time that the packet spent in the node, in ns, below 2^31.
     pub latency_ns: u32,
-    /// The queue that the packet met, below 2^24.
+    /// The depth of the queue that the packet met, below 2^24.
     pub queue_depth: u32,
 }
 
-/// How telemetry travels.
+/// How telemetry is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// INT-MD behind the transport header, marked by [`INT_DSCP`].
+    /// INT-MD after the transport header, marked by [`INT_DSCP`].
     IntByDscp,
-    /// INT-MD in UDP to [`INT_PORT`]. UDP keeps its header; TCP gets one of UDP in front.
+    /// INT-MD in UDP to [`INT_PORT`]. UDP keeps its header; TCP gets an additional UDP header in
+    /// front.
     IntByPort,
-    /// A report to [`REPORT_PORT`] of a collector, with the packet and its INT-MD of all nodes but
-    /// the last, which reports for itself.
+    /// A report to a collector's [`REPORT_PORT`]. It contains the packet and the INT-MD of all
+    /// nodes except the last one, which adds its own values to the report.
     Report,
     /// A pre-allocated IOAM trace; IPv6 only.
     Ioam,
 }
 
 impl Carrier {
-    /// Each of them.
+    /// All carriers.
     pub const ALL: [Self; 4] = [Self::IntByDscp, Self::IntByPort, Self::Report, Self::Ioam];
 }
 
@@ -53,23 +54,23 @@ pub struct Measured {
     pub timestamp_ns: u64,
     /// Its flow: TCP or UDP.
     pub tuple: FiveTuple,
-    /// Time to live where it is captured.
+    /// Time to live at the point of capture.
     pub ttl: u8,
     /// Bytes of payload.
     pub payload_bytes: u16,
-    /// The nodes that it passed, first to last.
+    /// The nodes that it passed, in order.
     pub hops: Vec<Hop>,
 }
 
-/// Instruction bits 0 to 3 of INT, and words of a hop.
+/// Instruction bits 0 to 3 of INT; and the number of words per hop.
 const INT_BITS: u8 = 0xf0;
 const HOP_WORDS: usize = 4;
 
 impl Measured {
-    /// Its Ethernet frame.
+    /// The packet's Ethernet frame.
     ///
     /// # Panics
-    /// When more hops are asked for than the carrier has room for, or IOAM in IPv4.
+    /// If there are more hops than the carrier has room for, or for IOAM in IPv4.
     #[must_use]
     pub fn frame(&self, carrier: Carrier) -> Vec<u8> {
         let datagram = match carrier {
@@ -95,7 +96,7 @@ impl Measured {
         .concat()
     }
 
-    /// The packet as it is over IPv6: its IPv4 addresses are the last words of others.
+    /// The packet over IPv6: its IPv4 addresses become the last 32 bits of IPv6 addresses.
     #[must_use]
     pub fn over_ipv6(self) -> Self {
         let (source, destination) = (self.tuple.source(), self.tuple.destination());
@@ -128,7 +129,7 @@ impl Measured {
         datagram(&self.tuple, self.ttl, 0, UDP, &udp)
     }
 
-    /// The node sends its report itself, from an address of its own.
+    /// The report, which the last node sends from its own address.
     fn reported(&self) -> Vec<u8> {
         let (last, before) = self.hops.split_last().expect("a node that reports");
         let mut inner = self.marked(before);
@@ -138,7 +139,7 @@ impl Measured {
         if self.tuple.family() == Family::V6 {
             (node, collector, in_type) = (wide(node), wide(collector), 5);
         }
-        // Reports have parts of packets, in words.
+        // Reports contain only the first bytes of a packet, in whole words.
         inner.truncate(200);
         inner.resize(inner.len().next_multiple_of(4), 0);
         let mut report = vec![0x20, 0, 0, 1];
@@ -169,7 +170,7 @@ impl Measured {
     }
 }
 
-/// An address of IPv6 that ends with these words.
+/// An IPv6 address whose last 32 bits are this IPv4 address. IPv6 addresses are returned unchanged.
 fn wide(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
@@ -231,7 +232,7 @@ fn pseudo_sum(tuple: &FiveTuple, protocol: u8, length: usize) -> u64 {
     sum_of(&addresses) + u64::from(protocol) + length as u64
 }
 
-/// The sum of 16-bit words; an odd last byte has a 0 behind it.
+/// The sum of 16-bit words; an odd last byte is padded with 0.
 fn sum_of(bytes: &[u8]) -> u64 {
     let words = bytes.chunks(2);
     let word = |pair: &[u8]| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0));
@@ -251,7 +252,7 @@ fn words(hop: &Hop) -> Vec<u8> {
     .collect()
 }
 
-/// Shim, header and stack of INT-MD.
+/// Shim, header and hop stack of INT-MD.
 fn int(next: u8, original: u16, hops: &[Hop]) -> Vec<u8> {
     let length = u8::try_from(3 + hops.len() * HOP_WORDS).expect("at most 63 hops");
     let [high, low] = original.to_be_bytes();
@@ -262,7 +263,7 @@ fn int(next: u8, original: u16, hops: &[Hop]) -> Vec<u8> {
     bytes
 }
 
-/// A hop-by-hop header with the trace of these nodes, and room for one more.
+/// A hop-by-hop header with the trace of these nodes, and room for another one.
 fn ioam(next_header: u8, hops: &[Hop]) -> Vec<u8> {
     let length = u8::try_from(10 + 16 * (hops.len() + 1)).expect("at most 14 hops");
     let mut bytes = vec![next_header, (hops.len() as u8 + 1) * 2 + 1, 1, 0];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is wrong in a network: an incast, and a loop.
+//! The faults of the network: an incast and a loop.
 //!
-//! It is the same for every seed. Times, payloads and the latency of nodes vary with it.
+//! The faults are the same for every seed. Times, payloads and the latency of nodes vary with it.
 
 use turboflow_record::FiveTuple;
 
@@ -12,8 +12,8 @@ use crate::traffic::{TCP, UDP};
 /// The time of the first packet, in ns since 1970.
 pub(super) const START_NS: u64 = 1_700_000_000_000_000_000;
 
-/// Sixteen hosts answer 10.0.9.9 at once through the third port of node 3, while eight other flows
-/// pass nodes 1, 2 and 4. The flow from port 5,007 sends ten times as much as the others.
+/// Sixteen hosts answer 10.0.9.9 at once, through the third port of node 3, while eight other flows
+/// pass nodes 1, 2 and 4. The flow from port 5,007 sends ten times as many packets as the others.
 pub(super) fn incast(random: &mut Random) -> Vec<Measured> {
     let mut packets = Vec::new();
     for round in 0..50_u64 {
@@ -40,7 +40,7 @@ pub(super) fn incast(random: &mut Random) -> Vec<Measured> {
 }
 
 /// Twenty flows pass nodes 1, 2 and 3. From the middle on, packets of the flow from port 7,013 go
-/// back and forth between nodes 2 and 4 twice before they go on.
+/// back and forth between nodes 2 and 4 twice before they continue.
 pub(super) fn loop_of_two_nodes(random: &mut Random) -> Vec<Measured> {
     let straight = [(1, 1, 500, 0), (2, 1, 600, 1), (3, 1, 500, 0)];
     let (back, forth) = ((2, 9, 600, 1), (4, 1, 700, 2));
@@ -71,7 +71,8 @@ fn v4(ends: ([u8; 4], [u8; 4]), source_port: u16, protocol: u8) -> FiveTuple {
     FiveTuple::new(ends.0.into(), ends.1.into(), source_port, 80, protocol)
 }
 
-/// A packet that passed nodes: number, egress interface, least latency, depth of the queue.
+/// A packet and the nodes that it passed: number, egress interface, minimum latency in ns, queue
+/// depth.
 fn measured(
     random: &mut Random,
     after_ns: u64,

@@ -16,15 +16,16 @@ pub struct TrafficConfig {
     pub frame_sizes: FrameSizes,
     /// How packets spread over the flows.
     pub skew: Skew,
-    /// Share of the flows that are IPv6, 0 to 1. All three shares are spread evenly over heavy and
-    /// light flows, so the share of the packets comes close to it under any skew.
+    /// Share of the flows that are IPv6, 0 to 1. This share and the two below are spread evenly
+    /// over heavy and light flows, so the share of packets is close to the share of flows under any
+    /// skew.
     pub ipv6_share: f64,
     /// Share of the flows whose frames have an 802.1Q tag, 0 to 1.
     pub vlan_share: f64,
     /// Share of the flows that are UDP, 0 to 1; the others are TCP.
     pub udp_share: f64,
-    /// Captured bytes per frame, at least 64; `None` captures all. Lengths on the wire and in
-    /// headers do not change.
+    /// Captured bytes per frame, at least 64; `None` captures all. It does not change the lengths
+    /// on the wire and in headers.
     pub snap_length_bytes: Option<u32>,
     /// Time of the first packet, in ns since 1970.
     pub start_ns: u64,
@@ -92,7 +93,7 @@ pub const EXPONENT_MAX: f64 = 8.0;
 /// How packets spread over flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Skew {
-    /// Each packet belongs to any flow with equal probability, independent of earlier packets.
+    /// Each packet belongs to any flow with equal probability, independently of earlier packets.
     Uniform,
     /// Internet-like: the k-th heaviest flow has a share of the packets proportional to
     /// `k^-exponent`, and packets come in trains of geometric length. A few dozen trains are active
@@ -192,7 +193,7 @@ impl TrafficConfig {
     /// Checks all numbers.
     ///
     /// # Errors
-    /// The first problem found, see [`ConfigError`].
+    /// The first problem found; see [`ConfigError`].
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.packets == 0 {
             return Err(ConfigError::NoPackets);

@@ -35,7 +35,7 @@ enum Draws {
 /// Flow numbers for benchmarks that need keys but no frames; see [`five_tuple`].
 ///
 /// # Errors
-/// When there are no flows or too many, or the skew is out of range.
+/// If there are no flows or too many, or the skew is out of range.
 pub fn keys(flows: u64, skew: Skew, seed: u64) -> Result<FlowNumbers, ConfigError> {
     check_flows(flows)?;
     skew.check()?;
@@ -161,7 +161,7 @@ impl Endpoints {
     }
 }
 
-/// The 5-tuple of a flow. It is unique, also against all reversed 5-tuples.
+/// The 5-tuple of a flow. It is unique, even compared with all reversed 5-tuples.
 #[inline(always)]
 #[must_use]
 pub fn five_tuple(flow_number: u64, family: Family, protocol: u8) -> FiveTuple {

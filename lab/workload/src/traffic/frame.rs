@@ -68,7 +68,7 @@ impl FrameBuffer {
     /// Frame `index`, in order of time.
     ///
     /// # Panics
-    /// When there is no such frame.
+    /// If there is no such frame.
     #[inline(always)]
     #[must_use]
     pub fn frame(&self, index: usize) -> Frame<'_> {
@@ -142,7 +142,7 @@ impl FrameBuffer {
     }
 }
 
-/// The properties of a packet that are not those of its flow.
+/// The properties of a packet that do not depend on its flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Requested length of the frame, in bytes.

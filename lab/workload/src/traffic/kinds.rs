@@ -68,8 +68,8 @@ const HEAVY_FLOWS: u64 = 4_096;
 const OFFSETS: u64 = 256;
 
 impl Share {
-    /// With a skew, few flows carry much of the traffic. Therefore the offset is chosen for which
-    /// the share of the packets is closest to the requested share of the flows.
+    /// With a skew, few flows carry much of the traffic. Therefore the offset is chosen that brings
+    /// the share of packets closest to the requested share of flows.
     fn new(share: f64, spread: u64, config: &TrafficConfig) -> Self {
         let below = (share < 1.0).then_some((share * u64::MAX as f64) as u64);
         let with_offset = |index: u64| Self {

@@ -90,7 +90,7 @@ impl Traffic {
     /// A generator at its first packet.
     ///
     /// # Errors
-    /// When the configuration is not valid.
+    /// If the configuration is not valid.
     pub fn new(config: TrafficConfig) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self {

@@ -106,10 +106,10 @@ impl AdversarialConfig {
     }
 }
 
-/// The flows of an attack.
+/// The numbers of an attack's flows.
 #[derive(Clone, Debug)]
 enum Flows {
-    /// The flows 0 up to this number.
+    /// Consecutive numbers from 0 to below this one.
     First(u64),
     /// Selected flows.
     Chosen(Box<[u64]>),
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(evictions(&found, place), 5_000);
         let flows: HashSet<_> = found.iter().map(|packet| packet.flow).collect();
         assert_eq!(flows.len(), 500);
-        // Without the seed, the chosen keys collide no more than others.
+        // Without the seed, the chosen keys collide no more often than others.
         assert!(evictions(&packets(attack(8), 5_000), place) < 1_000);
     }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A packet of a workload, and what makes such packets.
+//! A packet of a workload, and the trait of its sources.
 
 use turboflow_record::{Family, FiveTuple, Packet};
 
 use super::statistics::FlowCounts;
 use crate::traffic::{Endpoints, Headers};
 
-/// Bytes of the header in front of IP.
+/// Length of the Ethernet header, in bytes.
 pub(super) const ETHERNET_BYTES: u32 = 14;
 
 /// A packet as it arrives, without a frame.
@@ -24,7 +24,7 @@ pub struct Arrival {
     pub ip_length_bytes: u16,
     /// TCP flags; 0 for UDP.
     pub tcp_flags: u16,
-    /// Routers between the first place that could see it and this one.
+    /// Number of routers between this place and the first place that could see the packet.
     pub hops: u8,
     pub(crate) ends: Endpoints,
 }

@@ -58,11 +58,11 @@ impl Kind {
 /// The traffic to generate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WorkloadConfig {
-    /// Whose traffic.
+    /// The kind of traffic.
     pub kind: Kind,
-    /// Number of packets; `None` leaves it to the duration.
+    /// Number of packets; with `None`, only the duration limits them.
     pub packets: Option<u64>,
-    /// Duration in the traffic's own time, in ns; `None` is endless.
+    /// Duration in the traffic's own time, in ns; `None` means endless.
     pub duration_ns: Option<u64>,
     /// Captured bytes per frame, at least 64; `None` captures all.
     pub snap_length_bytes: Option<u32>,
@@ -77,7 +77,7 @@ impl WorkloadConfig {
     #[must_use]
     pub const fn new(kind: Kind) -> Self {
         let start_ns = match kind {
-            // Its hours are those of a day.
+            // The day starts at midnight, because its rate depends on the hour.
             Kind::Site(_) => SITE_START_NS,
             _ => 1_700_000_000_000_000_000,
         };
@@ -94,7 +94,7 @@ impl WorkloadConfig {
     /// Checks all numbers.
     ///
     /// # Errors
-    /// The first problem found, see [`WorkloadError`].
+    /// The first problem found; see [`WorkloadError`].
     pub fn check(&self) -> Result<(), WorkloadError> {
         check_amount(self.packets, self.duration_ns, self.snap_length_bytes)?;
         self.check_kind()?;
@@ -110,7 +110,7 @@ impl WorkloadConfig {
             (Some(lasts_ns), None) | (None, Some(lasts_ns)) => lasts_ns,
             (None, None) => return Ok(()),
         };
-        // A tenth is reserved for packets that come late by chance.
+        // A tenth is reserved for packets that happen to come late.
         if self.start_ns.saturating_add(lasts_ns) < u64::MAX / 10 * 9 {
             return Ok(());
         }
@@ -127,10 +127,10 @@ impl WorkloadConfig {
     }
 }
 
-/// Checks how much is asked for, and how much of each frame.
+/// Checks the amount of traffic and the captured part of each frame.
 ///
 /// # Errors
-/// When it is nothing, or not a header.
+/// If the amount is zero, or less than a header is captured.
 pub(crate) fn check_amount(
     packets: Option<u64>,
     duration_ns: Option<u64>,
@@ -183,7 +183,7 @@ pub enum WorkloadError {
         /// The requested rate.
         value: f64,
     },
-    /// The load would make queues grow without end, or send nothing.
+    /// The load would make queues grow without bound, or send nothing.
     #[error("load {value}; it lies between {LOAD_MIN} and {LOAD_MAX} of the links")]
     Load {
         /// The requested load.

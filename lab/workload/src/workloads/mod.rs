@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Workloads after published measurements: the traffic of the paper's evaluation (TurboFlow,
-//! section 6.2 and Table 6), with births and deaths of flows; attacks on meters; and a company's
-//! day with an incident to find.
+//! Workloads modelled on published measurements: the traffic of the paper's evaluation (TurboFlow,
+//! section 6.2 and Table 6), with births and deaths of flows. Also attacks on meters, and a
+//! company's day with incidents to find.
 //!
 //! Packets come one at a time, as [`Arrival`]s, or as frames. Memory depends on the number of
 //! active flows, not on the number of packets. Packets are reproducible by seed.
@@ -79,7 +79,7 @@ impl Workload {
     /// A generator at its first packet.
     ///
     /// # Errors
-    /// When the configuration is not valid.
+    /// If the configuration is not valid.
     pub fn new(config: &WorkloadConfig) -> Result<Self, WorkloadError> {
         config.check()?;
         let (start_ns, seed) = (config.start_ns, config.seed);

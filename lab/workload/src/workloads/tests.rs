@@ -115,7 +115,7 @@ fn births_are_the_flows_that_appear() {
         let seen = flows.len() as u64;
         assert_eq!(counts.seen, seen);
         // Some flows that are active at the first packet send nothing in this time. A few have
-        // ended, and only their acknowledgements cross.
+        // ended, and only their acknowledgements cross the switch.
         assert!(seen + AT_THE_EDGES >= counts.births, "{counts:?} {seen}");
         assert!(
             seen <= counts.births + before + AT_THE_EDGES,

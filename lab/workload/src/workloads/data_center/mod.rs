@@ -151,8 +151,8 @@ pub(super) struct DataCenter {
     near: VecDeque<Crossing>,
     far: VecDeque<Crossing>,
     spray: Spray,
-    /// The flows that have had a packet. Of some flows, only acknowledgements cross, after the
-    /// flow's end.
+    /// The flows that have had a packet. For some flows, only acknowledgements cross the switch,
+    /// and these may come after the end of the flow.
     seen: FlowSet,
     counts: FlowCounts,
 }
@@ -212,8 +212,8 @@ impl DataCenter {
         queue.pop_front().expect("the earliest time is a queue's")
     }
 
-    /// Advances until a data packet crosses the switch. Acknowledgements of the skipped packets are
-    /// queued.
+    /// Advances until a data packet crosses the switch. Acknowledgements of the packets skipped on
+    /// the way are queued.
     #[inline(always)]
     fn next_data(&mut self) -> Crossing {
         loop {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A link of a host: the flows waiting for it, and the choice of the next sender.
+//! A link of a host: the flows waiting for it, and which of them sends next.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -49,7 +49,7 @@ impl Transfer {
 }
 
 impl Ord for Transfer {
-    /// The flow with the fewest packets left is the greatest; among equals, the oldest.
+    /// The flow with the fewest packets left is the greatest; among equals, the oldest one.
     fn cmp(&self, other: &Self) -> Ordering {
         let left = other.packets_left.cmp(&self.packets_left);
         left.then(other.flow.cmp(&self.flow))

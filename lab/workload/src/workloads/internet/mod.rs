@@ -83,7 +83,7 @@ const IPV6_BYTES: u16 = 40;
 const TCP_BYTES: u16 = 20;
 const UDP_BYTES: u16 = 8;
 
-/// Maximum number of active flows: 8 GB of memory.
+/// Maximum number of active flows, which take 8 GB of memory.
 const ACTIVE_FLOWS_MAX: f64 = 100e6;
 
 /// The longest tick, for very low packet rates: 18 minutes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What clients and servers of a company say to each other.
+//! Conversations between the clients and servers of a company.
 
 use turboflow_record::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 
@@ -9,24 +9,25 @@ use crate::traffic::{Endpoints, TCP, UDP};
 const MILLISECOND_NS: u64 = 1_000_000;
 /// IP bytes of a TCP packet without payload.
 const EMPTY_IP_BYTES: u16 = 40;
-/// Clients are 10.20.0.10 and on in the headquarters, 10.30.0.10 and on in the branch.
+/// Clients start at 10.20.0.10 in the headquarters and at 10.30.0.10 in the branch; the second
+/// number is how many there are.
 const CLIENTS: [(u32, u64); 2] = [(0x0a14_000a, 300), (0x0a1e_000a, 100)];
-/// Percentage of the clients' conversations that the branch has.
+/// Percentage of the clients' conversations that start in the branch.
 const BRANCH_PERCENT: u64 = 25;
-/// Servers of the Internet: 198.18.0.0/15, the range for benchmarks (RFC 2544).
+/// Servers on the Internet: 198.18.0.0/15, the range for benchmarks (RFC 2544).
 const INTERNET: u32 = 0xc612_0000;
 const INTERNET_SERVERS: u64 = 2_000;
 /// Servers of the company: 10.20.16.0/24.
 pub(super) const SERVERS: u32 = 0x0a14_1000;
 
-/// Where the server of a service is.
+/// The location of a service's server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Server {
-    /// Of the company, by the last byte of its address.
+    /// In the company, by the last byte of its address.
     Own(u8),
     /// On the Internet.
     Elsewhere,
-    /// Of the company, with clients on the Internet.
+    /// In the company, with clients on the Internet.
     Public(u8),
 }
 
@@ -36,13 +37,13 @@ struct Service {
     server: Server,
     port: u16,
     protocol: u8,
-    /// How many of 100 conversations are of this kind.
+    /// Percentage of conversations that are of this kind.
     percent: u64,
     /// Mean number of packets with payload.
     mean_packets: f64,
-    /// Percentage of them that the client sends.
+    /// Percentage of these packets that the client sends.
     up_percent: u64,
-    /// IP bytes of what the client and what the server sends.
+    /// IP bytes of a packet with payload: from the client, and from the server.
     ip_bytes: [u16; 2],
     /// Mean time between packets.
     gap_ns: u64,
@@ -60,7 +61,7 @@ const SERVICES: [Service; 7] = [
     Service { server: Server::Public(80), port: 443, protocol: TCP, percent: 6, mean_packets: 16.0, up_percent: 40, ip_bytes: [240, 1_200], gap_ns: 80 * MILLISECOND_NS },
 ];
 
-/// Packets of a TCP conversation that set it up and end it: three, three.
+/// Packets that set up and end a TCP conversation: three each.
 const FRAME_PACKETS: u32 = 6;
 
 /// Mean packets and IP bytes of a conversation.
@@ -71,7 +72,7 @@ pub(super) fn means() -> (f64, f64) {
         let up = service.up_percent as f64 / 100.0;
         let [of_client, of_server] = service.ip_bytes.map(f64::from);
         let payload = up * of_client + (1.0 - up) * of_server;
-        // At least one packet has payload, or two of UDP.
+        // At least one packet has payload; in UDP, two.
         let with_payload = if service.mean_packets == 0.0 {
             2.0
         } else {
@@ -87,25 +88,25 @@ pub(super) fn means() -> (f64, f64) {
     (packets, bytes)
 }
 
-/// The share of the conversations that cross the line to the branch.
+/// Share of the conversations that cross the line to the branch.
 pub(super) fn branch_share() -> f64 {
     let public = |service: &&Service| matches!(service.server, Server::Public(_));
     let without: u64 = SERVICES.iter().filter(public).map(|one| one.percent).sum();
     (100 - without) as f64 / 100.0 * BRANCH_PERCENT as f64 / 100.0
 }
 
-/// How a server answers what it did not ask for.
+/// How a host answers a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// Not at all.
     None,
     /// The port is closed.
     Reset,
-    /// The port is open, and the client ends it.
+    /// The port is open; the client then resets the connection.
     Open,
 }
 
-/// How a conversation goes on.
+/// The course of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Course {
     /// Handshake, payload, end.
@@ -127,11 +128,11 @@ pub(super) struct Sent {
     pub(super) gap_ns: Option<u64>,
 }
 
-/// Two hosts and what they still have to say.
+/// Two hosts, and the state of their conversation.
 #[derive(Clone, Debug)]
 pub(super) struct Conversation {
     number: u64,
-    /// The client is the source.
+    /// The source is the client.
     ends: Endpoints,
     protocol: u8,
     up_percent: u64,
@@ -141,13 +142,13 @@ pub(super) struct Conversation {
     step: u32,
     steps: u32,
     crosses_line: bool,
-    /// Whether a packet of the server, and of the client, was seen.
+    /// Whether a packet from the server, and one from the client, has been seen.
     seen: [bool; 2],
     random: Random,
 }
 
 impl Conversation {
-    /// An ordinary one.
+    /// An ordinary conversation, chosen at random.
     pub(super) fn drawn(number: u64, mut random: Random) -> Self {
         let mut rest = random.below(100);
         let service = SERVICES.iter().find(|service| {
@@ -159,7 +160,7 @@ impl Conversation {
         let is_branch = random.percent(BRANCH_PERCENT);
         let (first, count) = CLIENTS[usize::from(is_branch)];
         let client = first + random.below(count) as u32;
-        // Popular servers are asked more often.
+        // Popular servers are contacted more often.
         let popularity = random.fraction() * random.fraction();
         let elsewhere = INTERNET + (popularity * INTERNET_SERVERS as f64) as u32 * 61;
         let (source, destination) = match service.server {
@@ -194,7 +195,7 @@ impl Conversation {
         }
     }
 
-    /// A large upload over TCP in that many packets.
+    /// A large upload over TCP with that many packets.
     pub(super) fn upload(number: u64, ends: Endpoints, packets: u32, lasts_ns: u64) -> Self {
         Self {
             number,
@@ -212,7 +213,7 @@ impl Conversation {
         }
     }
 
-    /// A SYN, and its answer.
+    /// A SYN and the answer to it.
     pub(super) fn probe(number: u64, ends: Endpoints, answer: Answer) -> Self {
         Self {
             gap_ns: 5 * MILLISECOND_NS,
@@ -238,14 +239,14 @@ impl Conversation {
         self.crosses_line
     }
 
-    /// Says that a packet was seen. Returns whether it was the first in its direction.
+    /// Records that a packet was seen. Returns whether it was the first one in its direction.
     pub(super) const fn see(&mut self, is_up: bool) -> bool {
         let was_seen = self.seen[is_up as usize];
         self.seen[is_up as usize] = true;
         !was_seen
     }
 
-    /// The directions that were seen.
+    /// The directions in which packets were seen.
     pub(super) const fn seen(&self) -> [bool; 2] {
         self.seen
     }
@@ -290,7 +291,7 @@ impl Conversation {
             };
         }
         if self.protocol != TCP {
-            // A question first, and an answer.
+            // First a question, then an answer.
             let is_up = step == 0 || step > 1 && self.random.percent(self.up_percent);
             return (is_up, 0, self.ip_bytes[usize::from(!is_up)]);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What goes wrong on that day: a scan, an exfiltration, and a line that loses packets.
+//! The incidents of the day: a port scan, an exfiltration, and a line that loses packets.
 
 use std::net::Ipv4Addr;
 
@@ -9,40 +9,40 @@ use crate::random::mix;
 use crate::traffic::Endpoints;
 
 const MINUTE_NS: u64 = 60 * SECOND_NS;
-/// Numbers of its conversations: above those of all others.
+/// First number of the incidents' conversations, above those of all others.
 const FIRST_NUMBER: u64 = 1 << 62;
 
-/// Begin of the scan, from midnight: 10:12.
+/// Start of the scan, in ns after midnight: 10:12.
 pub const SCAN_START_NS: u64 = (10 * 60 + 12) * MINUTE_NS;
-/// The host that scans.
+/// The scanning host.
 pub const SCAN_FROM: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 77);
 const SCAN_HOSTS: u32 = 100;
 const SCAN_PORTS: [u16; 20] = [
     21, 22, 23, 25, 53, 80, 110, 135, 139, 143, 389, 443, 445, 993, 1_433, 3_306, 3_389, 5_900,
     8_080, 8_443,
 ];
-/// Connections that it tries.
+/// Number of connections that it tries.
 pub const SCAN_PROBES: u32 = SCAN_HOSTS * SCAN_PORTS.len() as u32;
 const SCAN_GAP_NS: u64 = SECOND_NS / 20;
 
-/// Begin of the exfiltration, from midnight: 13:31.
+/// Start of the exfiltration, in ns after midnight: 13:31.
 pub const EXFILTRATION_START_NS: u64 = (13 * 60 + 31) * MINUTE_NS;
-/// Its end, about: 14:05.
+/// Its approximate end, in ns after midnight: 14:05.
 pub const EXFILTRATION_END_NS: u64 = (14 * 60 + 5) * MINUTE_NS;
-/// The server whose files leave.
+/// The server whose files are stolen.
 pub const EXFILTRATION_FROM: Ipv4Addr = Ipv4Addr::new(10, 20, 16, 45);
-/// Where they go.
+/// Their destination.
 pub const EXFILTRATION_TO: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 23);
 const EXFILTRATION_PACKETS: u32 = 150_000;
 
-/// Begin of the losses, from midnight: 16:10.
+/// Start of the packet loss, in ns after midnight: 16:10.
 pub const LOSS_START_NS: u64 = (16 * 60 + 10) * MINUTE_NS;
-/// Their end: 16:50.
+/// Its end, in ns after midnight: 16:50.
 pub const LOSS_END_NS: u64 = (16 * 60 + 50) * MINUTE_NS;
-/// The share of the packets that the line to the branch loses, in either direction.
+/// Percentage of packets that the line to the branch loses in either direction.
 pub const LOSS_PERCENT: u64 = 4;
 
-/// The scan's and the exfiltration's conversations, with the times at which they begin.
+/// The conversations of scan and exfiltration, with their start times in ns.
 pub(super) fn conversations(start_ns: u64) -> Vec<(u64, Conversation)> {
     let mut planned = Vec::new();
     for probe in 0..SCAN_PROBES {
@@ -71,7 +71,7 @@ pub(super) fn conversations(start_ns: u64) -> Vec<(u64, Conversation)> {
     planned
 }
 
-/// What the servers' network answers to a probe.
+/// How the company's network answers a probe.
 fn answer(host: u32, port: u16) -> Answer {
     let open: &[u16] = match host {
         25 => &[25, 993],
@@ -87,10 +87,10 @@ fn answer(host: u32, port: u16) -> Answer {
     }
 }
 
-/// Flows, packets and IP bytes that it adds to each second of the day, about.
+/// Approximate flows, packets and IP bytes that the incidents add to each second of the day.
 pub(super) fn of_a_second() -> (f64, f64, f64) {
     let seconds = (DAY_NS / SECOND_NS) as f64;
-    // Hosts that exist answer at every port.
+    // Hosts that exist answer on every port.
     let answers = 4 * SCAN_PORTS.len() as u32;
     let packets = f64::from(SCAN_PROBES + answers + EXFILTRATION_PACKETS);
     let bytes = f64::from(EXFILTRATION_PACKETS) * f64::from(UPLOAD_IP_BYTES);
@@ -98,7 +98,7 @@ pub(super) fn of_a_second() -> (f64, f64, f64) {
     (flows / seconds, packets / seconds, bytes / seconds)
 }
 
-/// Whether the line loses a packet, by the time from midnight.
+/// Whether the line loses a packet; `offset_ns` is the time after midnight.
 pub(super) fn loses(offset_ns: u64, number: u64, step: u32) -> bool {
     (LOSS_START_NS..LOSS_END_NS).contains(&offset_ns)
         && mix(number ^ u64::from(step) << 40) % 100 < LOSS_PERCENT

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A company's day at two routers, with an incident to find: a port scan, an exfiltration, and a
-//! line that loses packets.
+//! A company's day at two routers, with incidents to find: a port scan, an exfiltration, and a line
+//! that loses packets.
 //!
-//! The headquarters' router sees all traffic; the branch's sees what its clients send and get,
-//! which crosses the line between the two. Both see the same packets, so the records of both can be
-//! compared. The rates are chosen, not published: an office of 400 clients.
+//! The headquarters' router sees all traffic. The branch's router sees the packets that its clients
+//! send and receive, which cross the line between the two. Both see the same packets, so their
+//! records can be compared. The rates are invented, not published: those of an office with 400
+//! clients.
 //!
-//! Every conversation has random numbers of its own, so that what one router does not see changes
-//! nothing for the other.
+//! Every conversation has its own random numbers, so that traffic that one router does not see has
+//! no influence on what the other sees.
 
 mod conversation;
 pub mod incident;
@@ -24,11 +25,11 @@ use crate::random::{Random, mix};
 use conversation::Conversation;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Midnight, at which the day begins: 15 November 2023, UTC.
+/// Midnight UTC of 15 November 2023, when the day begins, in ns since 1970.
 pub const SITE_START_NS: u64 = 1_700_006_400 * SECOND_NS;
-/// One day.
+/// One day, in ns.
 pub const DAY_NS: u64 = 86_400 * SECOND_NS;
-/// Beyond it, the conversations under way would take gigabytes.
+/// Maximum rate; beyond it, active conversations would take gigabytes.
 const FLOWS_PER_SECOND_MAX: f64 = 1e4;
 
 /// New flows in each hour of the day, relative to their mean.
@@ -52,12 +53,12 @@ pub enum SeenAt {
 pub struct SiteConfig {
     /// The router.
     pub seen_at: SeenAt,
-    /// New flows per second of both places, the mean of a day.
+    /// New flows per second of both places: the mean over a day.
     pub flows_per_second: f64,
 }
 
 impl SiteConfig {
-    /// A day of 346,000 flows, two for each conversation.
+    /// A day of 346,000 flows, two per conversation.
     #[must_use]
     pub const fn new(seen_at: SeenAt) -> Self {
         Self {
@@ -75,14 +76,14 @@ impl SiteConfig {
         }
     }
 
-    /// Means of a day with its incident.
+    /// Means over a day, including the incidents.
     pub(super) fn asked(&self) -> Asked {
         let (packets, bytes) = conversation::means();
         let share = match self.seen_at {
             SeenAt::Headquarters => 1.0,
             SeenAt::Branch => conversation::branch_share(),
         };
-        // A flow in each direction.
+        // A conversation has a flow in each direction.
         let conversations = self.flows_per_second / 2.0 * share;
         let (mut extra_flows, mut extra_packets, mut extra_bytes) = (0.0, 0.0, 0.0);
         if self.seen_at == SeenAt::Headquarters {
@@ -105,13 +106,13 @@ pub(super) struct Site {
     seed: u64,
     /// Decides when conversations begin.
     births: Random,
-    /// Mean time between conversations in the busiest hour.
+    /// Mean time between conversations in the busiest hour, in ns.
     gap_ns: f64,
     next_birth_ns: u64,
     numbers: u64,
-    /// Conversations of the incident, the next one last.
+    /// Conversations of the incidents, the next one last.
     planned: Vec<(u64, Conversation)>,
-    /// Conversations under way, by the time of their next packet and their number.
+    /// Active conversations, by the time of their next packet and their number.
     due: BinaryHeap<Reverse<(u64, u64, usize)>>,
     under_way: Vec<Conversation>,
     free: Vec<usize>,
@@ -144,7 +145,8 @@ impl Site {
         site
     }
 
-    /// The time of the next conversation: of those at the busiest rate, each hour takes its share.
+    /// Draws the time of the next conversation: at the rate of the busiest hour, then keeping each
+    /// with the probability of its hour.
     fn draw_birth(&mut self) {
         loop {
             let gap_ns = (self.births.exponential() * self.gap_ns) as u64;
@@ -168,7 +170,8 @@ impl Site {
         self.due.push(Reverse((at_ns, number, entry)));
     }
 
-    /// Begins what is next, if nothing that is under way has a packet before it.
+    /// Begins the next conversation, unless an active one has an earlier packet or `end_ns` comes
+    /// first.
     fn begin_next(&mut self, end_ns: u64) -> bool {
         let packet_ns = self
             .due
@@ -195,8 +198,8 @@ impl Site {
         true
     }
 
-    /// The next packet of a conversation, unless the line lost it before this router. A flow is one
-    /// direction of a conversation.
+    /// The next packet of a conversation, unless the line loses it before this router. A flow is
+    /// one direction of a conversation.
     fn send(&mut self, at_ns: u64, entry: usize) -> Option<Arrival> {
         let conversation = &mut self.under_way[entry];
         let number = conversation.number();

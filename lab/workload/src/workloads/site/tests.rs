@@ -8,7 +8,7 @@ use super::incident::*;
 use super::*;
 use crate::workloads::{Kind, Workload, WorkloadConfig};
 
-/// A quarter of the usual traffic, so that a day takes little time.
+/// A day with a quarter of the usual traffic, so that it takes little time.
 fn day(seen_at: SeenAt, seed: u64) -> Workload {
     let kind = Kind::Site(SiteConfig {
         flows_per_second: 1.0,
@@ -26,7 +26,7 @@ fn offset_ns(arrival: &Arrival) -> u64 {
     arrival.timestamp_ns - SITE_START_NS
 }
 
-/// The order of the day, of times, and of the stated rates.
+/// Checks the rates, the order of times and the course of the day.
 #[test]
 fn a_day_has_its_rates_and_its_order() {
     for seen_at in [SeenAt::Headquarters, SeenAt::Branch] {
@@ -49,7 +49,7 @@ fn a_day_has_its_rates_and_its_order() {
     }
 }
 
-/// Packets of a flow in one direction, and their TTL.
+/// Packets and TTL of each flow in a range of time, by direction.
 fn flows(day: Workload, from_ns: u64, to_ns: u64) -> HashMap<FiveTuple, (u64, u8)> {
     let mut flows = HashMap::new();
     for packet in day {
@@ -61,7 +61,7 @@ fn flows(day: Workload, from_ns: u64, to_ns: u64) -> HashMap<FiveTuple, (u64, u8
     flows
 }
 
-/// Both routers see the same packets but those that the line loses, one hop apart.
+/// Both routers see the same packets, except those that the line loses, one hop apart.
 #[test]
 fn two_routers_see_the_same_packets_but_those_that_the_line_loses() {
     for (from_ns, to_ns, lost) in [
@@ -119,7 +119,7 @@ fn the_scan_and_the_exfiltration_are_those_of_the_incident() {
     }
     assert_eq!(probes.len(), SCAN_PROBES as usize);
     assert!(probes.values().all(|count| *count == 1));
-    // Four hosts answer at twenty ports.
+    // Four hosts answer on twenty ports.
     assert_eq!(answers, 80);
     assert!((200_000_000..230_000_000).contains(&uploaded), "{uploaded}");
 }
