@@ -56,7 +56,7 @@ pub enum PortError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// The same interface was given twice.
+    /// One interface was given twice.
     #[error("both ports are interface {name}: a bridge has two; name the other one")]
     SamePort {
         /// The kernel's name.

@@ -26,7 +26,7 @@ pub(crate) struct Asked {
     /// The filter of the request.
     conditions: Conditions,
     pub(crate) range: Option<(u64, u64)>,
-    /// Set when nobody waits for the answer any more.
+    /// Set when no one waits for the answer any more.
     pub(crate) stop: Option<Arc<AtomicBool>>,
     /// Answers computed in advance, by command.
     found_ahead: Mutex<HashMap<String, Result<Answer, QueryError>>>,

@@ -31,7 +31,7 @@ pub(crate) struct Pool {
     slow: AtomicU64,
 }
 
-/// Sets its flag when nobody waits for the answer any more.
+/// Sets its flag when no one waits for the answer any more.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {

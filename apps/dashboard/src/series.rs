@@ -102,7 +102,7 @@ impl Buckets {
         within.then(|| ((start_ns - self.range.0) / self.width_ns) as usize)
     }
 
-    /// The same number of buckets, immediately before these.
+    /// As many buckets, immediately before these.
     fn before(&self) -> Option<Self> {
         let range = before(self.range)?;
         Some(Self { range, ..*self })

@@ -46,7 +46,7 @@ pub(crate) struct Groups<'a> {
     table: GroupTable,
     /// The total of the measure that shares refer to.
     whole: u128,
-    /// Set when nobody waits for the answer any more.
+    /// Set when no one waits for the answer any more.
     stop: Option<Arc<AtomicBool>>,
     /// Buckets that records were spread over since the flag was last checked.
     unasked: usize,

@@ -20,7 +20,7 @@ pub(crate) trait Source {
     /// Fills in the columns of `then` for the last batch that was returned.
     fn complete(&mut self, batch: &mut FlowBatch) -> Result<(), QueryError>;
 
-    /// The flag that is set when nobody waits for the answer any more.
+    /// The flag that is set when no one waits for the answer any more.
     fn stop(&self) -> Option<Arc<AtomicBool>> {
         None
     }

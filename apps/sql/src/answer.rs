@@ -167,7 +167,7 @@ async fn write(args: &SqlArgs, rows: SendableRecordBatchStream) -> anyhow::Resul
     let Err(error) = written else {
         return Ok(());
     };
-    // Drops the buffered rest without writing it: nobody reads it either.
+    // Drops the buffered rest without writing it: no one reads it either.
     let _ = output.into_parts();
     match error.downcast_ref::<io::Error>() {
         Some(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

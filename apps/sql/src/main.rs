@@ -87,7 +87,7 @@ fn answered(args: SqlArgs) -> anyhow::Result<ExitCode> {
     let (stop, stopped) = oneshot::channel();
     let (ended, end) = oneshot::channel();
     let query = move || {
-        // After a signal, nobody receives it.
+        // After a signal, no one receives it.
         let _ = ended.send(run(&args, stopped));
     };
     thread::Builder::new()
