@@ -45,12 +45,12 @@ impl Fact {
         self
     }
 
-    /// The name under that label; empty if there is none.
+    /// The name under a label; empty if there is none.
     pub(crate) fn label(&self, label: &str) -> &str {
         self.of.get(label).map_or("", String::as_str)
     }
 
-    /// The number under that key; NaN if there is none. Tables and plots skip NaN.
+    /// The number under a key; NaN if there is none. Tables and plots skip NaN.
     pub(crate) fn get(&self, name: &str) -> f64 {
         self.values.get(name).copied().unwrap_or(f64::NAN)
     }
@@ -61,13 +61,13 @@ impl Fact {
 pub(crate) struct Facts(pub(crate) Vec<Fact>);
 
 impl Facts {
-    /// The facts with that name under that label.
+    /// The facts that have this name under the label.
     pub(crate) fn with(&self, label: &str, name: &str) -> Self {
         let with = self.0.iter().filter(|fact| fact.label(label) == name);
         Self(with.cloned().collect())
     }
 
-    /// The facts with that number.
+    /// The facts that have this number under the key `name`.
     pub(crate) fn at(&self, name: &str, value: f64) -> Self {
         let at = self.0.iter().filter(|fact| fact.get(name) == value);
         Self(at.cloned().collect())
@@ -94,13 +94,13 @@ impl Facts {
         numbers
     }
 
-    /// Pairs of two numbers of each fact.
+    /// A pair of numbers from each fact.
     pub(crate) fn points(&self, x: &str, y: &str) -> Vec<(f64, f64)> {
         let points = self.0.iter().map(|fact| (fact.get(x), fact.get(y)));
         points.filter(|(x, y)| !x.is_nan() && !y.is_nan()).collect()
     }
 
-    /// The number of the first fact that has one under that key.
+    /// The first number under that key.
     pub(crate) fn first(&self, name: &str) -> Option<f64> {
         self.0
             .iter()
@@ -116,7 +116,7 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// Reads the existing file, without the parts that are not complete.
+    /// Reads the existing file, ignoring parts that are not complete.
     pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join("raw.jsonl");
         let mut facts = Vec::new();
@@ -160,7 +160,7 @@ impl Raw {
         Ok(())
     }
 
-    /// This run with one more complete part. The file is left as it is.
+    /// A copy of this run with another complete part. The file is not changed.
     pub(crate) fn with_part(&self, part: &str, facts: Vec<Fact>) -> Self {
         let mut with = self.clone();
         with.facts.extend(facts);

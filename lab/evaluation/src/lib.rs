@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The evaluation of the TurboFlow paper, and of claims in the offload paper and the sketches'
-//! papers: `make evaluation`.
+//! The evaluation of the TurboFlow paper, and of claims in the offload paper and in papers on
+//! sketches: `make evaluation`.
 //!
 //! Every part is measured in its own process. So a failing part does not affect the others, and
 //! each starts with fresh memory. Results are stored line by line, and an interrupted run can be
@@ -24,7 +24,7 @@ pub use run::{RunOptions, redraw, run};
 /// Measures one part, and writes each fact at once, one JSON object per line.
 ///
 /// # Errors
-/// When no part has that name, the part cannot be measured, or `out` cannot be written.
+/// If no part has that name, the part cannot be measured, or `out` cannot be written.
 pub fn measure(part: &str, scale: &Scale, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut broken = None;
     (parts::part(part)?.measure)(scale, &mut |fact| {

@@ -17,7 +17,7 @@ pub(crate) fn describe() -> String {
         || "unknown".to_owned(),
         |kb| format!("{:.1} GiB", kb / f64::from(1 << 20)),
     );
-    // Without the suffix that a distribution or a host adds to the version.
+    // The version without the suffix that a distribution or a host adds.
     let release = read("/proc/sys/kernel/osrelease");
     let kernel = release.split('-').next().unwrap_or_default().to_owned();
     let facts = [

@@ -65,7 +65,8 @@ impl Rows {
         row.map(|row| row.ns_per_item)
     }
 
-    /// Numbers of flows and kinds of traffic with which the aggregator was measured.
+    /// The combinations of number of flows and kind of traffic that were measured for the
+    /// aggregator.
     fn places(&self) -> Vec<(u64, String)> {
         let ours = |row: &&Row| row.bench == "aggregate" && row.design == "turboflow";
         let mut places: Vec<(u64, String)> = self
@@ -79,7 +80,7 @@ impl Rows {
     }
 }
 
-/// Rewrites the table of the document. With `check`, only compares, and fails on a difference.
+/// Rewrites the table of the document. With `check`, only compares it, and fails if it differs.
 pub fn results(document: &Path, check: bool) -> anyhow::Result<()> {
     let text =
         fs::read_to_string(document).with_context(|| format!("reading {}", document.display()))?;
@@ -152,7 +153,7 @@ fn block(run: &str, rows: &Rows) -> String {
     text
 }
 
-/// The factor by which another design is slower.
+/// The factor by which another design is slower, as text.
 fn times(ratio: f64) -> String {
     if ratio < 100.0 {
         format!("{ratio:.1}x")
@@ -161,7 +162,7 @@ fn times(ratio: f64) -> String {
     }
 }
 
-/// Benchmarks with only one or two rows, as one sentence each.
+/// Benchmarks with only one or two rows, in one sentence each.
 fn others(text: &mut String, rows: &Rows) {
     let mut say = |sentence: String| {
         writeln!(text, "- {sentence}").expect("a string takes any text");

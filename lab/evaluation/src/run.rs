@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A whole run: each part in its own process, then the report.
+//! Runs the evaluation: each part in its own process, then the report.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -15,11 +15,11 @@ use crate::redis::Server;
 use crate::report::Origin;
 use crate::{machine, report};
 
-/// What to measure, and where to keep it.
+/// What to measure, and where to store it.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// The amount of measuring. If no Redis server is named and Redis is installed, one is started
-    /// for the run.
+    /// How much is measured. If no Redis server is named but Redis is installed, a server is
+    /// started for the run.
     pub scale: Scale,
     /// Folder of the run; `bench/runs/DATE-MACHINE-evaluation` by default.
     pub out: Option<PathBuf>,
@@ -39,8 +39,8 @@ type MeasureCommand<'a> = &'a dyn Fn(&str, &Scale) -> anyhow::Result<Command>;
 /// writes the report. Returns the names of the parts that failed.
 ///
 /// # Errors
-/// When a part is unknown, the run is of another commit or scale, or the folder of the run or of
-/// the report cannot be written.
+/// If a part is unknown, the run has another commit or scale, or the folder of the run or of the
+/// report cannot be written.
 pub fn run(
     options: &RunOptions,
     measuring: MeasureCommand<'_>,
@@ -97,12 +97,12 @@ pub fn run(
     Ok(failed)
 }
 
-/// Writes the report of an earlier run into `folder`, or into the folder of the run. Parts that it
-/// lacks are those of `others`, in their order.
+/// Writes the report of an earlier run into `folder`, or into the folder of the run. Parts that the
+/// run lacks are taken from the first of `others` that has them.
 ///
 /// # Errors
-/// When one of them is no run or adds nothing, when quick runs and others mix, or when the report
-/// cannot be written.
+/// If one of the folders is not a run or adds nothing, if quick runs would be mixed with others, or
+/// if the report cannot be written.
 pub fn redraw(out: &Path, others: &[PathBuf], folder: Option<&Path>) -> anyhow::Result<()> {
     let mut runs = vec![(out, opened(out)?)];
     let quick = is_quick(out);
@@ -123,7 +123,7 @@ pub fn redraw(out: &Path, others: &[PathBuf], folder: Option<&Path>) -> anyhow::
     write_report(&runs, folder)
 }
 
-/// The measurements of a run.
+/// Reads the measurements of a run.
 fn opened(run: &Path) -> anyhow::Result<Raw> {
     ensure!(
         run.join("raw.jsonl").exists(),
@@ -133,7 +133,8 @@ fn opened(run: &Path) -> anyhow::Result<Raw> {
     Raw::open(run)
 }
 
-/// Writes the report of the first run, with parts of the others, by default into its own folder.
+/// Writes the report of the first run, with parts of the others; by default into the run's own
+/// folder.
 fn write_report(runs: &[(&Path, Raw)], folder: Option<&Path>) -> anyhow::Result<()> {
     let folder = folder.unwrap_or(runs[0].0);
     let told = |(out, _): &(&Path, Raw)| {
@@ -192,7 +193,8 @@ fn check_scale(out: &Path, quick: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All parts of a run are measured at one commit.
+/// Records the commit of the run, and fails if the run has another one: all parts of a run must be
+/// measured at one commit.
 fn claim(out: &Path, quick: bool) -> anyhow::Result<()> {
     let (path, mut commit) = (out.join("commit.txt"), machine::commit());
     if quick {
@@ -256,7 +258,7 @@ fn write_circumstances(out: &Path, options: &RunOptions, load_before: &str) -> a
     Ok(())
 }
 
-/// What measures the same again.
+/// The command that repeats the measurement.
 fn command_line(quick: bool, parts: &[String]) -> String {
     let target = if quick {
         "evaluation-quick"
@@ -270,7 +272,7 @@ fn command_line(quick: bool, parts: &[String]) -> String {
     }
 }
 
-/// The relative path between two folders below the current one; empty, or with a slash at its end.
+/// The relative path between two folders below the current one: empty, or ending in a slash.
 fn link(from: &Path, to: &Path) -> String {
     let parts = |path: &Path| -> Vec<PathBuf> {
         path.components()
@@ -308,7 +310,7 @@ mod tests {
         fs::write(folder.path().join("commit.txt"), "0123\n").unwrap();
         let error = claim(folder.path(), false).unwrap_err().to_string();
         assert!(error.contains("was measured at 0123"), "{error}");
-        // Quick and full parts do not mix.
+        // Quick and full parts must not be mixed.
         let folder = tempfile::tempdir().unwrap();
         claim(folder.path(), true).unwrap();
         claim(folder.path(), true).unwrap();

@@ -60,7 +60,7 @@ fn report(raw: &Raw, section: &mut Section) {
     compare(facts, section);
 }
 
-/// M items per second of a design on that many cores.
+/// M items per second of a design on a number of cores.
 fn rate(facts: &Facts, design: &str, cores: f64) -> Option<f64> {
     let rate = facts.with("design", design).at("cores", cores);
     rate.first("items_per_s").map(|rate| rate / 1e6)
@@ -107,8 +107,8 @@ fn cluster(facts: &Facts, flows: f64, traffic: &str, section: &mut Section) {
     section.table(&names, &rows);
 }
 
-/// The paper's bars, as far as its text states them: baselines on one core, its own design on 1 to
-/// 4.
+/// The paper's bars, as far as its text gives the numbers: baselines on one core, its own design on
+/// 1 to 4 cores.
 fn papers(cores: &[f64]) -> Vec<Row> {
     let mut rows: Vec<Row> = PAPERS_FACTORS
         .iter()
@@ -124,7 +124,7 @@ fn papers(cores: &[f64]) -> Vec<Row> {
     rows
 }
 
-/// A number of cores, with its noun.
+/// A number of cores with the noun in singular or plural.
 pub(super) fn plural(cores: f64) -> String {
     let plural = if cores == 1.0 { "" } else { "s" };
     format!("{cores} core{plural}")

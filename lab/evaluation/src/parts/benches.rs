@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rows of `turboflow-lab bench` as facts.
+//! Turns rows of `turboflow-lab bench` into facts.
 
 use turboflow_bench::{Options, Row};
 
 use super::FactSink;
 use crate::facts::Fact;
 
-/// Runs a benchmark and passes its rows on as facts of `part`.
+/// Runs a benchmark, and passes its rows on as facts of `part`.
 pub(super) fn run(
     bench: &str,
     part: &'static str,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Section 6.5: how many flow records an analysis application takes.
+//! Section 6.5: how many flow records per second an analysis application processes.
 
 use turboflow_bench::Options;
 

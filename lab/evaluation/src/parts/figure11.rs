@@ -18,7 +18,7 @@ pub(super) const PART: Part = Part {
     is_computed: false,
 };
 
-/// The claims of section 6.3: at least that many packets per record, with that memory in bytes.
+/// The claims of section 6.3: at least so many packets per record, with so much memory in bytes.
 const STATED: [(&str, f64, f64); 5] = [
     ("Internet link", 1e6, 10.0),
     ("ToR switch", 1e6, 10.0),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figure 14: the ratio of the worst case (Equation 2) to the measured rate, which has to be above
-//! 1.
+//! Figure 14: the ratio of the worst case (Equation 2) to the measured rate, which must be above 1.
 
 use turboflow_plan::{Measured, SimulationConfig};
 use turboflow_workload::workloads::{InternetConfig, Kind};
@@ -20,7 +19,7 @@ pub(super) const PART: Part = Part {
     is_computed: false,
 };
 
-/// Eight Internet links for the paper's eight traces. They span the packets and flows per second of
+/// Eight Internet links stand for the paper's eight traces. They span the packet and flow rates of
 /// Table 6.
 const TRACES: u32 = 8;
 /// Kinds of traffic, in the order of the report.
@@ -36,7 +35,7 @@ fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
         if first.packets == 0 || first.traffic().is_err() {
             continue;
         }
-        // Equation 2 is an expectation, and few packets deviate from it. The mean over many hash
+        // Equation 2 is an expectation, from which a few packets deviate. The mean over many hash
         // functions deviates less.
         let more = if first.packets < SHORT_CAPTURE {
             HASH_FUNCTIONS
@@ -73,7 +72,7 @@ fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Captures with fewer packets run through tables of several hash functions.
+/// Captures with fewer packets are simulated with several hash functions.
 const SHORT_CAPTURE: u64 = 1_000_000;
 const HASH_FUNCTIONS: u64 = 32;
 

@@ -14,8 +14,8 @@ use turboflow_workload::workloads::{
     Asked, DataCenterConfig, InternetConfig, Kind, Switch, Workload, WorkloadConfig,
 };
 
-/// Bytes of a microflow record in the paper's switch. Divided by this, the table sizes of Table 10
-/// (49 KB, 98 KB, ...) are powers of two.
+/// Bytes of a microflow record in the paper's switch: the table sizes of Table 10 (49 KB, 98 KB,
+/// ...) divided by it are powers of two.
 pub(super) const PAPERS_RECORD_BYTES: f64 = 24.0;
 /// Bytes of TurboFlow's record: IPv4 with the default definition.
 pub(super) const OUR_RECORD_BYTES: f64 = 64.0;
@@ -75,13 +75,13 @@ pub(super) fn links() -> [Link; 3] {
 /// The result of running a workload through tables.
 pub(super) struct Simulated {
     pub(super) measured: Measured,
-    /// Births per second. The simulation counts flows that are active at its start as births too.
+    /// Births per second. The simulation also counts flows that are active at its start as births.
     pub(super) flows_per_second: f64,
     /// What the paper or its sources state.
     pub(super) asked: Asked,
 }
 
-/// Runs that many packets of a workload through tables.
+/// Simulates tables on a number of packets of a workload.
 pub(super) fn simulate(
     kind: Kind,
     packets: u64,
@@ -118,7 +118,7 @@ pub(super) fn simulate(
     }
 }
 
-/// Runs the packets of a capture file through tables. Frames without an IP packet are left out.
+/// Simulates tables on the packets of a capture file. Frames without an IP packet are ignored.
 pub(super) fn simulate_capture(
     path: &Path,
     seed: u64,

@@ -24,10 +24,10 @@ use std::path::PathBuf;
 use crate::facts::{Fact, Raw};
 use crate::report::Section;
 
-/// The amount of measuring.
+/// How much is measured.
 #[derive(Clone, Debug)]
 pub struct Scale {
-    /// Takes seconds per part, and gives numbers not to rely on.
+    /// Takes seconds per part, but the numbers are not reliable.
     pub quick: bool,
     /// Address of a Redis server, `host:port`. Without one, its rows are left out.
     pub redis: Option<String>,
@@ -36,7 +36,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// What there is to compute, and nothing outside of the program.
+    /// A scale for parts that are computed, without access to anything outside the program.
     pub(crate) fn of_computation(quick: bool) -> Self {
         Self {
             quick,
@@ -63,21 +63,21 @@ pub(crate) type FactSink<'a> = &'a mut dyn FnMut(Fact);
 pub(crate) struct Part {
     /// Name on the command line and in `raw.jsonl`.
     pub(crate) name: &'static str,
-    /// Its heading in the report.
+    /// The heading in the report.
     pub(crate) title: &'static str,
     pub(crate) measure: fn(&Scale, FactSink<'_>) -> anyhow::Result<()>,
     /// May also use facts of other parts, if they were measured.
     pub(crate) report: fn(&Raw, &mut Section),
-    /// Whether the facts are the same at any time and on any machine. Then the report of a run
-    /// without the part computes them.
+    /// Whether the facts do not depend on time and machine. If a run lacks the part, its report
+    /// computes them.
     pub(crate) is_computed: bool,
 }
 
 impl Part {
-    /// A run that has the facts of this part as well, computed now.
+    /// A copy of the run that includes the facts of this part, computed now.
     ///
     /// # Errors
-    /// When the part fails.
+    /// If the part fails.
     pub(crate) fn computed(&self, raw: &Raw, scale: &Scale) -> anyhow::Result<Raw> {
         let mut facts = Vec::new();
         (self.measure)(scale, &mut |fact| facts.push(fact))?;
@@ -105,7 +105,7 @@ pub(crate) const PARTS: [Part; 16] = [
     accuracy::PART,
 ];
 
-/// The part of that name.
+/// The part with that name.
 pub(crate) fn part(name: &str) -> anyhow::Result<&'static Part> {
     const ALL: &[Part] = &PARTS;
     ALL.iter().find(|part| part.name == name).ok_or_else(|| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The offload paper's flows over our table in the kernel.
+//! Runs the offload paper's flows through our table in the kernel.
 
 use super::{FactSink, Part, Scale, offload};
 use crate::facts::Raw;
@@ -16,7 +16,7 @@ pub(super) const PART: Part = Part {
 
 /// Numbers of active flows (Deri and others, section V). The largest takes 6 GB of kernel memory.
 const FLOWS: [u32; 5] = [10_000, 100_000, 1_000_000, 10_000_000, 20_000_000];
-/// What the paper's generator sends in a second.
+/// Packets that the paper's generator sends per second.
 const PACKETS: u64 = 89_000_000;
 
 #[cfg(feature = "kernel")]
@@ -54,7 +54,7 @@ fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Without the engine there is nothing to measure.
+/// Without the engine, there is nothing to measure.
 #[cfg(not(feature = "kernel"))]
 fn measure(_scale: &Scale, _give: FactSink<'_>) -> anyhow::Result<()> {
     let (flows, packets) = (FLOWS.len(), PACKETS);

@@ -64,7 +64,7 @@ pub(super) const TABLE_13: Part = Part {
     is_computed: false,
 };
 
-/// Flows of the simulation beside Table 5. Many flows keep the variance low.
+/// Number of flows in the simulation beside Table 5; many flows keep the variance low.
 const FLOWS: u64 = 10_000;
 
 fn measure_5(give: FactSink<'_>) -> anyhow::Result<()> {
@@ -112,7 +112,7 @@ fn simulated_row(fact: &Fact) -> Vec<String> {
     ]
 }
 
-/// The name that facts use for the agreement of a cell.
+/// The name of a cell's agreement in facts.
 const fn agreement(agreement: Option<Agreement>) -> &'static str {
     match agreement {
         Some(Agreement::ToTheDigit) => "digit",

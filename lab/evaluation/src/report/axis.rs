@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An axis: maps numbers to positions, and chooses ticks.
+//! An axis: maps numbers to positions and chooses ticks.
 
 /// Approximate maximum number of steps on a linear axis.
 const STEPS: f64 = 6.0;
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(axis.ticks(), [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]);
         assert_eq!(axis.few_ticks(), [0.0, 25.0, 50.0]);
         assert_eq!(axis.share(25.0), 0.5);
-        // The axis has no empty step above the largest number.
+        // There is no empty step above the largest number.
         let axis = Axis::over(Spacing::Linear, [119.5].into_iter());
         assert_eq!(axis.ticks().last(), Some(&120.0));
     }

@@ -102,7 +102,7 @@ impl Plot<'_> {
             // A label that would overlap the one above it moves down.
             let at = at.max(next);
             next = at + NAME_HEIGHT;
-            // Below the number at the last dot.
+            // Below the number of the last dot.
             let below = match series.marks {
                 Marks::LineAndNumbers => 8.0,
                 Marks::Line | Marks::LineAndDots => 4.5,
@@ -170,7 +170,8 @@ mod tests {
             Series::ours("ours", 0, vec![(10.0, 1.0), (1_000.0, 5.0)]),
             Series::papers("paper", 0, vec![(100.0, 2.0)]),
         ]);
-        // The top right corner, left of the longest label, is the largest number of both series.
+        // The top right corner of the plot area is the largest number of both series; right of it
+        // is the space for the longest label.
         let right = WIDTH - 24.0 - text_width("paper");
         assert!(svg.contains(&format!("{right:.1},{TOP:.1}")), "{svg}");
         assert_eq!(svg.matches("stroke-dasharray").count(), 1);

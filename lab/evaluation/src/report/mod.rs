@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The report: a Markdown page with plots beside it.
+//! The report: a Markdown page with its plots in files beside it.
 
 pub(crate) mod axis;
 pub(crate) mod chart;
@@ -19,7 +19,7 @@ use crate::parts::{PARTS, Scale};
 #[derive(Default)]
 pub(crate) struct Section {
     text: String,
-    /// File names without extension, and the drawings.
+    /// File names without extension, and the drawings in them.
     plots: Vec<(String, String)>,
 }
 
@@ -48,29 +48,29 @@ impl Section {
         &self.text
     }
 
-    /// Adds a drawing, kept in a file of that name.
+    /// Adds a drawing, which is stored in a file of that name.
     pub(crate) fn plot(&mut self, name: &str, shows: &str, svg: String) {
         self.say(format!("![{shows}]({name}.svg)"));
         self.plots.push((name.to_owned(), svg));
     }
 }
 
-/// Where the report's numbers come from.
+/// The source of the report's numbers.
 pub(crate) struct Origin<'a> {
     /// The run's name.
     pub(crate) run: &'a str,
-    /// Relative path from the report to the folder of the run; empty, or with a slash at its end.
+    /// Relative path from the report to the folder of the run: empty, or ending in a slash.
     pub(crate) link: &'a str,
     /// Notes on the run, shown at the top of the report.
     pub(crate) notes: &'a [String],
-    /// Whether it is a quick run: what is computed for its report is quick, too.
+    /// Whether it is a quick run. Parts that are computed for its report are then quick, too.
     pub(crate) quick: bool,
-    /// What it measured.
+    /// The measurements of the run.
     pub(crate) raw: &'a Raw,
 }
 
 impl Origin<'_> {
-    /// The run and its circumstances, as links.
+    /// Links to the run and the files that describe it.
     fn links(&self) -> String {
         let Self { run, link, .. } = self;
         format!(
@@ -80,8 +80,8 @@ impl Origin<'_> {
     }
 }
 
-/// Writes `report.md` and its plots. Parts that the first run lacks are those of the next one that
-/// has them: no part mixes numbers of two runs.
+/// Writes `report.md` and its plots. A part that the first run lacks is taken from the next run
+/// that has it: no part mixes numbers of two runs.
 pub(crate) fn write(folder: &Path, origins: &[Origin<'_>]) -> anyhow::Result<()> {
     let first = &origins[0];
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
@@ -127,7 +127,7 @@ pub(crate) fn write(folder: &Path, origins: &[Origin<'_>]) -> anyhow::Result<()>
         .with_context(|| format!("writing {}", path.display()))
 }
 
-/// What stands above the parts.
+/// The text above the parts.
 fn head(origin: &Origin<'_>, has_others: bool) -> String {
     let others = match has_others {
         true => {
@@ -151,7 +151,7 @@ fn head(origin: &Origin<'_>, has_others: bool) -> String {
     page
 }
 
-/// A number with that many decimals; `-` for NaN.
+/// A number with `digits` decimals; `-` for NaN.
 pub(crate) fn number(value: f64, digits: usize) -> String {
     if value.is_nan() {
         "-".to_owned()

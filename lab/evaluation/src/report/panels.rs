@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bar charts: one row per subject with its name and its numbers, one panel per compared quantity.
+//! Bar charts: one row per subject with its name and numbers, one panel per compared quantity.
 
 use super::axis::{Axis, Spacing, short};
 use super::svg::{Anchor, COLOURS, Drawing, Stroke, text_width};
@@ -10,7 +10,7 @@ const ROW_HEIGHT: f64 = 24.0;
 const BAR_HEIGHT: f64 = 15.0;
 /// Gap between panels.
 const GAP: f64 = 18.0;
-/// Room for the number at the longest bar.
+/// Space for the number of the longest bar.
 const NUMBER_WIDTH: f64 = 46.0;
 const GRID: &str = "#ddd";
 const INK: &str = "#222";

@@ -4,24 +4,24 @@
 /// Latencies in clocks (Table 3). The paper writes `L_uwr` as `L_uwl` in Equation 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Latencies {
-    /// Looking up, and writing, the flow-key cache: `L_lfc`, `L_wfc`.
+    /// Latency to look up, and to write, the flow-key cache: `L_lfc`, `L_wfc`.
     pub(crate) look_up_cache: f64,
     pub(crate) write_cache: f64,
-    /// Looking up, and writing, the tracking table: `L_lft`, `L_wft`.
+    /// Latency to look up, and to write, the tracking table: `L_lft`, `L_wft`.
     pub(crate) look_up_tracking: f64,
     pub(crate) write_tracking: f64,
-    /// Updating a counter, and writing key and counter: `L_ufr`, `L_wfr`.
+    /// Latency to update a counter, and to write key and counter: `L_ufr`, `L_wfr`.
     pub(crate) update_record: f64,
     pub(crate) write_record: f64,
-    /// Updating workload registers: `L_uwr`.
+    /// Latency to update workload registers: `L_uwr`.
     pub(crate) update_workload: f64,
-    /// The comparator: `L_cp`.
+    /// Latency of the comparator: `L_cp`.
     pub(crate) compare: f64,
-    /// The queue to the next stage: `L_dq`.
+    /// Latency of the queue to the next stage: `L_dq`.
     pub(crate) write_queue: f64,
 }
 
-/// Table 3.
+/// The latencies of Table 3.
 pub(crate) const TABLE_3: Latencies = Latencies {
     look_up_cache: 1.0,
     write_cache: 1.0,
@@ -38,7 +38,7 @@ pub(crate) const TABLE_3: Latencies = Latencies {
 const KEY_BITS: f64 = 104.0;
 
 impl Latencies {
-    /// Clocks of a new key in stage 1, with `subtables` look-ups (Equation 1).
+    /// Clocks for a new key in stage 1, with `subtables` lookups (Equation 1).
     pub(crate) fn new_key(&self, subtables: f64) -> f64 {
         let look_up = self.look_up_cache.max(subtables * self.look_up_tracking);
         let writes = [
@@ -51,8 +51,8 @@ impl Latencies {
         look_up + self.compare + writes.into_iter().fold(0.0, f64::max)
     }
 
-    /// Clocks of a key in a later stage, without the hash, which is computed once (Equation 3,
-    /// whose hash would be counted once a stage in Equation 4).
+    /// Clocks for a key in a later stage (Equation 3), without the hash: it is computed only once,
+    /// but Equation 4 would count it in every stage.
     pub(crate) fn later_stage(&self) -> f64 {
         let writes = [
             self.update_record,
@@ -63,25 +63,25 @@ impl Latencies {
         self.look_up_cache + writes.into_iter().fold(0.0, f64::max)
     }
 
-    /// Mean clocks of a key (Equation 4): it passes 0 to `stages - 1` later stages, `(stages - 1) /
-    /// 2` in the mean, not `stages / 2`.
+    /// Mean clocks for a key (Equation 4). A key passes 0 to `stages - 1` later stages, on average
+    /// `(stages - 1) / 2`, not `stages / 2` as printed.
     pub(crate) fn mean(&self, hash: f64, subtables: f64, stages: f64) -> f64 {
         hash + self.new_key(subtables) + (stages - 1.0) / 2.0 * self.later_stage()
     }
 }
 
-/// Million new keys a second at a clock in MHz. Equation 2 is the reciprocal of that, times the
-/// size of a key.
+/// Million new keys per second at a clock in MHz. Equation 2 prints the reciprocal of this, times
+/// the size of a key.
 pub(crate) fn mkeys_per_s(clock_mhz: f64, clocks_per_key: f64) -> f64 {
     clock_mhz / clocks_per_key
 }
 
-/// Gbit/s of keys (Equation 2 the right way round).
+/// Gbit/s of keys: Equation 2, corrected.
 pub(crate) fn key_gbps(clock_mhz: f64, clocks_per_key: f64) -> f64 {
     mkeys_per_s(clock_mhz, clocks_per_key) * KEY_BITS / 1e3
 }
 
-/// Million minimum frames a second of a link: 64 bytes, preamble and gap.
+/// Million minimum-size frames per second on a link: 64 bytes, preamble and gap.
 pub(crate) fn minimum_frames_mpps(gbps: f64) -> f64 {
     gbps * 1e3 / (84.0 * 8.0)
 }
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_line_of_one_stage_passes_no_later_stage() {
         assert_eq!(TABLE_3.mean(0.0, 2.0, 1.0), TABLE_3.new_key(2.0));
-        // By the sum of the paper's first line: 1/N x L x (1 + ... + (N - 1)).
+        // The sum in the paper's first line: 1/N x L x (1 + ... + (N - 1)).
         let sum: f64 = (1..32).map(f64::from).sum();
         let expected = 5.0 + 3.0 * sum / 32.0;
         assert!((TABLE_3.mean(0.0, 2.0, 32.0) - expected).abs() < 1e-9);

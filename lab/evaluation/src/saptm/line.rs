@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The line of `engines/rtl` itself, in its model, whose records are those of the SystemVerilog one
-//! by one: on the same packets as the studies beside it, which know neither its hash nor its tags.
+//! The line of `engines/rtl` itself, run by its model, whose records equal those of the
+//! SystemVerilog one by one. It gets the same packets as the studies in this folder, which do not
+//! model its hash or its tags.
 
 use turboflow_engine_rtl::{Arrival, Build, Key, Line, LineConfig, Model, Step};
 use turboflow_merge::KeyHasher;
 
 use super::{SUBTABLES, Shape};
 
-/// The keys that flows have.
+/// The kind of keys that flows have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keys {
-    /// Any, as far from each other as a hash puts them.
+    /// Random keys, as a hash would spread them.
     Random,
-    /// Those of flows that count addresses and ports up: neighbours differ in few bits, and a
-    /// linear hash spreads them otherwise than chance does.
+    /// Keys of flows with consecutive addresses and ports. Neighbours differ in few bits, so a
+    /// linear hash does not spread them like random keys.
     Neighbours,
 }
 
@@ -40,12 +41,12 @@ impl Keys {
     }
 }
 
-/// What says the stage of a flow.
+/// What determines the stage of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StageBy {
-    /// The table in front of the line, as it is built: with an entry for four slots.
+    /// The table in front of the line, as it is built: one entry for every four slots.
     Table,
-    /// The hash alone.
+    /// Only the hash.
     Hash,
 }
 
@@ -58,7 +59,7 @@ impl StageBy {
     }
 }
 
-/// A line of the shape.
+/// The configuration of a line with this shape.
 fn config(shape: Shape, by: StageBy, seed: u64) -> LineConfig {
     let build = Build {
         stage_bits: shape.stages.ilog2(),
@@ -82,8 +83,8 @@ fn packet(key: Key) -> Step {
     })
 }
 
-/// Records that leave the line for these packets, those at the end included. Without a period of
-/// activity that ends, any record makes room.
+/// Number of records that leave the line for these packets, including those at the end. Without
+/// `by_activity`, the activity period never ends, so any record may be evicted.
 pub(crate) fn records(
     shape: Shape,
     by_activity: bool,
@@ -107,8 +108,8 @@ pub(crate) fn records(
     count + line.resident()
 }
 
-/// The slots in use of every bucket, in the order of [`Shape`], once so many flows have come in a
-/// cell that is the last of some. All cells have other flows.
+/// The used slots of every bucket, in the order of [`Shape`], after `flows` flows in the last of
+/// `cells` cells. Every cell has different flows.
 pub(crate) fn filled(
     shape: Shape,
     (by, keys): (StageBy, Keys),
@@ -134,7 +135,7 @@ pub(crate) fn filled(
     filled
 }
 
-/// The share of slots in use when a flow first finds both buckets full.
+/// The share of slots in use when a flow first finds both of its buckets full.
 pub(crate) fn first_overflow(shape: Shape, seed: u64) -> f64 {
     let hasher = KeyHasher::new(seed);
     let mut line = Model::new(config(shape, StageBy::Table, seed));
@@ -157,8 +158,8 @@ mod tests {
     use crate::saptm::placement::{self, Rule, Spread};
     use crate::saptm::{Placement, zipf};
 
-    /// What the study of victims says, the line does, within its noise: 0.8 % of the records are a
-    /// point of what is saved.
+    /// The line agrees with the study of victims within 2 %. For scale, 0.8 % of the records
+    /// correspond to one percentage point of savings.
     #[test]
     fn the_line_evicts_what_the_study_of_victims_says() {
         let shape = victims::FOUR_THOUSAND_SLOTS;
@@ -170,8 +171,8 @@ mod tests {
         }
     }
 
-    /// A linear hash spreads keys that count up otherwise than chance does, by its seed. Any victim
-    /// notices it, a chosen one hardly does.
+    /// A linear hash does not spread consecutive keys like random ones; how it does depends on its
+    /// seed. That matters for random victims, but hardly for victims chosen by activity.
     #[test]
     fn keys_that_are_neighbours_cost_a_chosen_victim_nothing() {
         let shape = victims::FOUR_THOUSAND_SLOTS;
@@ -181,7 +182,7 @@ mod tests {
         assert!((0.97..1.03).contains(&ratio), "{ratio}");
     }
 
-    /// The variance over stages in the mean of seeds, and the mean.
+    /// Mean and variance over stages, averaged over seeds.
     fn spread(filled: impl Fn(u64) -> Vec<usize>) -> Spread {
         let shape = Shape::of_paper(8);
         let spreads = (0..5).map(|seed| Spread::over_stages(shape, &filled(seed)));
@@ -194,8 +195,9 @@ mod tests {
         }
     }
 
-    /// The goal for Figure 10: equal means, and variances within twice a processor's, also in cells
-    /// behind each other, in which entries keep their stages. Without the table it is missed.
+    /// The goal for Figure 10: equal means, and variances within twice that of a processor, also
+    /// after several cells, in which entries keep their stages. Without the table, the goal is
+    /// missed.
     #[test]
     fn the_table_keeps_stages_within_twice_a_processors_variance() {
         let shape = Shape::of_paper(8);
@@ -204,7 +206,7 @@ mod tests {
         let of =
             |by, cells| spread(|seed| filled(shape, (by, Keys::Random), (10_000, cells), seed));
         for (line, cells) in [(of(StageBy::Table, 1), 1), (of(StageBy::Table, 4), 4)] {
-            // Two flows with one signature have one slot.
+            // Two flows with the same signature share a slot.
             assert!((line.mean - processor.mean).abs() < 0.1, "{line:?}");
             let ratio = line.variance / processor.variance;
             assert!(ratio < 2.0, "{ratio} after {cells} cells");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SAPTM (Cheng and others, 2020): the table as the paper prints it, where d-left placement and
-//! victims lead, and its performance model with its equations corrected.
+//! SAPTM (Cheng and others, 2020): the table as printed in the paper, the effects of d-left
+//! placement and of the choice of victims, and the paper's performance model with corrected
+//! equations.
 //!
-//! Everything here is simulated key by key, and the same for a seed on every machine.
+//! Everything here is simulated key by key, with identical results for a seed on every machine.
 
 pub(crate) mod equations;
 pub(crate) mod line;
@@ -13,18 +14,18 @@ pub(crate) mod victims;
 use turboflow_merge::KeyHasher;
 use turboflow_workload::random::Random;
 
-/// A d-left table of two subtables, cut into stages.
+/// A d-left table of two subtables, divided into stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) stages: usize,
-    /// Buckets of a subtable, in all stages.
+    /// Buckets in a subtable, over all stages.
     pub(crate) buckets: usize,
-    /// Slots of a bucket.
+    /// Slots in a bucket.
     pub(crate) slots: usize,
 }
 
 impl Shape {
-    /// Section 5.1 of the paper: 65,536 slots.
+    /// The table of section 5.1 of the paper: 65,536 slots.
     pub(crate) const fn of_paper(stages: usize) -> Self {
         Self {
             stages,
@@ -37,13 +38,13 @@ impl Shape {
         SUBTABLES * self.buckets * self.slots
     }
 
-    /// The buckets of a flow, each in the stage that is given.
+    /// The buckets of a flow, one per subtable, each in the given stage.
     fn in_stages(self, hasher: &KeyHasher, flow: u64, stages: [usize; 2]) -> [usize; SUBTABLES] {
         let among = self.buckets / self.stages;
         [0, 1].map(|subtable| self.within(hasher, flow, subtable, stages[subtable] * among, among))
     }
 
-    /// The bucket of a flow in a subtable, from the first of some on.
+    /// The bucket of a flow in a subtable, among `among` buckets starting at `first`.
     fn within(
         self,
         hasher: &KeyHasher,
@@ -55,13 +56,13 @@ impl Shape {
         subtable * self.buckets + first + draw(hasher, flow, subtable as u64, among)
     }
 
-    /// The stage of a bucket: subtables are cut by the number of the bucket (section 3.2).
+    /// The stage of a bucket: subtables are divided by bucket number (section 3.2).
     pub(crate) const fn stage(self, bucket: usize) -> usize {
         bucket % self.buckets / (self.buckets / self.stages)
     }
 }
 
-/// Subtables, `d` in the paper.
+/// Number of subtables, `d` in the paper.
 pub(crate) const SUBTABLES: usize = 2;
 
 /// Where the two buckets of a key may lie.
@@ -71,13 +72,13 @@ pub(crate) enum Placement {
     Anywhere,
     /// In one stage, as in `engines/rtl`.
     OneStage,
-    /// In a stage and the one behind it.
+    /// In two consecutive stages.
     Neighbours,
 }
 
 impl Placement {
-    /// The buckets of a flow, of the left subtable first. Those of the right one are counted on
-    /// from the left one's.
+    /// The buckets of a flow, the one in the left subtable first. Numbers in the right subtable
+    /// follow those of the left one.
     pub(crate) fn buckets(self, shape: Shape, hasher: &KeyHasher, flow: u64) -> [usize; SUBTABLES] {
         let stage = || draw(hasher, flow, 2, shape.stages);
         match self {
@@ -93,12 +94,12 @@ impl Placement {
     }
 }
 
-/// A number below a bound, by the hash of a flow.
+/// A number below a bound, derived from the hash of a flow.
 fn draw(hasher: &KeyHasher, flow: u64, what: u64, below: usize) -> usize {
     hasher.hash(&[flow, what]).share(below as u64) as usize
 }
 
-/// Packets of flows by Zipf's law with exponent 1.
+/// Packets whose flows follow Zipf's law with exponent 1.
 pub(crate) fn zipf(flows: usize, packets: usize, seed: u64) -> Vec<u64> {
     let mut sums = Vec::with_capacity(flows);
     let mut sum = 0.0;

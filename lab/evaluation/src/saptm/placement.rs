@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How evenly and how full d-left placement fills a table (the paper's Figure 10).
+//! How evenly and how completely d-left placement fills a table (the paper's Figure 10).
 
 use turboflow_merge::KeyHasher;
 
 use super::{Placement, SUBTABLES, Shape, draw};
 
-/// How a flow gets its buckets.
+/// How the buckets of a flow are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) placement: Placement,
-    /// Entries of a table in front of the line that says the stage instead of the hash; 0: none.
+    /// Number of entries of a table in front of the line that chooses the stage instead of the
+    /// hash; 0 if there is no such table.
     pub(crate) front_entries: usize,
 }
 
@@ -21,7 +22,7 @@ impl Rule {
         }
     }
 
-    /// Both buckets in the stage that a table in front of the line says.
+    /// Both buckets in the stage that a table in front of the line chooses.
     pub(crate) const fn front(entries: usize) -> Self {
         Self {
             placement: Placement::OneStage,
@@ -30,9 +31,9 @@ impl Rule {
     }
 }
 
-/// A table in front of the line, addressed by the hash of a key, without keys: the first flow of an
-/// entry gets the stage that fewest entries have, and all flows of that entry follow it until the
-/// cell ends. So a flow has one stage in a cell, and no stage is asked.
+/// A table in front of the line, addressed by the hash of a key; it stores no keys. The first flow
+/// of an entry gets the stage with the fewest entries, and all flows of the entry follow it until
+/// the cell ends. So a flow has one stage during a cell, and the stages need not be consulted.
 struct Front {
     stages: Vec<Option<usize>>,
     entries_of: Vec<usize>,
@@ -58,7 +59,7 @@ impl Front {
     }
 }
 
-/// Loads of the buckets while distinct flows come.
+/// The loads of the buckets as distinct flows arrive.
 struct Loads {
     shape: Shape,
     placement: Placement,
@@ -90,7 +91,8 @@ impl Loads {
         }
     }
 
-    /// Puts a flow into the emptier bucket, the left one on a tie. Returns whether there was room.
+    /// Puts a flow into the emptier bucket, or into the left one on a tie. Returns whether there
+    /// was room.
     fn put(&mut self, flow: u64) -> bool {
         let [left, right] = self.buckets(flow);
         let emptier = if self.loads[right] < self.loads[left] {
@@ -105,14 +107,14 @@ impl Loads {
     }
 }
 
-/// The share of slots in use when a flow first finds both buckets full.
+/// The share of slots in use when a flow first finds both of its buckets full.
 pub(crate) fn first_overflow(shape: Shape, rule: Rule, seed: u64) -> f64 {
     let mut loads = Loads::new(shape, rule, seed);
     let placed = (0..).take_while(|flow| loads.put(*flow)).count();
     placed as f64 / shape.all_slots() as f64
 }
 
-/// The slots in use of every bucket, once so many flows have come.
+/// The used slots of every bucket after `flows` flows.
 pub(crate) fn filled(shape: Shape, rule: Rule, flows: u64, seed: u64) -> Vec<usize> {
     let mut loads = Loads::new(shape, rule, seed);
     for flow in 0..flows {
@@ -139,7 +141,7 @@ impl Spread {
         }
     }
 
-    /// Over stages, of the slots in use.
+    /// Mean and variance of the used slots over stages.
     pub(crate) fn over_stages(shape: Shape, buckets: &[usize]) -> Self {
         let stages: Vec<f64> = of_stages(shape, buckets)
             .iter()
@@ -149,7 +151,7 @@ impl Spread {
     }
 }
 
-/// The loads of the buckets of each stage.
+/// The loads of the buckets, by stage.
 pub(crate) fn of_stages(shape: Shape, buckets: &[usize]) -> Vec<Vec<f64>> {
     let mut stages = vec![Vec::new(); shape.stages];
     for (bucket, load) in buckets.iter().enumerate() {
@@ -185,8 +187,8 @@ mod tests {
         }
     }
 
-    /// A stage that a hash picks has the variance of the binomial distribution, which d-left choice
-    /// over all stages evens out, and so does the table in front of the line.
+    /// If a hash picks the stage, its load has the variance of the binomial distribution. D-left
+    /// choice over all stages evens it out, and so does the table in front of the line.
     #[test]
     fn stages_have_equal_means_and_a_hash_spreads_flows_over_them_binomially() {
         let ours = mean_variance(Rule::of(Placement::OneStage), 20);
@@ -196,7 +198,7 @@ mod tests {
         assert!(processor < 0.5 * binomial, "{processor}");
     }
 
-    /// The table has more entries than there are flows, so that few flows follow another one.
+    /// The table has more entries than there are flows, so few flows share an entry.
     #[test]
     fn a_table_in_front_of_the_line_evens_stages_out() {
         let processor = mean_variance(Rule::of(Placement::Anywhere), 20);
@@ -204,7 +206,7 @@ mod tests {
         assert!(front < 2.0 * processor, "{front}");
     }
 
-    /// By the other reading of Figure 10: the loads of the buckets within a stage.
+    /// The other reading of Figure 10: the loads of the buckets within a stage.
     #[test]
     fn buckets_of_a_stage_are_as_evenly_filled_as_anywhere() {
         let shape = Shape::of_paper(8);

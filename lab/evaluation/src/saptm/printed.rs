@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SAPTM's table as printed (sections 3.2 to 3.4): a flow-key cache in each stage is all that tells
-//! old flows from new ones, and buckets are never searched.
+//! SAPTM's table as printed (sections 3.2 to 3.4): only a flow-key cache in each stage tells old
+//! flows from new ones, and buckets are never searched.
 //!
-//! What the paper leaves open is decided here. A cache forgets its least recently used line.
-//! Partial keys never match by mistake. The tracking table is never full. A candidate that was not
-//! used until its time is up is evicted (the text has it the other way round). If both buckets are
-//! full and no candidate's time is up, any record of the chosen bucket leaves at once.
+//! The paper leaves some points open, which are decided here. A cache evicts its least recently
+//! used line. Partial keys never match by mistake. The tracking table is never full. A candidate
+//! that is not used before its time is up is evicted (the text says the opposite). If both buckets
+//! are full and no candidate's time is up, a random record of the chosen bucket leaves at once.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,10 +14,10 @@ use turboflow_workload::random::Random;
 
 use super::{Placement, SUBTABLES, Shape};
 
-/// Lines of the flow-key caches of all stages (section 5.2).
+/// Total number of lines in the flow-key caches of all stages (section 5.2).
 const CACHE_LINES: usize = 1_024;
-/// Packets that come while a record travels through a stage: a key takes 5 clocks in stage 1, and 3
-/// in a later stage (Equations 1 and 3), so less than one. One is an upper bound.
+/// Packets that arrive while a record travels through a stage, as an upper bound: a key takes 5
+/// clocks in stage 1 and 3 in a later stage (Equations 1 and 3), so it is less than one packet.
 const PACKETS_A_STAGE: u64 = 1;
 
 #[derive(Clone, Copy)]
@@ -43,41 +43,41 @@ struct Candidate {
     since: u64,
 }
 
-/// What came of the packets.
+/// Counts of packets and records.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
     pub(crate) packets: u64,
-    /// Packets whose flow a cache knew.
+    /// Packets whose flow was found in a cache.
     pub(crate) cache_hits: u64,
-    /// Packets whose flow was on its way to its stage.
+    /// Packets whose flow was still on the way to its stage.
     pub(crate) tracking_hits: u64,
     /// Records begun.
     pub(crate) records: u64,
-    /// Those of flows that had one in the table.
+    /// Records begun for flows that already had one in the table.
     pub(crate) second_records: u64,
     pub(crate) most_of_one_flow: u64,
-    /// Records that left because they were inactive, and because nothing else made room.
+    /// Records that left because they were inactive, and records that were evicted to make room.
     pub(crate) inactive: u64,
     pub(crate) forced: u64,
-    /// Records in the table at the end, and the flows that they are of.
+    /// Records in the table at the end, and the number of their flows.
     pub(crate) resident: u64,
     pub(crate) resident_flows: u64,
     /// Packets in all records, which the host adds up.
     pub(crate) packets_in_records: u64,
 }
 
-/// The table, its caches and its workloads. As the tracking table corrects the workload registers,
-/// a choice is the one that would be made if records were written at once.
+/// The table with its caches and workload registers. Because the tracking table corrects these
+/// registers, each choice is made as if records were written at once.
 pub(crate) struct Printed {
     shape: Shape,
     hasher: KeyHasher,
     buckets: Vec<Vec<Record>>,
     caches: Vec<HashMap<u64, Line>>,
     tracking: HashMap<u64, Line>,
-    /// The entries of the tracking table, and when their records arrive.
+    /// When the records in the tracking table arrive, and their flows.
     arrivals: VecDeque<(u64, u64)>,
     candidates: VecDeque<Candidate>,
-    /// Packets until an unused candidate leaves.
+    /// Packets until an unused candidate is evicted.
     activeness: u64,
     random: Random,
     of_flow: HashMap<u64, u64>,
@@ -85,7 +85,7 @@ pub(crate) struct Printed {
 }
 
 impl Printed {
-    /// An empty table; a candidate has `activeness` packets to be used in.
+    /// An empty table. A candidate that is not used within `activeness` packets is evicted.
     pub(crate) fn new(shape: Shape, activeness: u64, seed: u64) -> Self {
         Self {
             shape,
@@ -112,7 +112,7 @@ impl Printed {
         let is_right_emptier = self.buckets[right].len() < self.buckets[left].len();
         let target = if is_right_emptier { right } else { left };
         let stage = self.shape.stage(target);
-        // Data path 1. A key asks the caches that it passes on its way to its target, not more.
+        // Data path 1: a key consults only the caches that it passes on the way to its target.
         for cache in &mut self.caches[..=stage] {
             if let Some(line) = cache.get_mut(&flow) {
                 line.last_use = now;
@@ -121,16 +121,16 @@ impl Printed {
                 return self.add(line, now);
             }
         }
-        // Data path 2.
+        // Data path 2: the tracking table.
         if let Some(line) = self.tracking.get(&flow).copied() {
             self.counts.tracking_hits += 1;
             return self.add(line, now);
         }
-        // Data path 3.
+        // Data path 3: a new record.
         self.begin(flow, target, now);
     }
 
-    /// Evicts everything, as at the end of an epoch, and returns what came of the packets.
+    /// Evicts everything, as at the end of an epoch, and returns the counts.
     pub(crate) fn finish(mut self) -> Counts {
         self.counts.resident_flows =
             self.of_flow.values().filter(|count| **count > 0).count() as u64;
@@ -141,7 +141,7 @@ impl Printed {
         self.counts
     }
 
-    /// The slots in use of every bucket.
+    /// The used slots of every bucket.
     pub(crate) fn filled(&self) -> Vec<usize> {
         self.buckets.iter().map(Vec::len).collect()
     }
@@ -154,7 +154,7 @@ impl Printed {
         record.last_use = now;
     }
 
-    /// A record in the target bucket, of a flow that no cache on the way knows.
+    /// Begins a record in the target bucket for a flow that no cache on the way knows.
     fn begin(&mut self, flow: u64, target: usize, now: u64) {
         if self.buckets[target].len() == self.shape.slots {
             self.counts.forced += 1;
@@ -173,7 +173,7 @@ impl Printed {
         self.counts.second_records += u64::from(*of_flow > 0);
         *of_flow += 1;
         self.counts.most_of_one_flow = self.counts.most_of_one_flow.max(*of_flow);
-        // The alert threshold: the bucket is full, so one of its records becomes a candidate.
+        // Alert threshold: a full bucket makes one of its records a candidate.
         if self.buckets[target].len() == self.shape.slots {
             let any = self.random.below(self.shape.slots as u64) as usize;
             self.candidates.push_back(Candidate {
@@ -197,7 +197,7 @@ impl Printed {
         }
     }
 
-    /// Records that have come to their stage leave the tracking table for the stage's cache.
+    /// Moves records that have reached their stage from the tracking table to the stage's cache.
     fn arrive(&mut self, now: u64) {
         let mut waiting = VecDeque::new();
         while let Some((at, flow)) = self.arrivals.pop_front() {
@@ -241,7 +241,7 @@ impl Printed {
         }
     }
 
-    /// A record goes to the host, and everything that knows it forgets it.
+    /// Sends a record to the host, and removes it from caches and tracking table.
     fn leave(&mut self, bucket: usize, at: usize) {
         let record = self.buckets[bucket].swap_remove(at);
         self.counts.packets_in_records += record.packets;
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_cache_that_holds_all_flows_begins_one_record_each_but_for_flipped_targets() {
-        // In one stage, no target lies before the stage whose cache knows the flow.
+        // With one stage, no target lies before the stage whose cache knows the flow.
         let packets: Vec<u64> = (0..5_000).map(|packet| packet % 500).collect();
         let counts = counts(Shape::of_paper(1), &packets);
         assert_eq!((counts.records, counts.second_records), (500, 0));

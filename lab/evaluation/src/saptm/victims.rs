@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which record makes room when both buckets are full, and how many records leave by that.
+//! Which record is evicted when both buckets are full, and how many records leave as a result.
 
 use turboflow_merge::KeyHasher;
 
 use super::{Placement, Shape};
 
-/// The choice of the record that makes room.
+/// How the record to evict is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Victim {
-    /// Any one, by the hash of the new flow.
+    /// A random one, by the hash of the new flow.
     Random,
-    /// The first one that is idle by the 2-bit time of its last use.
+    /// The first one that is idle, judging by the 2-bit time of its last use.
     Activity(Activity),
     /// The least recently used one.
     LeastRecent,
@@ -32,43 +32,45 @@ impl Victim {
     }
 }
 
-/// A slot in use.
+/// A used slot.
 #[derive(Clone, Copy)]
 struct Slot {
     flow: u64,
     last_use: u64,
-    /// The period of its last use, one more once it was used again.
+    /// The period of the last use; the next period if the slot was used again after its first
+    /// packet.
     period: u64,
 }
 
-/// Coarse times have 2 bits.
+/// Number of distinct coarse times, which have 2 bits.
 const AGES: u64 = 4;
 
-/// When a slot is idle.
+/// When a slot counts as idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Activity {
-    /// Periods since its last use; one that was used again counts as used a period later.
+    /// Periods since the last use at which a slot is idle. A slot that was used again counts as
+    /// used one period later.
     pub(crate) idle_ages: &'static [u64],
-    /// The packets of a period, for each slot of the table.
+    /// Length of a period, in packets per slot of the table.
     pub(crate) packets_a_slot: u64,
 }
 
 impl Activity {
-    /// As in `engines/rtl`.
+    /// The rule of `engines/rtl`.
     pub(crate) const OF_THE_LINE: Self = Self {
         idle_ages: &[1, 2],
         packets_a_slot: 2,
     };
 }
 
-/// A small table of four stages.
+/// A small table with four stages.
 pub(crate) const FOUR_THOUSAND_SLOTS: Shape = Shape {
     stages: 4,
     buckets: 256,
     slots: 8,
 };
 
-/// Records that leave a table for these packets, those at the end included.
+/// Number of records that leave a table for these packets, including those at the end.
 pub(crate) fn records(shape: Shape, victim: Victim, packets: &[u64], seed: u64) -> usize {
     let hasher = KeyHasher::new(seed);
     let mut buckets: Vec<Vec<Slot>> = vec![Vec::new(); 2 * shape.buckets];
@@ -108,7 +110,7 @@ pub(crate) fn records(shape: Shape, victim: Victim, packets: &[u64], seed: u64) 
     left + resident
 }
 
-/// The slot that makes room in two full buckets.
+/// The slot to evict from two full buckets.
 fn chosen(
     victim: Victim,
     pair: [usize; 2],
@@ -132,7 +134,7 @@ fn chosen(
                 rule.idle_ages
                     .contains(&((period % AGES + AGES - slot.period % AGES) % AGES))
             };
-            // As in `engines/rtl`, the hash says which bucket is searched first.
+            // As in `engines/rtl`, the hash determines which bucket is searched first.
             let first = pair[(hash >> 32 & 1) as usize];
             let in_first = slots().find(|slot| slot.0 == first && is_idle(slot));
             in_first.or_else(|| slots().find(is_idle)).or_else(any)

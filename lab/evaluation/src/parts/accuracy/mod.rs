@@ -134,7 +134,8 @@ impl Run<'_> {
         self.give(design, &score, &timer, size_bytes, 0);
     }
 
-    /// The product itself: an engine with a microflow table of that memory, aggregator and records.
+    /// The product itself: an engine with a microflow table of that memory, the aggregator and its
+    /// records.
     fn turboflow(&mut self, packets: &[Packet]) -> anyhow::Result<()> {
         let table_bytes = SoftwareEngine::<WORDS_V4, 0>::size_bytes_of;
         let slots = (FAST_BYTES / (table_bytes(1 << 10) >> 10)) as u32;
@@ -171,8 +172,8 @@ impl Run<'_> {
             others: None,
         };
         let score = Score::new(self.truth, &answer);
-        // The maximum size of a flow cache for the peak number of open flows. The tables for IPv6
-        // are not counted, because these packets do not use them.
+        // Size of a flow cache for the peak number of open flows. Its tables for IPv6 are not
+        // counted, because these packets do not use them.
         let cache_bytes = FlowCache::<WORDS_V4, 0>::max_size_bytes(ledger.flows_peak as usize);
         self.give("TurboFlow", &score, &timer, table_bytes(slots), cache_bytes);
         Ok(())
@@ -205,7 +206,7 @@ impl Run<'_> {
     }
 }
 
-/// The key of the share of flows whose error is within a step.
+/// The fact key for the share of flows whose error is within a step.
 fn within_name(step: f64) -> String {
     format!("share_within_{step}")
 }

@@ -78,7 +78,7 @@ fn row(fact: &Fact) -> Vec<String> {
     row
 }
 
-/// TurboFlow's row is drawn in another colour.
+/// The row of TurboFlow has its own colour.
 fn source(design: &str) -> BarSource {
     match design {
         "TurboFlow" => BarSource::Ours,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The learner of our engine over the model card, with the traffic of the authors' sheets at
-//! 1:1000: a thousandth of the flows, packets, rows and rates. Times, and so what happens to one
-//! flow, are those of the full size.
+//! Runs our engine's learner on the model card, with the traffic of the authors' sheets scaled by
+//! 1:1000: a thousandth of the flows, packets, rows and rates. Times are not scaled, so each flow
+//! behaves as at full size.
 
 use std::collections::HashMap;
 
@@ -12,28 +12,28 @@ use turboflow_engine_offload::{
 
 use super::host::{FLOW_LIFE_SECONDS, Load};
 
-/// How much smaller everything is.
+/// The factor by which everything is scaled down.
 pub(super) const SCALE: f64 = 1_000.0;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Time between two rounds of the learner, as in the engine.
 const ROUND_NS: u64 = 1_000_000;
-/// All flows begin at once, and a tenth is replaced every second. What comes before this is
-/// learning.
+/// All flows begin at once, and a tenth of them is replaced every second. The time before this is
+/// the learning phase.
 const LEARNED_AFTER_NS: u64 = 10 * SECOND_NS;
 const MEASURED_NS: u64 = 5 * SECOND_NS;
-/// `--row-idle` of the engine, after which the row of a flow that ended leaves.
+/// `--row-idle` of the engine: the row of an ended flow is removed after this time.
 const IDLE_NS: u64 = 15 * SECOND_NS;
 
-/// What user space saw of the traffic after learning.
+/// What user space saw after the learning phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) packets: u64,
     pub(super) at_host: u64,
-    /// Rows that the card refused, for whatever reason.
+    /// Rows that the card refused for any reason.
     pub(super) refused: u64,
-    /// Packets that came to the host more than 10 ms after the one that decided about their flow.
-    /// Where rows are refused, these are of flows without one.
+    /// Packets that reached the host more than 10 ms after the one that decided their flow. If rows
+    /// are refused, they include all later packets of flows without a row.
     pub(super) late: u64,
 }
 
@@ -43,7 +43,7 @@ impl Seen {
     }
 }
 
-/// Decides by the packet of this number of a flow.
+/// Decides a flow when it has seen `needed` of its packets.
 struct AfterPackets {
     needed: u32,
     seen: HashMap<FlowKey, u32>,
@@ -64,7 +64,7 @@ impl Decider for AfterPackets {
     }
 }
 
-/// The paper's card with this learning rate, at 1:1000.
+/// The paper's card with this learning rate, scaled by 1:1000.
 fn profile(learning_rate: f64) -> CardProfile {
     let full = CardProfile::default();
     CardProfile {
@@ -75,8 +75,8 @@ fn profile(learning_rate: f64) -> CardProfile {
     }
 }
 
-/// Runs the traffic of a load over a card that learns `learning_rate` rows/s at full size, with a
-/// decision by the packet of this number of a flow.
+/// Runs the traffic of a load over a card that learns `learning_rate` rows/s at full size. A flow
+/// is decided by its packet number `deciding_packet`.
 pub(super) fn simulate(load: Load, learning_rate: f64, deciding_packet: u32) -> Seen {
     let flows = (load.active_flows / SCALE) as u64;
     let packets_per_s = load.packets_per_second / SCALE;
@@ -132,11 +132,11 @@ pub(super) fn simulate(load: Load, learning_rate: f64, deciding_packet: u32) -> 
     seen
 }
 
-/// The flows send in turn. Each is replaced after its life, one after the other.
+/// Flows send in turn. Each is replaced at the end of its life, one after another.
 fn packet(place: u64, flows: u64, now_ns: u64) -> CardPacket {
     let life_ns = FLOW_LIFE_SECONDS * SECOND_NS as f64;
     let age = now_ns as f64 / life_ns + place as f64 / flows as f64;
-    // UDP over IPv4; the number of the flow stands for its addresses.
+    // UDP over IPv4; the flow's number takes the place of its addresses.
     let number = age as u64 * flows + place;
     let transport = 0x411_0050_1234;
     CardPacket {
@@ -156,15 +156,15 @@ mod tests {
     fn a_prompt_card_leaves_the_host_the_packets_that_decide() {
         let load = Load::of(FAST, "1M");
         let seen = simulate(load, 1e6, 10);
-        // 89 packets a second and flow: in a millisecond some come before the row.
+        // Each flow sends 89 packets per second, so few arrive in the millisecond before its row.
         assert_eq!((seen.refused, seen.late), (0, 0), "{seen:?}");
         let expected = 10.0 / load.packets_per_flow();
         assert!((seen.host_share() / expected - 1.0).abs() < 0.1, "{seen:?}");
         assert_eq!(simulate(load, 1e6, 10), seen);
     }
 
-    /// Flows that are refused ask again, so that half of them get rows, but late in their lives: of
-    /// b births and r rows a second, a share of (r/b)/ln(1/(1 - r/b)) = 72 % is without one.
+    /// Refused flows ask again, so half of them get rows, but late in their lives. With b births
+    /// and r rows per second, a share of (r/b)/ln(1/(1 - r/b)) = 72 % of the packets meets no row.
     #[test]
     fn a_card_that_learns_half_of_the_flows_leaves_the_host_most_packets() {
         let seen = simulate(Load::of(FAST, "20M"), 1e6, 1);

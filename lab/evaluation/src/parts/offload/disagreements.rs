@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the paper disagrees with its authors' sheets, or with itself.
 
-/// A statement of the paper and what the sheets and their commands say, in a sentence.
+/// A statement of the paper, and in a sentence what the sheets and their commands say instead.
 pub(super) struct Disagreement {
-    /// What it is about, for a reader who looks for it.
+    /// The subject, by which a reader finds the statement.
     pub(super) about: &'static str,
     pub(super) sentence: &'static str,
 }
 
-/// All that were found. The tests compute from the sheets what they can.
+/// All disagreements that were found. Tests recompute from the sheets what they can.
 pub(super) const DISAGREEMENTS: [Disagreement; 11] = [
     Disagreement {
         about: "rate of Table I",

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The host's side of flow offload, explained by two costs: one of a new flow, and one of a packet.
+//! A model of the host in flow offload with two costs: that of a new flow, and that of a packet.
 
 #[cfg(test)]
 use super::sheets::Paper;
 use super::sheets::{Mode, Setup, Sheets, count};
 
-/// Seconds of a core that a new flow takes with nDPI.
+/// Core time for a new flow with nDPI, in seconds.
 ///
 /// # Source
-/// The sheet's runs on one core: 95 K new flows and 270 K packets a second fill it at 1M flows, so
-/// a flow takes at most 10.5 us. With 7 us, the costs of a packet are close to each other at 10M
-/// and 20M flows.
+/// The sheet's runs on one core: at 1M flows, 95 K new flows and 270 K packets per second saturate
+/// it, so a flow takes at most 10.5 us. With 7 us, the packet costs at 10M and 20M flows are close
+/// to each other.
 pub(super) const FLOW_SECONDS: f64 = 7e-6;
 
-/// 16 cores, 89 M packets/s of 60 bytes, nDPI: the runs that the costs of a packet are taken from.
+/// 16 cores, 89 M packets/s of 60 bytes, nDPI: the runs from which packet costs are computed.
 pub(super) const FAST: Setup = Setup {
     cores: 16,
     offered_mpps: 89,
     ndpi: true,
 };
-/// Those cores and packets without nDPI.
+/// As [`FAST`], without nDPI.
 pub(super) const FAST_NO_NDPI: Setup = Setup {
     ndpi: false,
     ..FAST
@@ -29,11 +29,11 @@ pub(super) const LONG: Setup = Setup {
     offered_mpps: 10,
     ..FAST
 };
-/// One core and eight with the same packets.
+/// The packets of [`LONG`] on one core, and on eight.
 pub(super) const ONE_CORE: Setup = Setup { cores: 1, ..LONG };
 pub(super) const EIGHT_CORES: Setup = Setup { cores: 8, ..LONG };
 
-/// What the traffic asks for.
+/// The offered traffic and the cores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Load {
     pub(super) cores: f64,
@@ -55,16 +55,16 @@ impl Load {
         self.active_flows / FLOW_LIFE_SECONDS
     }
 
-    /// Packets of a flow in its life.
+    /// Number of packets in the life of a flow.
     pub(super) fn packets_per_flow(&self) -> f64 {
         self.packets_per_second / self.births_per_second()
     }
 }
 
-/// How long a flow lasts in all of the sheets.
+/// Life of a flow in all of the sheets, in seconds.
 pub(super) const FLOW_LIFE_SECONDS: f64 = 10.0;
 
-/// How a run ends: shares of each core's time and of the packets.
+/// The outcome of a run: the share of each core's time that is used, and the share of packets lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Outcome {
     pub(super) cpu: f64,
@@ -82,17 +82,17 @@ impl Outcome {
     }
 }
 
-/// What the host pays.
+/// The costs of the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cost {
-    /// Seconds of a core for a new flow.
+    /// Core time for a new flow, in seconds.
     pub(super) flow_seconds: f64,
-    /// Seconds of a core for a packet.
+    /// Core time for a packet, in seconds.
     pub(super) packet_seconds: f64,
 }
 
 impl Cost {
-    /// The cost of a packet that a run without offload shows, if a flow costs that much.
+    /// Computes the cost of a packet from a run without offload, given the cost of a flow.
     pub(super) fn of_packets(flow_seconds: f64, load: Load, run: Outcome) -> Self {
         let handled = load.packets_per_second * (1.0 - run.loss);
         let busy = run.cpu * load.cores - load.births_per_second() * flow_seconds;
@@ -102,8 +102,8 @@ impl Cost {
         }
     }
 
-    /// How a run ends in which this share of the packets reaches the host. Packets beyond what the
-    /// cores can take are lost; flows come first.
+    /// The outcome if this share of the packets reaches the host. Flows are processed first;
+    /// packets beyond the remaining core time are lost.
     pub(super) fn outcome(self, load: Load, host_share: f64) -> Outcome {
         let for_flows = load.births_per_second() * self.flow_seconds;
         let for_packets = load.packets_per_second * host_share * self.packet_seconds;
@@ -121,17 +121,17 @@ impl Cost {
         }
     }
 
-    /// The share of packets that reached the host in a run: those it handled and those it lost.
+    /// The share of packets that reached the host in a run, whether it handled or lost them.
     pub(super) fn host_share(self, load: Load, run: Outcome) -> f64 {
         let busy = run.cpu * load.cores - load.births_per_second() * self.flow_seconds;
         busy / self.packet_seconds / load.packets_per_second + run.loss
     }
 }
 
-/// The cost with nDPI at that number of flows, from the fast runs or from the runs of a set-up.
+/// The costs that a set-up's run without offload implies, at that number of flows.
 pub(super) fn cost(sheets: &Sheets, setup: Setup, flows: &str) -> Option<Cost> {
     let run = Outcome::of_run(sheets, setup, Mode::Passive, flows)?;
-    // Without nDPI nothing tells flows from packets: all is in the cost of a packet.
+    // Without nDPI, flows and packets cannot be told apart, so the packet cost includes everything.
     let flow_seconds = if setup.ndpi { FLOW_SECONDS } else { 0.0 };
     Some(Cost::of_packets(flow_seconds, Load::of(setup, flows), run))
 }
@@ -142,15 +142,15 @@ pub(super) fn late_share(sheets: &Sheets, setup: Setup, flows: &str) -> Option<f
     Some(cost(sheets, setup, flows)?.host_share(Load::of(setup, flows), run))
 }
 
-/// What the paper says of its card: packets until nDPI decides on random payload (with version 5),
-/// and at most this long until a rule is in place (section III).
+/// Properties of the card according to the paper: the number of packets until nDPI decides on
+/// random payload (with version 5), and the maximum time until a rule is in place (section III).
 pub(super) const DECIDING_PACKETS: f64 = 10.0;
 pub(super) const PROGRAMMING_SECONDS: f64 = 10e-6;
-/// Rules a second with one stream and with several (section IV).
+/// Rules per second with one stream and with several (section IV).
 pub(super) const LEARNING_RATES: [f64; 2] = [1e6, 3e6];
 
-/// The share of packets at the host if every flow were offloaded promptly, as far as the card
-/// learns.
+/// The share of packets that reach the host if the card learns flows at this rate, and learns each
+/// of them promptly.
 pub(super) fn prompt_share(load: Load, learning_rate: f64) -> f64 {
     let births = load.births_per_second();
     let learned = (learning_rate / births).min(1.0);
@@ -159,7 +159,7 @@ pub(super) fn prompt_share(load: Load, learning_rate: f64) -> f64 {
     learned * (first / load.packets_per_flow()).min(1.0) + (1.0 - learned)
 }
 
-/// A run as the model has it, beside the sheet.
+/// A run according to the model and to the sheet.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Prediction {
     pub(super) setup: Setup,
@@ -167,14 +167,14 @@ pub(super) struct Prediction {
     pub(super) flows: String,
     pub(super) model: Outcome,
     pub(super) sheet: Outcome,
-    /// Whether the model's costs were taken from this very run.
+    /// Whether the model's costs come from this same run.
     pub(super) is_fit: bool,
 }
 
-/// All passive runs that the model has a cost for.
+/// Predictions for all passive runs for which the model has costs.
 ///
-/// Software runs have the costs of the fast runs. Runs with offload have the share of late packets
-/// of the other variant: with nDPI of the run without it, and the other way round.
+/// Software runs use the costs of the fast runs. Runs with offload take the share of late packets
+/// from the other variant: runs with nDPI from runs without it, and vice versa.
 pub(super) fn predictions(sheets: &Sheets) -> Vec<Prediction> {
     let mut all = Vec::new();
     for setup in [FAST, FAST_NO_NDPI, LONG, EIGHT_CORES, ONE_CORE] {
@@ -208,7 +208,7 @@ pub(super) fn predictions(sheets: &Sheets) -> Vec<Prediction> {
     all
 }
 
-/// Comparisons of the tests.
+/// Helpers of the tests.
 #[cfg(test)]
 impl Outcome {
     /// A column of the paper's Table I.
@@ -217,7 +217,7 @@ impl Outcome {
         Some(Self { cpu, loss })
     }
 
-    /// The larger of the differences of load and loss, in points.
+    /// The larger of the differences in load and in loss, in percentage points.
     pub(super) fn points_from(self, other: Self) -> f64 {
         100.0
             * (self.cpu - other.cpu)
@@ -276,7 +276,7 @@ mod tests {
             assert!(!is_fit && points < 10.0, "{points}");
         }
         assert!(of(EIGHT_CORES).all(|(_, points)| points < 15.0));
-        // At 100K flows one core loses 41 %, of which the model explains a quarter.
+        // At 100K flows one core loses 41 %; the model explains only a quarter of that.
         let far: Vec<f64> = of(ONE_CORE)
             .map(|(_, points)| points.round())
             .filter(|points| *points > 18.0)
@@ -292,7 +292,8 @@ mod tests {
         let offload: Vec<&Prediction> = offload.collect();
         assert_eq!(offload.len(), 12);
         for one in &offload {
-            // The sheet's order of the two loads at 100K is not plausible; Table I has the other.
+            // At 100K, the two loads are not plausible in the sheet's order; Table I has the
+            // opposite order.
             let is_swapped = one.setup.ndpi && one.flows == "100K";
             let points = one.model.points_from(one.sheet);
             assert!(points < 15.0 + 1e-9 || is_swapped, "{one:?}: {points}");
@@ -303,7 +304,8 @@ mod tests {
         }
     }
 
-    /// Either order predicts one cell of the two from the other; the printed one does so better.
+    /// In either order, each of the two cells predicts the other; the printed order predicts
+    /// better.
     #[test]
     fn the_printed_order_of_the_loads_at_100k_flows_is_the_plausible_one() {
         let sheets = Sheets::in_tree();
@@ -352,7 +354,8 @@ mod tests {
             assert_eq!(prompt("10M", rate), (11.0, 66.0, 0.0));
         }
         assert_eq!(prompt("20M", 1e6), (61.0, 100.0, 54.0));
-        // 20 M of 89 M packets/s, of which the cores take 6.2 M beside 2 M new flows/s.
+        // 20 M of the 89 M packets/s reach the host. Besides 2 M new flows/s, its cores can handle
+        // 6.2 M.
         assert_eq!(prompt("20M", 3e6), (22.0, 100.0, 15.0));
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The offload paper's own measurements: its authors' sheets beside its tables, what explains them,
-//! and what a cuckoo table in a card costs.
+//! The offload paper's own measurements: its authors' sheets compared with its tables, a model that
+//! explains them, and the costs of a cuckoo table in a card.
 
 mod card;
 mod disagreements;
@@ -26,10 +26,10 @@ pub(super) const PART: Part = Part {
     is_computed: true,
 };
 
-/// The tables of the curve. The first one's curve is that of the paper's card, as far as its
-/// learning rates tell.
+/// The shapes of tables whose cost is computed. The first matches the paper's card, judging by its
+/// learning rates.
 const SHAPES: [Shape; 4] = [shape(2, 4), shape(2, 8), shape(4, 1), shape(3, 1)];
-/// Rows that an insertion may move before it is refused.
+/// Maximum number of rows that an insertion may move before it is refused.
 const MAX_MOVES: usize = 500;
 const SEED: u64 = 1;
 
@@ -54,10 +54,10 @@ fn setup_name(setup: Setup) -> String {
     format!("{cores}, {} M packets/s, {ndpi}", setup.offered_mpps)
 }
 
-/// What the paper's probe took on 16 cores of the 89 M packets/s of 60 bytes that it was offered,
-/// without nDPI and without offload: active flows, and M packets/s.
+/// The rate that the paper's probe handled on 16 cores, without nDPI and without offload, when
+/// offered 89 M packets/s of 60 bytes: active flows, and M packets/s.
 ///
-/// The head of Table I says 10 M packets/s of 970 bytes, of which it lost none.
+/// The heading of Table I says instead 10 M packets/s of 970 bytes, of which the probe lost none.
 pub(super) fn software_rates() -> Vec<(f64, f64)> {
     let sheets = Sheets::in_tree();
     let flows = Paper::in_tree().table_1.flows;
@@ -69,8 +69,8 @@ pub(super) fn software_rates() -> Vec<(f64, f64)> {
     rates.collect()
 }
 
-/// The share of packets that reached the paper's host, without nDPI and with offload, on 16 cores
-/// that were offered 89 M packets/s: active flows, and the share by the runs with nDPI.
+/// The share of packets that reached the paper's host without nDPI and with offload, on 16 cores
+/// that were offered 89 M packets/s: active flows, and the share derived from the runs with nDPI.
 pub(super) fn host_shares() -> Vec<(f64, f64)> {
     let sheets = Sheets::in_tree();
     let flows = sheets.flows(FAST).into_iter();
@@ -113,8 +113,8 @@ fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Our learner over the model card: with a decision by the packet that nDPI decides by, and by the
-/// first one. What the host pays is what the paper's host pays.
+/// Runs our learner on the model card, deciding a flow by the packet at which nDPI decides, and by
+/// the first one. The costs of the host are those of the paper's host.
 fn give_model_card(sheets: &Sheets, flows: &str, scale: &Scale, give: FactSink<'_>) {
     let rates = scale.pick(&LEARNING_RATES[..1], &LEARNING_RATES[..]);
     for (setup, deciding_packet) in [(FAST, DECIDING_PACKETS as u32), (FAST_NO_NDPI, 1)] {
@@ -158,8 +158,8 @@ fn predicted(prediction: &Prediction) -> Fact {
         .value("sheet_loss", prediction.sheet.loss)
 }
 
-/// The share of packets that reached the host with offload, and what it would be if rules were in
-/// place promptly. A load below 1 % tells nothing about the share.
+/// The share of packets that reached the host with offload, and the share if rules were in place
+/// promptly. A load below 1 % reveals nothing about the share.
 fn give_late(sheets: &Sheets, setup: Setup, flows: &str, cost: Cost, give: FactSink<'_>) {
     let load = Load::of(setup, flows);
     let base = || {
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(rates, expected);
     }
 
-    /// The planner cannot depend on the laboratory, so it has the curves as numbers.
+    /// The planner must not depend on the laboratory, so it has its own copy of the curves.
     #[test]
     fn the_planner_knows_the_curves() {
         let shapes: Vec<Shape> = cuckoo_shapes()
@@ -238,7 +238,7 @@ mod tests {
                     point.refused_share < 0.05,
                     "{ways} {slots_per_bucket} {point:?}"
                 );
-                // Where a key in a hundred moves for long, the mean moves with it.
+                // If a key in a hundred needs many moves, the mean fluctuates.
                 let within = if *accesses > 100.0 { 0.25 } else { 0.08 };
                 let ratio = point.accesses_per_insertion / accesses;
                 assert!((ratio - 1.0).abs() < within, "{ways} {point:?} {accesses}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The authors' sheets and the paper's Table I: the files of `lab/evaluation/offload`, and their
-//! texts as numbers.
+//! The authors' sheets and the paper's Table I: reads the files of `lab/evaluation/offload`, and
+//! parses the numbers in their texts.
 
 use serde::Deserialize;
 
@@ -72,7 +72,7 @@ pub(super) struct OtherTest {
     pub(super) result: String,
 }
 
-/// How the probe runs.
+/// The mode in which the probe runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Passive,
@@ -110,7 +110,7 @@ impl Block {
     }
 }
 
-/// One of the sheet's set-ups, over all versions.
+/// One of the sheet's set-ups, in all versions of the sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Setup {
     pub(super) cores: u32,
@@ -119,7 +119,7 @@ pub(super) struct Setup {
 }
 
 impl Sheets {
-    /// The sheets in the tree.
+    /// The sheets stored in the source tree.
     pub(super) fn in_tree() -> Self {
         let text = include_str!("../../../offload/sheets.toml");
         toml::from_str(text).expect("a test reads it")
@@ -132,7 +132,7 @@ impl Sheets {
         })
     }
 
-    /// The flows of a set-up in any version, ascending.
+    /// The numbers of flows of a set-up in any version, ascending.
     pub(super) fn flows(&self, setup: Setup) -> Vec<String> {
         let names = self.blocks(setup).flat_map(|block| &block.flows);
         let mut flows: Vec<String> = names.cloned().collect();
@@ -141,8 +141,9 @@ impl Sheets {
         flows
     }
 
-    /// A text of a set-up; empty if no version has it. Of two, the one that says more: one version
-    /// has what happens while flows are learned, the other has the state after it alone.
+    /// The text of a set-up's cell; empty if no version has it. If versions differ, the text with
+    /// more information: one version describes the learning phase, too, the other only the state
+    /// after it.
     pub(super) fn text(
         &self,
         setup: Setup,
@@ -172,13 +173,13 @@ pub(super) struct Share {
     pub(super) while_learning: Option<(f64, f64)>,
     /// The share after that.
     pub(super) settled: f64,
-    /// Whether it is less than that.
+    /// Whether the share is an upper bound.
     pub(super) is_bound: bool,
 }
 
 impl Share {
-    /// A share from the text of a cell, such as `0.41`, `<1% (per core)` or `74% -> 72%`. `None`
-    /// for an empty cell.
+    /// Parses the text of a cell, such as `0.41`, `<1% (per core)` or `74% -> 72%`. `None` for an
+    /// empty cell.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.trim_end_matches("(per core)").trim();
         let (before, settled) = match text.split_once("->") {
@@ -225,7 +226,7 @@ fn fraction(text: &str) -> Option<f64> {
     }
 }
 
-/// A number of flows such as `10K`; NaN if the text is none.
+/// Parses a number of flows such as `10K`; NaN if the text is not a number.
 pub(super) fn count(text: &str) -> f64 {
     let (digits, factor) = match text.as_bytes().last() {
         Some(b'K') => (&text[..text.len() - 1], 1e3),
@@ -269,7 +270,7 @@ pub(super) struct Figure {
 }
 
 impl Paper {
-    /// What the paper prints, as kept in the tree.
+    /// The printed numbers, as stored in the source tree.
     pub(super) fn in_tree() -> Self {
         let text = include_str!("../../../offload/paper.toml");
         toml::from_str(text).expect("a test reads it")
@@ -294,14 +295,14 @@ mod tests {
     #[test]
     fn the_sheets_are_whole() {
         let sheets = Sheets::in_tree();
-        // Texts of each version, counted in its file: all cells but those of the first column.
+        // Number of texts in each version's file: all cells except those of the first column.
         for (version, expected) in [("80e482f", 339), ("aa62ebb", 179)] {
             let blocks = sheets.block.iter().filter(|block| block.version == version);
             let mut texts = 0;
             for block in blocks {
                 let columns = block.flows.len();
                 assert_eq!(block.births_per_second.len(), columns, "{}", block.columns);
-                // Cores, Gb/s, packets/s and duration stand once in a block.
+                // Cores, Gb/s, packets/s and duration appear once per block.
                 texts += 4 + 2 * columns;
                 for rows in Mode::ALL.into_iter().filter_map(|mode| block.rows(mode)) {
                     for row in rows.all().into_iter().filter(|row| !row.is_empty()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the paper disagrees with itself.
 
-/// A statement of the paper, and a sentence on what is wrong with it.
+/// A statement of the paper, and in a sentence what is wrong with it.
 pub(super) struct Disagreement {
     /// The equation, table or subject, by which a reader finds the statement.
     pub(super) about: &'static str,

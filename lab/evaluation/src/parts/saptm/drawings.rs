@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figures 10 to 13, drawn.
+//! Draws Figures 10 to 13.
 
 use super::sheets::{Ours, Routed};
 use super::{ANYWHERE, AS_PRINTED, CLOCK_MHZ, HEADER_BYTES, LINE, ONE_STAGE, PART, STAGES};
@@ -13,7 +13,7 @@ use crate::saptm::victims::Victim;
 
 /// Packets of the paper's trace (section 5.1).
 const TRACE_PACKETS: f64 = 26_391_238.0;
-/// Other methods: their names in the part `accuracy`, and in the drawings.
+/// Other methods: their names in the part `accuracy` and in the drawings.
 const METHODS: [(&str, &str); 4] = [
     ("FlowRadar, 1.3 cells a flow", "FlowRadar"),
     ("Count-Min", "Count-Min"),
@@ -38,8 +38,8 @@ fn draw(
     section.plot(file, title, plot.svg());
 }
 
-/// Figure 10: slots in use of each stage; loads of buckets within a stage; and the variance over
-/// stages by the number of stages.
+/// Figure 10: used slots of each stage; loads of the buckets within a stage; and the variance over
+/// stages, by number of stages.
 pub(super) fn figure_10(facts: &Facts, section: &mut Section) {
     let names = [
         (AS_PRINTED, "SAPTM as printed", 1),
@@ -71,7 +71,7 @@ pub(super) fn figure_10(facts: &Facts, section: &mut Section) {
     let placements = facts.with("is", "placement");
     let by_number = names[1..].iter().map(|(placement, name, colour)| {
         let here = placements.with("placement", placement);
-        // Other placements were tried with one number of stages only, and are named in the plot.
+        // Other placements were tried only with one number of stages, and are labelled in the plot.
         Series::ours(*name, *colour, here.points("stages", "stage_variance"))
     });
     draw(
@@ -86,7 +86,7 @@ pub(super) fn figure_10(facts: &Facts, section: &mut Section) {
     );
 }
 
-/// Figure 11: keys a second by the number of stages.
+/// Figure 11: keys per second, by number of stages.
 pub(super) fn figure_11(facts: &Facts, section: &mut Section) {
     let ends = [2.0, *STAGES.last().expect("there are stages") as f64];
     let line = |rate: f64, from: f64| vec![(from, rate), (ends[1], rate)];
@@ -123,7 +123,7 @@ pub(super) fn figure_11(facts: &Facts, section: &mut Section) {
     );
 }
 
-/// Nanoseconds of a processor that a packet takes, for each method that the run measured.
+/// Processor time per packet in nanoseconds, for each method that the run measured.
 fn on_a_processor(raw: &Raw) -> Vec<(&'static str, BarSource, f64)> {
     let accuracy = raw.part("accuracy");
     let of = |design: &str| accuracy.with("design", design).first("ns_per_packet");
@@ -135,8 +135,8 @@ fn on_a_processor(raw: &Raw) -> Vec<(&'static str, BarSource, f64)> {
     found
 }
 
-/// Nanoseconds of the host that a packet takes behind a line of 65,536 slots: records per packet,
-/// times what the aggregator takes for a record.
+/// Host time per packet behind a line of 65,536 slots, in nanoseconds: records per packet, times
+/// the aggregator's time for a record.
 fn behind_the_line(raw: &Raw) -> Option<f64> {
     let merged = raw.part("figure12").with("design", "turboflow");
     let merged = merged.with("traffic", "zipf").at("flows", 100_000.0);
@@ -145,7 +145,7 @@ fn behind_the_line(raw: &Raw) -> Option<f64> {
     Some(ns * records.at("slots", 65_536.0).first("records_per_packet")?)
 }
 
-/// Figures 12 and 13, from what the run measured on its processor. Returns whether the run has
+/// Figures 12 and 13, from measurements of the run on its processor. Returns whether the run has
 /// these measurements.
 pub(super) fn figures_12_and_13(raw: &Raw, section: &mut Section) -> bool {
     let methods = on_a_processor(raw);

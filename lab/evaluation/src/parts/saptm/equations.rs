@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Equations 1 to 4, corrected, and Tables 1 and 3, each beside our numbers.
+//! Equations 1 to 4, corrected, and Tables 1 and 3, each compared with our numbers.
 
 use turboflow_engine_rtl::line_clocks;
 
@@ -8,7 +8,7 @@ use crate::facts::Raw;
 use crate::report::{Section, number};
 use crate::saptm::equations::TABLE_3;
 
-/// An equation: its number, what the paper prints, and what it must say.
+/// An equation: its number, the printed form, and the corrected one.
 const EQUATIONS: [[&str; 4]; 4] = [
     [
         "1",
@@ -36,7 +36,7 @@ const EQUATIONS: [[&str; 4]; 4] = [
     ],
 ];
 
-/// Parameters of Table 1, their clocks in Table 3, and what our line has instead.
+/// Parameters of Table 1, their clocks in Table 3, and the counterpart in our line.
 const PARAMETERS: [[&str; 4]; 9] = [
     ["L_ha", "the hash", "not printed", "4"],
     [
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// What the tables say of the line is what it takes.
+    /// The numbers that the tables give for our line equal those of the line itself.
     #[test]
     fn ours_has_the_clocks_of_the_line() {
         let equation = |number: &str| EQUATIONS.iter().find(|row| row[0] == number).unwrap()[3];

@@ -29,16 +29,16 @@ const STAGES: [usize; 5] = [4, 8, 16, 32, 64];
 /// Numbers of flows and packets of Figure 10.
 const FLOWS: usize = 10_000;
 const PACKETS: usize = 48_579;
-/// How long a candidate may be silent, in packets. The paper does not say; this was chosen here.
+/// How long a candidate may be silent, in packets. The paper gives no number, so this one is ours.
 const ACTIVENESS: u64 = 10_000;
 const SEED: u64 = 1;
-/// The paper's best clock, at 32 stages (section 5.2), and its header in bytes.
+/// The highest clock in the paper, at 32 stages (section 5.2), and the size of its header in bytes.
 const CLOCK_MHZ: f64 = 358.0;
 const HEADER_BYTES: f64 = 20.0;
-/// Number of cells in a row, each with new flows. After so many, the share of entries that keep
-/// their stage from the previous cell grows no more.
+/// Number of consecutive cells, each with new flows. With more cells, the share of entries that
+/// keep their stage from the previous cell no longer grows.
 const CELLS: u64 = 5;
-/// The variants of the line: what says the stage, the keys, and the number of cells.
+/// The variants of the line: how the stage is chosen, the keys, and the number of cells.
 const LINES: [(StageBy, Keys, u64); 5] = [
     (StageBy::Table, Keys::Random, 1),
     (StageBy::Table, Keys::Random, CELLS),
@@ -46,16 +46,17 @@ const LINES: [(StageBy, Keys, u64); 5] = [
     (StageBy::Hash, Keys::Random, 1),
     (StageBy::Hash, Keys::Neighbours, 1),
 ];
-/// The stages of Figure 10.
+/// The number of stages in Figure 10.
 const STAGES_OF_FIGURE_10: usize = 8;
 
-/// Both buckets anywhere, and both in one stage: placements compared for every number of stages.
+/// Placements that are compared for every number of stages: both buckets anywhere, and both in one
+/// stage.
 const ANYWHERE: (&str, Rule) = ("anywhere", Rule::of(Placement::Anywhere));
 const ONE_STAGE: (&str, Rule) = ("one stage", Rule::of(Placement::OneStage));
 const PLACEMENTS: [(&str, Rule); 2] = [ANYWHERE, ONE_STAGE];
-/// Name of the line as it is built, run by its model.
+/// The name of the line as built, which its model runs.
 const LINE: &str = "line";
-/// Name of the table as printed, in Figure 10.
+/// The name of the table as printed, in Figure 10.
 const AS_PRINTED: &str = "as printed";
 /// Other placements that were tried to even out stages, with the number of stages of Figure 10.
 const TRIED: [(&str, Rule); 5] = [
@@ -66,7 +67,7 @@ const TRIED: [(&str, Rule); 5] = [
     ("front 262144", Rule::front(262_144)),
 ];
 
-/// Rules for an idle slot: the periods since its last use, and the length of a period.
+/// Rules for when a slot is idle: the periods since its last use, and the length of a period.
 const ACTIVITIES: [(&str, Activity); 6] = [
     ("2 periods of 1", activity(&[2], 1)),
     ("2 periods of 2", activity(&[2], 2)),
@@ -101,7 +102,7 @@ fn measure(scale: &Scale, give: FactSink<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Figure 10: how flows spread over stages, by every rule.
+/// Figure 10: how flows spread over stages, for each rule.
 fn stages(scale: &Scale, give: FactSink<'_>) {
     let seeds = scale.pick(3, 20);
     for (name, rule) in PLACEMENTS {
@@ -113,7 +114,7 @@ fn stages(scale: &Scale, give: FactSink<'_>) {
         give(placed(name, rule, STAGES_OF_FIGURE_10, seeds));
     }
     for stages in STAGES {
-        // It takes most of the time, and Figure 10 has one number of stages.
+        // The overflow load takes most of the time, and Figure 10 needs only one number of stages.
         let is_filled = stages == STAGES_OF_FIGURE_10 || !scale.quick;
         give(placed_by_line(stages, seeds, is_filled));
     }
@@ -171,7 +172,7 @@ fn as_printed(scale: &Scale, give: FactSink<'_>) {
     }
 }
 
-/// Numbers of records that leave, by the rule that chooses a victim, in the study and in the line.
+/// Numbers of evicted records for each rule that chooses a victim, in the study and in the line.
 fn records(scale: &Scale, give: FactSink<'_>) {
     let packets = zipf(100_000, scale.pick(100_000, 1_000_000), SEED);
     for buckets in [64, 256, 1_024, 4_096] {
@@ -218,7 +219,7 @@ fn records(scale: &Scale, give: FactSink<'_>) {
     }
 }
 
-/// Figure 10 and the load at the first overflow, as means over seeds.
+/// The numbers of Figure 10 and the load at the first overflow, as means over seeds.
 fn placed(name: &str, rule: Rule, stages: usize, seeds: u64) -> Fact {
     let shape = Shape::of_paper(stages);
     let loads = (0..seeds).map(|seed| placement::first_overflow(shape, rule, seed));
@@ -227,7 +228,8 @@ fn placed(name: &str, rule: Rule, stages: usize, seeds: u64) -> Fact {
     spread(placement_fact(name, stages), shape, seeds, of).value("load_at_first_overflow", load)
 }
 
-/// Figure 10 of the line; the load at the first overflow only if `is_filled`.
+/// The numbers of Figure 10 for the line. The load at the first overflow is included only if
+/// `is_filled`.
 fn placed_by_line(stages: usize, seeds: u64, is_filled: bool) -> Fact {
     let shape = Shape::of_paper(stages);
     let by = (StageBy::Table, Keys::Random);
@@ -247,7 +249,7 @@ fn placement_fact(name: &str, stages: usize) -> Fact {
         .value("stages", stages as f64)
 }
 
-/// Mean and variance over stages, as means over seeds.
+/// Mean and variance over stages, each as a mean over seeds.
 fn spread(fact: Fact, shape: Shape, seeds: u64, filled: impl Fn(u64) -> Vec<usize>) -> Fact {
     let spreads: Vec<Spread> = (0..seeds)
         .map(|seed| Spread::over_stages(shape, &filled(seed)))

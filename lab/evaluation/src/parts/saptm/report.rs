@@ -18,7 +18,7 @@ use crate::saptm::victims::Victim;
 /// The paper's gain over the best and the worst sketch (Figure 13).
 const GAINS: [(&str, f64); 2] = [("SketchVisor", 14.1), ("Deltoid", 70.5)];
 
-/// Rules of placement: name, description, and what each takes beyond what the line has.
+/// Rules of placement: name, description, and what each needs in addition to what the line has.
 const TRIED: [(&str, &str, &str); 7] = [
     (
         "anywhere",
@@ -256,7 +256,7 @@ fn victims(facts: &Facts, section: &mut Section) {
     section.table(&names, &rows);
 }
 
-/// How many records activity saves with 4,096 slots, in the study and in the line itself.
+/// How many records the activity rule saves with 4,096 slots, in the study and in the line itself.
 fn saved(facts: &Facts, section: &mut Section) {
     section.say(
         "The line itself on the same packets, 4,096 slots: its records are those of the model, \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The paper's Table 2 and ours, read from the files of `lab/evaluation/saptm`.
+//! Reads the paper's Table 2 and ours from the files of `lab/evaluation/saptm`.
 
 use serde::Deserialize;
 

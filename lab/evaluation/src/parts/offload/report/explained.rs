@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What explains the runs: the model of the host, how late the card was, and its cuckoo table.
+//! Explains the runs: the model of the host, the delay of the card, and its cuckoo table.
 
 use super::super::host::{FAST, FLOW_SECONDS};
 use super::super::{SHAPES, setup_name, shape_name};
@@ -9,7 +9,7 @@ use crate::report::axis::{Spacing, short};
 use crate::report::chart::{Marks, Plot, Series};
 use crate::report::{Section, number};
 
-/// Cell of a run: the model beside the sheet.
+/// The table cell for a run: the model's numbers, then the sheet's.
 fn modelled(fact: &Fact) -> String {
     let value = |name: &str| percent(fact.get(name));
     let off = |what: &str| {
@@ -164,7 +164,7 @@ fn prompt(facts: &Facts, section: &mut Section) {
     );
 }
 
-/// Accesses a second that give the card's stated 3.5 M flows/s at a load of 0.9.
+/// Accesses per second that yield the card's stated 3.5 M flows/s at a load of 0.9.
 const CARD_ACCESSES_PER_S: f64 = 63e6;
 
 pub(super) fn cuckoo(facts: &Facts, section: &mut Section) {

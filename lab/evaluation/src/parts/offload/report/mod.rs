@@ -99,7 +99,7 @@ fn disagreements(section: &mut Section) {
     section.say(list.collect::<String>().trim_end());
 }
 
-/// The figures' runs: the paper's figures have no numbers of their own.
+/// The runs behind the paper's figures, which print no numbers.
 fn figures(sheets: &Sheets, paper: &Paper, section: &mut Section) {
     let captions: Vec<String> = paper
         .figure

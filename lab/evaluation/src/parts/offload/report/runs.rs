@@ -38,7 +38,7 @@ pub(super) fn outcomes(sheets: &Sheets, section: &mut Section) {
     }
 }
 
-/// What was offered, and the columns of the sheets.
+/// Describes the offered traffic, and the columns of the sheets.
 fn origin(sheets: &Sheets, setups: &[Setup]) -> String {
     let blocks: Vec<&Block> = setups
         .iter()
@@ -93,7 +93,7 @@ fn outcome(sheets: &Sheets, setup: Setup, mode: Mode, flows: &str) -> String {
     }
 }
 
-/// Rows of plain texts of a set-up's passive runs.
+/// Rows with plain texts of a set-up's passive runs.
 fn texts(sheets: &Sheets, setup: Setup, flows: &[String], which: &[&str]) -> Vec<Vec<String>> {
     type Row = fn(&Rows) -> &Vec<String>;
     let all: [(&str, Mode, Row, &str); 8] = [
