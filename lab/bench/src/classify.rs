@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cost of classifying flow records: from batches of columns to a class and a confidence each.
+//! The cost of classifying flow records: from batches of columns to a class and a confidence for
+//! each record.
 //!
 //! | design | what |
 //! |---|---|
@@ -7,12 +8,11 @@
 //! | `forest_10` | ten trees, whose leaves are averaged |
 //! | `linear` | a linear model, the paper's kind (Dlib) |
 //!
-//! Ten features of the default definition, among them a ratio and a difference, and 14 classes. The
-//! trees split records like those that they are shown, ten levels deep: they are as large as
-//! trained ones, and as far from the root the walks end.
+//! The models have 14 classes and ten features of the default definition, among them a ratio and a
+//! difference. The trees are grown on records like those that they classify, ten levels deep. So
+//! they are as large as trained trees, and walks through them are as long.
 //!
-//! No feature is of a list: a model that looks at a column of lists is refused, so there is nothing
-//! to measure.
+//! No feature is a list: models that use list columns are refused, so there is nothing to measure.
 
 use std::hint::black_box;
 
@@ -23,7 +23,7 @@ use turboflow_workload::random::Random;
 use crate::report::{Measured, in_turn, median};
 use crate::{Options, Row, Timer};
 
-/// Records per batch, as file readers have them.
+/// Records per batch, as file readers deliver them.
 const BATCH: u64 = 8_192;
 /// Batches classified in turn. Together they exceed L2.
 const BATCHES: u64 = 8;
@@ -45,7 +45,7 @@ const COLUMNS: [&str; 10] = [
     "last_ns",
 ];
 
-/// As `contrib/classifier/train.py` has them by default.
+/// The default features of `contrib/classifier/train.py`.
 const FEATURES: [&str; 10] = [
     "src_port",
     "dst_port",
@@ -85,7 +85,7 @@ fn schema() -> Schema {
     columns.collect()
 }
 
-/// A record: many small flows, and some large ones.
+/// A record; most flows are small, and some are large.
 fn record(random: &mut Random) -> [u64; COLUMNS.len()] {
     const PORTS: [u64; 8] = [22, 25, 53, 80, 123, 443, 993, 8080];
     let packets = 1 + (1 << random.below(12)) * random.below(3);
@@ -107,7 +107,7 @@ fn record(random: &mut Random) -> [u64; COLUMNS.len()] {
     ]
 }
 
-/// The features of a record, to grow trees on.
+/// The features of a record, on which trees are grown.
 fn features(record: &[u64; COLUMNS.len()]) -> [f64; FEATURES.len()] {
     let mut features = [0.0; FEATURES.len()];
     for (feature, number) in features.iter_mut().zip(record) {
@@ -127,7 +127,7 @@ fn head() -> String {
     )
 }
 
-/// Trees that split their records at values of some of them, as extremely randomised trees do.
+/// Trees that split records at the values of randomly chosen ones, like extremely randomised trees.
 fn forest(trees: u64) -> String {
     let mut text = head();
     for tree in 0..trees {
@@ -141,7 +141,7 @@ fn forest(trees: u64) -> String {
     text
 }
 
-/// Appends the lines of a tree of these records.
+/// Appends the lines of a tree that is grown on these records.
 fn grow(
     records: Vec<[f64; FEATURES.len()]>,
     depth: usize,

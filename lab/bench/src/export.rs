@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cost of encoding flow records: batches of columns into whole messages with headers and
+//! The cost of encoding flow records: from batches of columns to complete messages with headers and
 //! sequence numbers, without the socket.
 //!
 //! | design | what |
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     in_turn(designs, options, row);
 }
 
-/// The default definition and more features, to measure absent values and a list.
+/// The default definition with more features, to measure absent values and a list.
 fn rich() -> Definition {
     let mut definition = Definition::default();
     let more = [

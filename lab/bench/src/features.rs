@@ -134,7 +134,7 @@ impl<const N: usize> Measured for Run<N> {
     }
 }
 
-/// Feature state as after one packet.
+/// The state of features after one packet.
 fn some_state<const N: usize>(layout: &Layout) -> [u64; N] {
     let packet = Packet {
         tuple: FiveTuple::v4([10, 0, 0, 1, 10, 0, 0, 2], [0, 80, 1, 2], 6),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The speed of the traffic generators, which must never limit a measurement.
+//! The speed of the traffic generators, which must not limit any measurement.
 //!
 //! | design | what is made |
 //! |---|---|
@@ -26,7 +26,7 @@ use crate::{Options, Row, Spread, Timer};
 const FRAMES: usize = 1_024;
 /// Captured bytes of a frame.
 const SNAP_BYTES: u32 = 64;
-/// Active flows, and new flows per second, of the traffic with a fixed number of flows.
+/// Number of active flows, and of new flows per second, for traffic with a fixed number of flows.
 const FLOWS: u64 = 1_000_000;
 const PACKETS_PER_SECOND: f64 = 10e6;
 
@@ -92,7 +92,7 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     }
 }
 
-/// Makes that many packets, a multiple of [`FRAMES`].
+/// Generates a number of packets, which must be a multiple of [`FRAMES`].
 type Make<'a> = Box<dyn FnMut(u64) + 'a>;
 
 fn measure(

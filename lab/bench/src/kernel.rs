@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cost of a packet in the XDP engine, compared with an empty program. It uses test runs of the
-//! program, without a network.
+//! The cost of a packet in the XDP engine, compared with an empty program. It is measured with test
+//! runs of the program, without a network.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use turboflow_record::{Definition, Feature, Input, Op};
 
 use crate::{Options, Row, Timer};
 
-/// Repetitions of one test run. At worst, every one of them adds a record to the ring, which must
-/// hold them all.
+/// Repetitions of one test run. In the worst case every repetition adds a record to the ring, which
+/// must hold all of them.
 const CHUNK: u32 = 100_000;
 /// Frames sent by one test run. After each run, the kernel waits until all processors have released
-/// its pages. That takes tens of milliseconds in which nothing is sent.
+/// the run's pages. That takes tens of milliseconds, in which nothing is sent.
 const SENT_AT_ONCE: u32 = 1 << 30;
 const RING_BYTES: u32 = 1 << 26;
 const SLOTS: u32 = 65_536;
@@ -43,7 +43,7 @@ struct Contender {
 /// and the designs on top of it.
 ///
 /// # Errors
-/// When the kernel does not load the engine.
+/// If the kernel does not load the engine.
 pub fn run(options: &Options, emit: &mut dyn FnMut(Row)) -> Result<(), KernelError> {
     measure(one_flow()?, options, emit)?;
     for &flows in &options.flows {
@@ -55,11 +55,11 @@ pub fn run(options: &Options, emit: &mut dyn FnMut(Row)) -> Result<(), KernelErr
     Ok(())
 }
 
-/// Sends packets of `flows` flows of Internet-like skew from an interface, as fast as the kernel
+/// Sends packets of `flows` flows with Internet-like skew from an interface, as fast as the kernel
 /// can, and returns the rate.
 ///
 /// # Errors
-/// When there is no such interface, or the kernel does not send.
+/// If there is no such interface, or the kernel cannot send from it.
 pub fn send(interface: &str, flows: u32, packets: u64) -> Result<Row, KernelError> {
     let tested = Tested {
         flows,
@@ -160,8 +160,8 @@ fn many_flows(
     ])
 }
 
-/// Runs the designs in turn, so that other load on the machine affects all of them. The median run
-/// counts.
+/// Runs the designs in turn, so that other load on the machine affects all of them. Reports the
+/// median run.
 fn measure(
     mut contenders: Vec<Contender>,
     options: &Options,

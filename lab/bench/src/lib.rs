@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Benchmarks behind `turboflow-lab bench`. All designs of a benchmark run in one harness, on the
-//! same traffic, in one run, on one core unless stated otherwise.
+//! Benchmarks for `turboflow-lab bench`. All designs of a benchmark run in one harness, on the same
+//! traffic, in one run, and on one core unless stated otherwise.
 //!
-//! Only designs of one run compare. Numbers of different runs or machines do not.
+//! Only designs within one run can be compared. Numbers of different runs or machines cannot.
 
 mod aggregate;
 mod classify;
@@ -71,7 +71,7 @@ pub struct Options {
     pub flows: Vec<u64>,
     /// Items (microflow records or packets) per row, not counting the warm-up.
     pub items: u64,
-    /// Runs per row; the median counts.
+    /// Runs per row; the median is reported.
     pub repetitions: u32,
     /// Address of a Redis server, `host:port`. Its rows are left out if none answers.
     pub redis: String,
@@ -117,10 +117,10 @@ impl Spread {
     }
 }
 
-/// Runs one benchmark, and passes each row on as soon as it is measured.
+/// Runs one benchmark, and passes each row to `row` as soon as it is measured.
 ///
 /// # Errors
-/// When there is no benchmark of that name.
+/// If there is no benchmark with that name.
 pub fn run(bench: &str, options: &Options, row: &mut dyn FnMut(Row)) -> Result<(), UnknownBench> {
     match bench {
         "aggregate" => aggregate::run(options, row),
@@ -138,7 +138,7 @@ pub fn run(bench: &str, options: &Options, row: &mut dyn FnMut(Row)) -> Result<(
     Ok(())
 }
 
-/// No benchmark has that name.
+/// There is no benchmark with that name.
 #[derive(Debug)]
 pub struct UnknownBench(String);
 

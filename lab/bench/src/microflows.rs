@@ -7,7 +7,7 @@ use turboflow_workload::traffic::{FlowNumbers, five_tuple, keys};
 
 use crate::Spread;
 
-/// Records handed over at a time, as in the pipeline with the default definition (`batch_records`).
+/// Records in a batch, as in the pipeline with the default definition (`batch_records`).
 pub(crate) const BATCH: usize = 2_048;
 
 /// Fills batches with the microflow records of randomly drawn flows.
@@ -67,7 +67,7 @@ fn microflow<const N: usize>(flow: u64, at_ns: u64) -> MicroflowRecord<WORDS_V4,
     record
 }
 
-/// A flow cache with room for `flows` flows, which never expire.
+/// A flow cache for `flows` flows, which never expire.
 pub(crate) fn cache<const N: usize>(
     layout: &Layout,
     flows: usize,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The offload engine's table in the kernel under the offload paper's traffic: how many packets
-//! reach user space, and what a new flow costs there. Test runs of the program, without a network.
+//! Measures the offload engine's table in the kernel with the offload paper's traffic: how many
+//! packets reach user space, and what a new flow costs there. It uses test runs of the program,
+//! without a network.
 
 use std::fs;
 use std::io;
@@ -17,53 +18,53 @@ use turboflow_engine_xdp::{
 use crate::Timer;
 use crate::kernel::{config, frame};
 
-/// Flows are replaced in groups, each of which has a source port of its own.
+/// Number of groups in which flows are replaced. Each group has its own source port.
 const GROUPS: u32 = 100;
-/// Packets of one group before the next one's. The kernel waits for all processors with each test
-/// run, for tens of milliseconds, so a run is long, and flows send in bursts.
+/// Consecutive packets of one group. After each test run the kernel waits tens of milliseconds for
+/// all processors. So runs are long, and flows send in bursts.
 const AT_ONCE: u32 = 100_000;
-/// Where a frame has its source port.
+/// Offset of the source port in a frame.
 const PORT_AT: usize = 34;
-/// Packets of a flow while all are learned, in the mean, so that nearly all are seen.
+/// Mean number of packets of a flow in the learning phase, so that nearly all flows are seen.
 const LEARNED_BY: u64 = 5;
 const SECOND_NS: u64 = 1_000_000_000;
-/// As the engine's option `--row-idle`.
+/// The default of the engine's option `--row-idle`.
 const IDLE_NS: u64 = 15 * SECOND_NS;
 
-/// What came of one number of flows.
+/// The result for one number of flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Offloaded {
     /// Packets of the measured phase.
     pub packets: u64,
-    /// Of these: copied to user space.
+    /// How many of these were copied to user space.
     pub taps: u64,
-    /// Of these: without room in the ring of copies.
+    /// How many of these did not fit in the ring of copies.
     pub taps_lost: u64,
     /// Packets that are in no record, because a ring was full.
     pub dropped: u64,
     /// Flows that got a row.
     pub births: u64,
-    /// Flows that were refused one.
+    /// Flows that were refused a row.
     pub refused: u64,
-    /// Processor time of the learner.
+    /// Processor time of the learner, in ns.
     pub learner_ns: u64,
-    /// Time that the packets took.
+    /// Time to send the packets, in ns.
     pub took_ns: u64,
 }
 
-/// Why nothing was measured.
+/// Why the measurement failed.
 #[derive(Debug)]
 pub enum OffloadError {
-    /// By the engine in the kernel.
+    /// The engine in the kernel failed.
     Kernel(KernelError),
-    /// By the engine that stands on it.
+    /// The offload engine in user space failed.
     Engine(EngineError),
-    /// By the system.
+    /// The operating system failed.
     System(io::Error),
 }
 
 impl OffloadError {
-    /// Whether this user may not load the engine.
+    /// Whether the cause is that this user may not load the engine.
     #[must_use]
     pub fn is_permission(&self) -> bool {
         matches!(self, Self::Kernel(error) if error.is_permission())
@@ -88,11 +89,11 @@ impl From<KernelError> for OffloadError {
     }
 }
 
-/// Learns `flows` flows, then sends as many packets to them as the paper does in a second, while a
-/// tenth of the flows is replaced. The first packet decides.
+/// Learns `flows` flows. Then sends as many packets as the paper does in a second, while a tenth of
+/// the flows is replaced. The first packet decides.
 ///
 /// # Errors
-/// When the kernel does not load or run the engine.
+/// If the kernel does not load or run the engine.
 pub fn run(flows: u32, packets: u64) -> Result<Offloaded, OffloadError> {
     let kernel = KernelEngine::load(&with_rows(flows))?;
     let tester = kernel.tester();
@@ -118,8 +119,8 @@ pub fn run(flows: u32, packets: u64) -> Result<Offloaded, OffloadError> {
     })
 }
 
-/// Sends packets group by group in turn, and replaces so many of the groups, one after the other.
-/// Returns how long it took.
+/// Sends packets of the groups in turn, and replaces `replaced` of the groups, one after another.
+/// Returns the time taken, in ns.
 fn send(tester: &Tester, packets: u64, replaced: u32) -> Result<u64, KernelError> {
     let turns = packets / u64::from(AT_ONCE);
     let apart = turns / u64::from(replaced + 1);
@@ -139,8 +140,8 @@ fn send(tester: &Tester, packets: u64, replaced: u32) -> Result<u64, KernelError
     Ok(timer.total().as_nanos() as u64)
 }
 
-/// Runs `work` in a thread of its own, and collects records until it is done and the learner has
-/// nothing more to order.
+/// Runs `work` in a thread of its own. Meanwhile it collects records, until the work is done and
+/// the learner is idle.
 fn collecting(
     engine: &mut OffloadEngine,
     work: impl FnOnce() -> Result<u64, KernelError> + Send,
@@ -209,7 +210,7 @@ impl State {
     }
 }
 
-/// The processor time of the thread of that name, by the scheduler.
+/// The processor time of the thread with that name, in ns, according to the scheduler.
 fn thread_cpu_ns(name: &str) -> io::Result<u64> {
     for task in fs::read_dir("/proc/self/task")? {
         let task = task?.path();
@@ -222,13 +223,14 @@ fn thread_cpu_ns(name: &str) -> io::Result<u64> {
     Err(io::Error::other(format!("there is no thread {name}")))
 }
 
-/// The more flows there are, the further apart are the packets of one, because one processor sends
-/// them all. On the paper's link they are 0.2 s apart, and no flow is idle.
+/// The idle timeout, scaled with the number of flows. All packets are sent by one processor, so the
+/// gaps between packets of a flow grow with the number of flows. On the paper's link they are 0.2
+/// s, and no flow is idle.
 fn idle_ns(flows: u32) -> u64 {
     IDLE_NS * u64::from(flows / 1_000_000).max(1)
 }
 
-/// Flows, and those that replace some while the rows of the others are not idle yet.
+/// Rows for the flows, and for those that replace others before the rows of these are idle.
 fn rows(flows: u32) -> u32 {
     flows + flows / 5
 }

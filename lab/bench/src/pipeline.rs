@@ -17,7 +17,7 @@ use turboflow_workload::traffic::{FrameBuffer, Traffic, TrafficConfig};
 use crate::report::median;
 use crate::{Options, Row, Spread, Timer};
 
-/// Frames made at a time. They exceed L2, as packets in memory do.
+/// Frames made at a time. They exceed the L2 cache, as packets in memory do.
 const FRAMES: usize = 1 << 16;
 /// Packets per second of the traffic's own clock.
 const PACKETS_PER_SECOND: f64 = 10e6;
@@ -62,7 +62,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Feeds the same frames to every design. Only `work` is timed.
+    /// Feeds the same frames to each design. Only `work` is timed.
     fn feed(&self, name: &str, warm_up: u64, mut work: impl FnMut(&[Frame<'_>])) -> Row {
         let repetitions = u64::from(self.options.repetitions);
         let mut traffic = Traffic::new(TrafficConfig {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A definition's compiled plan against equivalent code written by hand. Packets become records and
-//! merge into the records of randomly drawn flows, a batch at a time, as in the pipeline.
+//! Compares a definition's compiled plan with equivalent code written by hand. Packets become
+//! records, which are merged into the records of randomly drawn flows, a batch at a time, as in the
+//! pipeline.
 //!
 //! | design | what runs for each packet |
 //! |---|---|
@@ -25,7 +26,7 @@ use crate::{Options, Row, Spread, Timer};
 const WORDS: usize = 24;
 /// Packets folded at a time.
 const BATCH: usize = 512;
-/// Two numbers of flows: one that fits L1, and one far beyond the caches.
+/// Two numbers of flows: one whose records fit in L1, and one far beyond the caches.
 const FLOWS: [u64; 2] = [256, 1_000_000];
 /// Distance, in packets, at which a record is prefetched, as in engine and aggregator.
 const AHEAD: usize = 12;

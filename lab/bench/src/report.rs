@@ -59,7 +59,7 @@ impl Row {
     }
 }
 
-/// A design being measured.
+/// A design that is being measured.
 pub(crate) trait Measured {
     /// Works on `items` more items, and adds a run.
     fn round(&mut self, items: u64);
@@ -89,7 +89,7 @@ pub(crate) fn median(mut runs: Vec<Row>) -> Row {
     runs.swap_remove(middle)
 }
 
-/// Sums up the time of many short stretches of work.
+/// Adds up the time of many short pieces of work.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timer {
     total: Duration,

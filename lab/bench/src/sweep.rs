@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The sweep of the offload paper (Deri and others, section V): 10,000 to 20 million active flows,
 //! a tenth of which is replaced every second. Frames come from memory, at 10 M packets per second
-//! of the traffic's own clock, and take the whole pipeline on one core.
+//! of the traffic's own clock, and pass through the whole pipeline on one core.
 
 use memmap2::MmapMut;
 use turboflow_merge::prefetch;
@@ -26,9 +26,9 @@ pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {
     }
 }
 
-/// The memory limit of this machine: one random cache line is changed per item, out of as many
-/// lines as there are flows, each prefetched. A packet whose flow is in no CPU cache needs at least
-/// two lines, one of tags and one of the record.
+/// The memory limit of this machine: each item changes one random cache line, out of as many lines
+/// as there are flows, and each line is prefetched. A packet whose flow is in no CPU cache needs at
+/// least two lines, one with tags and one with the record.
 fn lines(flows: u64, options: &Options) -> Row {
     const AHEAD: usize = 16;
     let mut memory = MmapMut::map_anon(64 * flows as usize).expect("there is memory for the lines");
@@ -60,8 +60,8 @@ fn lines(flows: u64, options: &Options) -> Row {
 
 fn sweep(flows: u64, options: &Options) -> Row {
     let config = PipelineConfig {
-        // Ended flows linger for two seconds and are expired by a sweep each second: a third more
-        // flows.
+        // Ended flows linger for two seconds and are expired by a sweep once a second, which makes
+        // a third more flows.
         max_flows: (flows as usize * 3 / 2).max(1_000),
         seed: 1,
         ..PipelineConfig::default().live()

@@ -14,16 +14,16 @@ use turboflow_workload::workloads::{
 /// A slot of the paper's table: 13 bytes of key and four counters.
 const SLOT_BYTES: u32 = 24;
 
-/// Microflow records per second out of a table, and packets per record, measured once the table is
-/// full.
+/// Microflow records per second that leave a table, and packets per record, measured once the table
+/// is full.
 struct Reduction {
     records_per_second: f64,
     packets_per_record: f64,
 }
 
 fn reduction(kind: Kind, table_bytes: u32, measured_ns: u64) -> Reduction {
-    // The fill time: until three new flows have come per slot, or as long as the measurement,
-    // because flows that are already active fill the table too.
+    // Fill time: until three new flows have arrived per slot, but no longer than the measurement,
+    // because flows that are already active fill the table, too.
     let slots = table_bytes / SLOT_BYTES;
     let flows_ns = 3e9 * f64::from(slots) / kind.asked().flows_per_second;
     let fill_ns = measured_ns.min(flows_ns as u64);
@@ -79,8 +79,8 @@ fn internet(table_bytes: u32) -> Reduction {
     reduction(kind, table_bytes, 10_000_000_000)
 }
 
-/// Bytes of table, and megabits of records per second, as in Table 10. Its two larger tables take
-/// too long to fill with the switches' traffic.
+/// Bytes of table, and Mb/s of records, as in Table 10. Its two largest tables take too long to
+/// fill with the switches' traffic.
 const TABLE_10: [(u32, [f64; 3]); 3] = [
     (49_152, [22.57, 242.93, 856.99]),
     (98_304, [19.01, 173.06, 563.17]),
@@ -113,9 +113,9 @@ fn agrees(table_bytes: u32, found: &Reduction, megabits: f64, percent: f64) {
     assert!(off.abs() < percent, "{table_bytes} bytes: {off:.1} %");
 }
 
-/// The generator is calibrated with the Internet column, so 10 % is enough there. The other columns
-/// were not used. A fifth of a second of that traffic varies by a tenth from seed to seed, because
-/// few flows are active and some of them collide.
+/// The generator is calibrated with the Internet column, so it must be met within 10 %. The other
+/// columns were not used for calibration. A fifth of a second of that traffic varies by a tenth
+/// from seed to seed, because few flows are active and some of them collide.
 #[test]
 fn the_bus_load_is_that_of_table_10() {
     for (table_bytes, [link, top_of_rack, aggregation]) in TABLE_10 {

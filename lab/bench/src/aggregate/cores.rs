@@ -13,11 +13,11 @@ use crate::microflows::{BATCH, Microflows, every_flow};
 use crate::report::{Measured, in_turn, median};
 use crate::{Options, Row, Spread, Timer};
 
-/// Records made beforehand for each core, and merged repeatedly. They take 16 MB: more than the
-/// caches private to a core, like a ring that an engine fills.
+/// Batches made in advance for each core, and merged repeatedly. They take 16 MB: more than a
+/// core's private caches hold, like a ring that an engine fills.
 const POOL_BATCHES: usize = (1 << 18) / BATCH;
-/// With more flows, the five tables would fill the memory of a small machine; `aggregate` measures
-/// those sizes.
+/// With more flows, the five tables would fill the memory of a small machine. `aggregate` measures
+/// larger numbers.
 const FLOWS_MAX: u64 = 1_000_000;
 
 pub(crate) fn run(options: &Options, row: &mut dyn FnMut(Row)) {

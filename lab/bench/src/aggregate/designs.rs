@@ -17,9 +17,9 @@ pub(super) trait Design: Send {
     /// An empty table for `flows` flows.
     fn new(flows: usize) -> Self;
     fn merge(&mut self, batch: &[Record]);
-    /// All packets in the table, to check that none was lost.
+    /// Total packets in the table, to check that none was lost.
     fn packets(self) -> u64;
-    /// Memory of the table.
+    /// Memory of the table, in bytes.
     fn size_bytes(&self) -> Option<usize>;
 }
 

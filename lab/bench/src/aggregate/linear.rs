@@ -51,7 +51,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// The words of the key are the bytes on the wire, in order.
+    /// The words of the key contain the bytes on the wire, in order.
     #[inline(always)]
     fn of(key: &[u64; 2]) -> Self {
         let [a, b, c, d, e, f, g, h] = key[0].to_le_bytes();

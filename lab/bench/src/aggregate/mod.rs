@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The aggregator against its alternatives: all merge one stream of microflow records of the
-//! default definition into open flows.
+//! Compares the aggregator with its alternatives: each merges the same stream of microflow records
+//! of the default definition into open flows.
 
 pub(crate) mod cores;
 mod designs;
@@ -40,7 +40,7 @@ struct Run<D> {
 }
 
 impl<D: Design> Run<D> {
-    /// The table, filled with every flow.
+    /// A table that already contains every flow.
     fn new(flows: u64, spread: Spread) -> Self {
         let mut design = D::new(flows as usize);
         every_flow(flows, |batch| design.merge(batch));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The paper's other baseline (TurboFlow, section 6.3): a Redis server as aggregator. Each flow is
-//! one hash, and each record is two `HINCRBY` (packets and bytes), pipelined over a local
-//! connection.
+//! one hash, and each record takes two `HINCRBY` commands (packets and bytes), pipelined over a
+//! local connection.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -13,12 +13,12 @@ use turboflow_record::WORDS_V4;
 use crate::microflows::{BATCH, Microflows};
 use crate::{Options, Row, Spread, Timer};
 
-/// Redis is slow: this many records are enough to measure it.
+/// Number of records. Redis is so slow that this many are enough.
 const ITEMS: u64 = 200_000;
-/// With more flows, the server's memory would be the limit.
+/// Maximum number of flows; with more, the server's memory would be the limit.
 const FLOWS_MAX: u64 = 1_000_000;
 
-/// Measures a server. `None` if none answers, or if there are more than [`FLOWS_MAX`] flows.
+/// Measures a server. `None` if no server answers, or if there are more than [`FLOWS_MAX`] flows.
 pub(super) fn measure(flows: u64, spread: Spread, options: &Options) -> Option<Row> {
     if flows > FLOWS_MAX {
         return None;
@@ -60,8 +60,8 @@ impl Connection {
             replies,
             commands: String::new(),
         };
-        // Database 15 is the last of Redis's default sixteen. It is emptied afterwards, so it is
-        // used only if it holds nothing.
+        // Database 15 is the last of Redis's sixteen default databases. It is emptied afterwards,
+        // so it is used only if it is empty.
         connection.commands.push_str("SELECT 15\r\nDBSIZE\r\n");
         connection.send(1)?;
         let mut keys = String::new();
