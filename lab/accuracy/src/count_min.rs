@@ -11,8 +11,9 @@ use crate::{Answer, FlowCounter};
 
 /// Rows of counters.
 ///
-/// Of N packets, an estimate is never too low, and exceeds the true count by more than N e / width
-/// with probability e^-depth at most. The sketch cannot list the flows it counted.
+/// With N packets in total, an estimate is never too low, and exceeds the true count by more than N
+/// e / width with a probability of at most e^-depth. The sketch cannot list the flows that it
+/// counted.
 #[derive(Clone, Debug)]
 pub struct CountMin<const K: usize> {
     rows: Vec<KeyHasher>,
@@ -21,10 +22,10 @@ pub struct CountMin<const K: usize> {
 }
 
 impl<const K: usize> CountMin<K> {
-    /// `depth` rows of `width` counters.
+    /// A sketch with `depth` rows of `width` counters.
     ///
     /// # Panics
-    /// When one of them is 0.
+    /// If one of them is 0.
     #[must_use]
     pub fn new(width: usize, depth: usize, seed: u64) -> Self {
         assert!(width > 0 && depth > 0, "width and depth are positive");
@@ -35,11 +36,11 @@ impl<const K: usize> CountMin<K> {
         }
     }
 
-    /// The sketch whose estimates exceed the true count by more than `error` of all packets with
-    /// probability `failure` at most: width e / error, depth ln(1 / failure).
+    /// A sketch whose estimates exceed the true count by more than `error` of all packets with a
+    /// probability of at most `failure`: width e / error, depth ln(1 / failure).
     ///
     /// # Panics
-    /// When one of them is not between 0 and 1.
+    /// If one of them is not between 0 and 1.
     #[must_use]
     pub fn with_error(error: f64, failure: f64, seed: u64) -> Self {
         let sane = |value: f64| value > 0.0 && value < 1.0;

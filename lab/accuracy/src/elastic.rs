@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Elastic sketch (Yang and others, SIGCOMM 2018): a heavy part whose buckets flows hold by
-//! votes, and a light part of small counters for all other flows.
+//! The Elastic sketch (Yang and others, SIGCOMM 2018): a heavy part, in which flows defend their
+//! buckets by votes, and a light part of small counters for all other flows.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,14 @@ use crate::{Answer, FlowCounter};
 /// Dimensions of an [`ElasticSketch`].
 #[derive(Clone, Copy, Debug)]
 pub struct ElasticConfig {
-    /// Buckets of the heavy part. Each holds one flow.
+    /// Buckets of the heavy part, one flow each.
     pub buckets: usize,
     /// 8-bit counters in each row of the light part.
     pub light_width: usize,
     /// Rows of the light part. The paper uses 1.
     pub light_depth: usize,
-    /// Ratio of votes against a resident flow to its own votes at which it is evicted. The paper
-    /// uses 8.
+    /// A resident flow is evicted when the votes against it reach this multiple of its own votes.
+    /// The paper uses 8.
     pub lambda: u32,
 }
 
@@ -34,12 +34,12 @@ struct Bucket<const K: usize> {
     was_light: bool,
 }
 
-/// Heavy and light part.
+/// The heavy and the light part.
 ///
-/// A flow that has held its bucket since its first packet is counted exactly. For all others, the
-/// light part is a Count-Min sketch. While no counter reaches 255, its estimate is never too low.
-/// It is too high by more than e / width of the packets in the light part with probability e^-depth
-/// at most.
+/// A flow that has held its bucket since its first packet is counted exactly. For all other flows,
+/// the light part is a Count-Min sketch. While no counter reaches 255, its estimate is never too
+/// low, and too high by more than e / width of the packets in the light part with a probability of
+/// at most e^-depth.
 #[derive(Clone, Debug)]
 pub struct ElasticSketch<const K: usize> {
     heavy: KeyHasher,
@@ -52,7 +52,7 @@ impl<const K: usize> ElasticSketch<K> {
     /// An empty sketch.
     ///
     /// # Panics
-    /// When one of the dimensions is 0.
+    /// If one of the dimensions is 0.
     #[must_use]
     pub fn new(config: ElasticConfig, seed: u64) -> Self {
         let ElasticConfig {
@@ -83,7 +83,7 @@ impl<const K: usize> ElasticSketch<K> {
         }
     }
 
-    /// Packets counted in the light part.
+    /// Number of packets counted in the light part.
     #[must_use]
     pub const fn light_packets(&self) -> u64 {
         self.light.packets

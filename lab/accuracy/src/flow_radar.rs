@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! FlowRadar (Li and others, NSDI 2016): a Bloom filter of the flows seen, and a table whose cells
-//! sum up several flows each. A collector decodes the table afterwards.
+//! FlowRadar (Li and others, NSDI 2016): a Bloom filter of the flows seen, and a table in which
+//! each cell sums up several flows. A collector decodes the table afterwards.
 
 use std::collections::HashMap;
 
@@ -20,13 +20,13 @@ struct Cell<const K: usize> {
     packet_count: u64,
 }
 
-/// One switch's encoded flow set, decoded once at the end.
+/// The encoded flow set of one switch, decoded once at the end.
 ///
-/// Every flow is added to `hashes` cells. A cell with a single flow gives its key and packets,
-/// which are subtracted from the flow's other cells. That may leave further cells with a single
-/// flow. With more than [`peeling_threshold`] cells per flow, this most probably decodes all flows;
-/// with fewer, most flows stay undecoded. A flow that the filter wrongly reports as seen never
-/// enters the table, and its packets are counted for other flows.
+/// Every flow is added to `hashes` cells. A cell with a single flow reveals its key and packets,
+/// which are then subtracted from the flow's other cells. That may leave further cells with a
+/// single flow. With more than [`peeling_threshold`] cells per flow, this very probably decodes all
+/// flows; with fewer, most flows stay undecoded. A flow that the filter wrongly reports as seen
+/// never enters the table, and its packets are counted for other flows.
 #[derive(Clone, Debug)]
 pub struct FlowRadar<const K: usize> {
     filter: Vec<u64>,
@@ -37,7 +37,7 @@ pub struct FlowRadar<const K: usize> {
     flows: u64,
 }
 
-/// Cells per flow that decoding needs, for 3 to 5 hash functions and many flows.
+/// Cells per flow that decoding requires, for 3 to 5 hash functions and many flows.
 ///
 /// # Source
 /// The peeling thresholds of random hypergraphs. FlowRadar and invertible Bloom lookup tables
@@ -54,11 +54,10 @@ pub const fn peeling_threshold(hashes: usize) -> Option<f64> {
 
 impl<const K: usize> FlowRadar<K> {
     /// A filter of `filter_bits` with `filter_hashes` functions, and a counting table of `cells`
-    /// with `hashes` functions. Each function of the table has an equal share of the cells to
-    /// itself.
+    /// with `hashes` functions. Each function of the table has its own equal share of the cells.
     ///
     /// # Panics
-    /// When one of them is 0.
+    /// If one of them is 0.
     #[must_use]
     pub fn new(
         filter_bits: usize,
@@ -87,7 +86,7 @@ impl<const K: usize> FlowRadar<K> {
         }
     }
 
-    /// Flows that the filter reported as new.
+    /// Number of flows that the filter reported as new.
     #[must_use]
     pub const fn flows(&self) -> u64 {
         self.flows
@@ -101,7 +100,7 @@ impl<const K: usize> FlowRadar<K> {
         hash * self.cells_a_hash + index as usize
     }
 
-    /// Adds the key to the filter. True if it was new.
+    /// Adds the key to the filter. Returns true if it was new.
     #[inline(always)]
     fn is_new(&mut self, key: &[u64; K]) -> bool {
         let bits = self.filter.len() as u64 * 64;
@@ -124,8 +123,8 @@ impl<const K: usize> FlowRadar<K> {
                 *word ^= others;
             }
             cell.flow_count -= 1;
-            // False positives of the filter add their packets to this flow, in some of its cells
-            // more than in others.
+            // Packets of flows that the filter wrongly reported as seen were added to other flows,
+            // to some cells more often than to others.
             cell.packet_count = cell.packet_count.saturating_sub(packets);
             if cell.flow_count == 1 {
                 alone.push(place);
@@ -187,7 +186,7 @@ mod tests {
 
     const FLOWS: u64 = 10_000;
 
-    /// The share of flows decoded. Asserts that each has its own number of packets.
+    /// The share of flows decoded. Asserts that the packet count of each is correct.
     fn decoded(cells_a_flow: f64, hashes: usize, seed: u64) -> f64 {
         let cells = (cells_a_flow * FLOWS as f64) as usize;
         // The filter is large enough to give no false positives here.
@@ -222,7 +221,8 @@ mod tests {
         let flows = stream.truth.packets.len();
         let mut radar = Box::new(FlowRadar::new(4 * flows, 3, 3 * flows, 3, 1));
         stream.packets.iter().for_each(|key| radar.observe(key));
-        // The filter reports (1 - e^(-3/4))^3 of the last flows as seen, and fewer of the first.
+        // The filter reports (1 - e^(-3/4))^3 of the last flows as seen, and fewer of the first
+        // ones.
         let known = flows as u64 - radar.flows();
         let share = known as f64 / flows as f64;
         assert!((0.01..0.15).contains(&share), "{share}");

@@ -9,19 +9,19 @@ use turboflow_merge::KeyHasher;
 use crate::count_min::hashers;
 use crate::{Answer, FlowCounter};
 
-/// A flow and its packets; an empty slot has 0 packets.
+/// A flow and its packets; 0 packets mean an empty slot.
 #[derive(Clone, Copy, Debug)]
 struct Slot<const K: usize> {
     key: [u64; K],
     packets: u32,
 }
 
-/// Stages of one hash table each.
+/// A sequence of stages with one hash table each.
 ///
-/// A packet always gets a slot in the first stage. The record it displaces is carried on. In each
-/// later stage the carried record merges with its own entry, takes an empty slot, or changes places
-/// with a lighter resident. A record carried past the last stage is dropped. So counts are never
-/// too high. A flow may occupy several stages; its counts are summed at the end.
+/// A packet always gets a slot in the first stage. The record that it displaces is carried on. In
+/// each later stage, the carried record merges with an entry of its own flow, takes an empty slot,
+/// or changes places with a lighter resident. A record carried past the last stage is dropped. So
+/// counts are never too high. A flow may occupy several stages; its counts are summed at the end.
 #[derive(Clone, Debug)]
 pub struct HashPipe<const K: usize> {
     stages: Vec<KeyHasher>,
@@ -33,10 +33,10 @@ impl<const K: usize> HashPipe<K> {
     /// Bytes of a slot in a switch: an IPv4 5-tuple and a 32-bit counter.
     pub const SWITCH_SLOT_BYTES: usize = 13 + 4;
 
-    /// `stages` tables of `slots_a_stage`.
+    /// A pipe of `stages` tables with `slots_a_stage` slots each.
     ///
     /// # Panics
-    /// When one of them is 0.
+    /// If one of them is 0.
     #[must_use]
     pub fn new(stages: usize, slots_a_stage: usize, seed: u64) -> Self {
         assert!(
@@ -85,7 +85,7 @@ impl<const K: usize> FlowCounter<K> for HashPipe<K> {
                 resident.packets = resident.packets.saturating_add(carried.packets);
                 return;
             }
-            // An empty slot counts 0 packets, which is less than any carried record.
+            // An empty slot has 0 packets, which is less than any carried record has.
             if resident.packets < carried.packets {
                 std::mem::swap(resident, &mut carried);
             }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::streams::{Stream, key};
 
-    /// The share of the `heavy` heaviest flows that are missing from the `heavy` heaviest in the
+    /// The share of the `heavy` heaviest flows that are not among the `heavy` heaviest flows of the
     /// answer.
     fn false_negatives(stream: &Stream, answer: &Answer<2>, heavy: usize) -> f64 {
         let heaviest = |packets: &HashMap<[u64; 2], u64>| -> HashSet<[u64; 2]> {
@@ -130,8 +130,8 @@ mod tests {
 
     #[test]
     fn finds_95_percent_of_the_300_heaviest_of_400_000_flows_in_80_kb() {
-        // The claim of the paper's abstract, on traffic of equal size: 400,000 flows under Zipf's
-        // law and 10 M packets. Six stages, which the paper recommends for this memory.
+        // The claim of the paper's abstract, on traffic of the same size: 400,000 flows under
+        // Zipf's law, and 10 M packets. Six stages are what the paper recommends for this memory.
         let stream = Stream::zipf(400_000, 10_000_000, 1);
         let slots = 80_000 / HashPipe::<2>::SWITCH_SLOT_BYTES;
         let mut pipe = Box::new(HashPipe::new(6, slots / 6, 1));

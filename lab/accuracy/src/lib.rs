@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The alternatives to unsampled flow records, to measure how far off they are: packet sampling and
+//! Alternatives to unsampled flow records, to measure how inaccurate they are: packet sampling and
 //! four sketches. Each is built from its paper's description, and tested against the guarantee that
-//! the paper states.
+//! the paper gives.
 //!
-//! TurboFlow keeps a record of every flow. These keep less, and their answers have errors.
-//! [`Score`] measures the errors on given traffic. The meter uses none of this.
+//! TurboFlow keeps a record of every flow. The alternatives keep less, and their answers have
+//! errors. [`Score`] measures these errors on given traffic. The meter uses none of this.
 //!
 //! ```
 //! use turboflow_accuracy::{FlowCounter, HashPipe, Score, Truth};
@@ -39,7 +39,7 @@ pub use hash_pipe::HashPipe;
 pub use sampling::{Pick, Sampling};
 pub use score::{ERROR_STEPS, SMALL_FLOW_PACKETS, Score, Truth};
 
-/// Counts packets per flow, where possible within memory that is fixed at the start.
+/// Counts packets per flow, if possible in memory that is fixed at the start.
 pub trait FlowCounter<const K: usize> {
     /// Counts a packet of that flow. The all-zero key is reserved.
     fn observe(&mut self, key: &[u64; K]);

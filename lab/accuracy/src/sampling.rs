@@ -11,16 +11,18 @@ use crate::{Answer, FlowCounter};
 /// How packets are selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
-    /// Every `interval`-th (RFC 5475, section 5.1: systematic count-based).
+    /// Every `interval`-th packet (RFC 5475, section 5.1: systematic count-based).
     CountBased,
-    /// Each with probability 1 / `interval` (RFC 5475, section 5.2.2.1: uniform probabilistic).
+    /// Each packet with probability 1 / `interval` (RFC 5475, section 5.2.2.1: uniform
+    /// probabilistic).
     Random,
 }
 
-/// A flow cache fed with a sample of the packets.
+/// A flow cache that receives a sample of the packets.
 ///
 /// A flow of n packets is missed with probability (1 - 1 / interval)^n. Its estimate is the number
-/// of sampled packets times `interval`. The estimate is unbiased, with variance n (interval - 1).
+/// of its sampled packets times `interval`. The estimate is unbiased, with variance n (interval -
+/// 1).
 #[derive(Clone, Debug)]
 pub struct Sampling<const K: usize> {
     pick: Pick,
@@ -31,10 +33,10 @@ pub struct Sampling<const K: usize> {
 }
 
 impl<const K: usize> Sampling<K> {
-    /// Samples one packet of `interval`.
+    /// Samples one packet in `interval`.
     ///
     /// # Panics
-    /// When `interval` is 0.
+    /// If `interval` is 0.
     #[must_use]
     pub fn new(pick: Pick, interval: u64, seed: u64) -> Self {
         assert!(interval > 0, "the interval is positive");
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
     use crate::streams::key;
 
-    /// Flows of equal length with interleaved packets.
+    /// Flows of equal length whose packets are interleaved.
     fn sampled(pick: Pick, interval: u64, flows: u64, packets_a_flow: u64) -> Answer<2> {
         let mut sampling = Box::new(Sampling::new(pick, interval, 7));
         for _ in 0..packets_a_flow {

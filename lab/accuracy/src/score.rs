@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::Answer;
 
-/// Largest number of packets of a small flow. Scans, floods and slow attacks consist of such flows.
+/// Maximum number of packets of a small flow. Scans, floods and slow attacks consist of such flows.
 pub const SMALL_FLOW_PACKETS: u64 = 10;
 
 /// Error limits of [`Score::shares_within`].
@@ -27,13 +27,13 @@ impl<const K: usize> Default for Truth<K> {
 }
 
 impl<const K: usize> Truth<K> {
-    /// Counts a packet of that flow.
+    /// Counts a packet of a flow.
     pub fn observe(&mut self, key: &[u64; K]) {
         *self.packets.entry(*key).or_default() += 1;
     }
 }
 
-/// The errors of an [`Answer`] against the [`Truth`].
+/// The errors of an [`Answer`], compared with the [`Truth`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
     /// Flows in the traffic.
@@ -58,13 +58,13 @@ pub struct Score {
     pub error_p99: f64,
     /// Largest relative error.
     pub error_max: f64,
-    /// Shares of the flows whose relative error is within each of [`ERROR_STEPS`].
+    /// For each of [`ERROR_STEPS`], the share of flows whose relative error does not exceed it.
     pub shares_within: [f64; ERROR_STEPS.len()],
 }
 
 impl Score {
     /// # Panics
-    /// When the traffic has no flows.
+    /// If the traffic has no flows.
     #[must_use]
     pub fn new<const K: usize>(truth: &Truth<K>, answer: &Answer<K>) -> Self {
         let (mut listed, mut small, mut small_missed, mut exact) = (0_u64, 0_u64, 0_u64, 0_u64);
@@ -82,7 +82,7 @@ impl Score {
         errors.sort_by(f64::total_cmp);
         let flows = errors.len();
         assert!(flows > 0, "the traffic has flows");
-        // The value that this share of the flows does not exceed.
+        // The error that this share of the flows does not exceed.
         let percentile = |share: f64| errors[((share * flows as f64).ceil() as usize).max(1) - 1];
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         Self {
