@@ -9,7 +9,7 @@ pub enum Blocked {
     /// `openat`, or `ppoll` in a program that must react to signals: opening a named pipe whose
     /// other end is not open.
     Opening,
-    /// `read` from that file descriptor, or `ppoll` in front of it.
+    /// `read` from that file descriptor, or `ppoll` before such a read.
     Reading(u32),
     /// `clock_nanosleep` or `nanosleep`.
     Sleeping,
@@ -37,8 +37,8 @@ mod number {
     pub(super) const WRITE: u64 = 64;
 }
 
-/// Whether a thread of the process is blocked in that call now. For a child of this process, this
-/// needs no further rights.
+/// Whether a thread of the process is currently blocked in that call. For a child of this process,
+/// no privileges are needed.
 #[must_use]
 pub fn is_blocked(process: u32, call: Blocked) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else {
@@ -51,16 +51,17 @@ pub fn is_blocked(process: u32, call: Blocked) -> bool {
     })
 }
 
-/// Whether every thread of the process sleeps, as when all work is done. An empty socket is no
-/// proof of that: its reader may still be at the last datagram.
+/// Whether every thread of the process is asleep, as when all work is done. An empty socket does
+/// not prove that: its reader may still be processing the last datagram.
 #[must_use]
 pub fn is_idle(process: u32) -> bool {
-    // Threads are read one after another. If none has run in between, all slept at one time.
+    // Threads are read one after another. If none has run in between, all were asleep at the same
+    // time.
     let before = sleepers(process);
     before.is_some() && before == sleepers(process)
 }
 
-/// Each thread's status with its numbers of context switches; `None` if a thread does not sleep.
+/// The status of each thread, including its context switches; `None` if a thread is not asleep.
 fn sleepers(process: u32) -> Option<Vec<String>> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).ok()?;
     let status = threads.map(|thread| {
@@ -123,7 +124,7 @@ mod tests {
         busy.args(["-c", "while :; do :; done"]);
         let mut busy = busy.spawn().unwrap();
         let was_idle = (0..100).any(|_| is_idle(busy.id()));
-        // Before a failure, which would leave the loop running.
+        // Killed before an assertion can fail and leave the loop running.
         busy.kill().unwrap();
         busy.wait().unwrap();
         assert!(!was_idle);

@@ -11,9 +11,9 @@
 //! }
 //! ```
 //!
-//! The test then counts as skipped, not as passed. [`is_missing`] says so on standard error, past
-//! libtest's capture, and in the file that [`REPORT`] names, which `scripts/run-tests.sh` sums up.
-//! In CI ([`CI`]) a missing need is a failure, unless [`LEFT_OUT`] lists it.
+//! The test then counts as skipped, not as passed. [`is_missing`] reports it on standard error,
+//! bypassing libtest's capture, and in the file that [`REPORT`] names, which `scripts/run-tests.sh`
+//! sums up. In CI ([`CI`]), a missing need is a failure unless [`LEFT_OUT`] lists it.
 //!
 //! A test never waits for time to pass. It waits for a state of another process ([`until`]): a line
 //! it has written ([`Talk`]), a system call it is blocked in (`is_blocked`), or all of its threads

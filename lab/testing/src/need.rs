@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Need<'a> {
-    /// The real captures beside the checkout, see [`captures_folder`].
+    /// The real captures beside the checkout; see [`captures_folder`].
     Captures,
-    /// The captures of reported bugs beside the checkout, see [`cases_folder`].
+    /// The captures of reported bugs beside the checkout; see [`cases_folder`].
     Cases,
     /// An optional engine, and whether it was compiled in:
     /// `Need::Engine("name", cfg!(feature = "its-feature"))`.
     Engine(&'static str, bool),
     /// A library loaded at run time, and whether the test found it.
     Library(&'static str, bool),
-    /// A right of the process, and whether it has it: `Need::Right("mount", false)`.
+    /// A right, and whether the process has it: `Need::Right("mount", false)`.
     Right(&'static str, bool),
     /// Root.
     Root,
@@ -61,7 +61,7 @@ impl<'a> Need<'a> {
     }
 }
 
-/// The folder of real captures beside the checkout, if it is there.
+/// The folder of real captures beside the checkout, if it exists.
 #[must_use]
 pub fn captures_folder() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -69,7 +69,7 @@ pub fn captures_folder() -> Option<PathBuf> {
     folder.join("truth").is_dir().then_some(folder)
 }
 
-/// The folder of captures of reported bugs beside the checkout, if it is there.
+/// The folder of captures of reported bugs beside the checkout, if it exists.
 #[must_use]
 pub fn cases_folder() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases");
@@ -87,7 +87,7 @@ pub fn library(name: &str) -> Option<PathBuf> {
 fn is_root() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    // Both the real and the effective user have to be root.
+    // Both the real and the effective user must be root.
     line.is_some_and(|ids| ids.split_whitespace().nth(1) == Some("0"))
 }
 

@@ -5,14 +5,15 @@ use std::fs::{File, OpenOptions};
 use std::net::UdpSocket;
 use std::sync::Mutex;
 
-/// Ports that the system does not give to sockets that ask for any port.
+/// Ports that the system does not assign to sockets that ask for any port.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// A free UDP port that nothing else gets: each is given once, and the system gives none of them to
-/// sockets that ask for any port. A collector can be restarted on it.
+/// A free UDP port that no one else gets: each is returned only once, and the system does not
+/// assign it to sockets that ask for any port. So a test's server can be restarted on it.
 ///
-/// Tests of several processes run at the same time. A port is theirs who hold the lock of its file
-/// in the folder for temporary files, which the system takes back when the process ends.
+/// Tests of several processes run at the same time. A process owns a port while it holds the lock
+/// on the port's file in the folder for temporary files. The system releases the lock when the
+/// process ends.
 ///
 /// # Panics
 /// If all ports are taken.
@@ -39,7 +40,8 @@ pub fn free_port() -> u16 {
     panic!("all ports from {} to {} are taken", PORTS.start, PORTS.end);
 }
 
-/// The lock of a port; `None` if another process has it, or another user's file is in its place.
+/// Locks the file of a port; `None` if another process holds the lock, or the file belongs to
+/// another user.
 fn locked(port: u16) -> Option<File> {
     let path = std::env::temp_dir().join(format!("turboflow-test-port-{port}"));
     let mut options = OpenOptions::new();
@@ -58,7 +60,8 @@ mod tests {
         different.sort_unstable();
         different.dedup();
         assert_eq!(different.len(), ports.len(), "{ports:?}");
-        // A lock is one of the open file: what opens it again is as another process.
+        // A lock belongs to the open file, so opening the file again is like opening it in another
+        // process.
         assert!(ports.iter().all(|&port| locked(port).is_none()));
     }
 }

@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::Need;
 
-/// The environment variable that is set in CI, where a skipped test is a failure.
+/// The environment variable that marks a CI run, in which a skipped test is a failure.
 pub const CI: &str = "TURBOFLOW_CI";
 
 /// The environment variable that lists needs which CI may lack on purpose, separated by commas.
@@ -17,7 +17,7 @@ pub const LEFT_OUT: &str = "TURBOFLOW_LEFT_OUT";
 /// The environment variable with the path of a file, to which each skipped test adds a line.
 pub const REPORT: &str = "TURBOFLOW_SKIPPED";
 
-/// Whether a need of the test is missing. The test is then reported as skipped, and has to return.
+/// Whether a need of the test is missing. If so, the test is reported as skipped, and must return.
 ///
 /// # Panics
 /// In CI, unless [`LEFT_OUT`] lists the need.

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A guard against hanging, far longer than any wait on a busy machine.
+/// Time limit that guards against hanging: far longer than any wait, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Interval between two polls.
@@ -30,8 +30,8 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Does something, and tells whether the machine did it within this time: for tests of what happens
-/// in a short time, which is not to be tested where a busy machine took longer.
+/// Does some work, and returns whether it was done within the limit. It is for tests of what
+/// happens in a short time, which are meaningless if a busy machine took longer.
 #[must_use]
 #[allow(clippy::disallowed_methods, reason = "a busy machine holds up a test")]
 pub fn is_done_within(limit: Duration, work: impl FnOnce()) -> bool {
@@ -54,7 +54,7 @@ impl Talk {
         let (sender, lines) = channel();
         thread::spawn(move || {
             for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                // The receiver is gone once the test has ended.
+                // The receiver no longer exists after the test has ended.
                 let _ = sender.send(line);
             }
         });
@@ -94,7 +94,7 @@ impl Talk {
         panic!("said nothing of {words:?}: {}", self.said);
     }
 
-    /// Everything the process wrote, once its output has ended.
+    /// Everything that the process has written, once its output has ended.
     ///
     /// # Panics
     /// After [`PATIENCE`] without a line.
@@ -104,7 +104,7 @@ impl Talk {
         &self.said
     }
 
-    /// What was read so far.
+    /// What has been read so far.
     #[must_use]
     pub fn said(&self) -> &str {
         &self.said
