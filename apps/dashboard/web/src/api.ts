@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program is asked. A report has its answers in it, and asks nothing.
+// Requests to the program. A report contains its answers, and sends no requests.
 
 export type Value = string | number | null | number[];
 
@@ -21,7 +21,7 @@ export interface Column {
   show: string;
 }
 
-/** Rows: groups or records. */
+/** Rows, which are groups or records. */
 export interface Answer {
   error?: Problem;
   columns: Column[];
@@ -55,22 +55,22 @@ export interface Series {
   matched: Counts;
 }
 
-/** What was seen from one exporter to the next. */
+/** What several exporters saw, from one to the next. */
 export interface Links {
   error?: Problem;
-  /** The field by which exporters are in order. */
+  /** The field that orders the exporters. */
   ttl: string | null;
   flows: number;
   flows_seen_twice: number;
   links: { from: string; to: string; flows: number; before: number; behind: number; before_at: number[]; behind_at: number[] }[];
-  /** Buckets of time; none where records have no times. */
+  /** Start of the time buckets; null if records have no times. */
   start_ns: string | null;
   width_ns: string | null;
   width: string | null;
   commands: string[];
 }
 
-/** What one table and the rest of the machine need. */
+/** The resources of one table, and of the rest of the machine. */
 export interface Need {
   slots_per_link: number;
   table_bytes: number;
@@ -80,7 +80,7 @@ export interface Need {
   bus_bits_per_second: number;
 }
 
-/** What records tell of a link, and what `turboflow plan` says of it. */
+/** What records tell about a link, and the plan of `turboflow plan` for it. */
 export interface Plan {
   error?: Problem;
   recorded: {
@@ -112,7 +112,7 @@ export interface Panel {
   by?: string;
   select?: string;
   ascending?: boolean;
-  /** Whether groups have of each record what is in the chosen time. */
+  /** Whether groups count only the part of each record within the chosen time. */
   clip?: boolean;
   top?: number;
   points?: number;
@@ -126,7 +126,7 @@ export interface Files {
   first_ns: string | null;
   last_ns: string | null;
   notes: string[];
-  /** Where files are cut. */
+  /** Where damaged files end early. */
   damages: string[];
   error: string | null;
   version: string;
@@ -147,7 +147,7 @@ export interface LedgerFile {
   ledger: Record<string, any>;
 }
 
-/** The ledgers that there are, and the files of records that none of them names. */
+/** The ledgers found, and the files of records that no ledger names. */
 export interface Ledgers {
   found: LedgerFile[];
   without: { files: number; names: string[] };
@@ -205,7 +205,7 @@ export interface Question {
   panels: Panel[];
 }
 
-/** The answers to the questions of a page, in their order. */
+/** The answers to the questions of a page, in order. */
 export async function query(question: Question, signal?: AbortSignal): Promise<(Answer | Series | Links | Plan)[]> {
   const body = {
     where: question.where || null,
@@ -217,12 +217,12 @@ export async function query(question: Question, signal?: AbortSignal): Promise<(
   return answer.panels;
 }
 
-/** The times that a text means, in the spelling of `--within`. */
+/** The start and end of a range of time that is written as for `--within`. */
 export async function moments(within: string, signal: AbortSignal): Promise<{ from: string | null; to: string | null }> {
   return ask("/api/query", { within, panels: [] }, signal);
 }
 
-/** Follows files and a running program. */
+/** Follows changes of the files and the samples of a running program. */
 export function follow(onFiles: (files: Files) => void, onSample: (sample: Sample) => void): void {
   if (report) return;
   const events = new EventSource("/api/live");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flows between groups (Sankey), groups within groups (tree) and heat maps, by the parts of ECharts
-// that draw them.
+// Flows between groups (Sankey), nested groups (tree map) and heat maps, drawn by ECharts. Only the
+// parts that they need are imported.
 
 import { HeatmapChart, SankeyChart, TreemapChart } from "echarts/charts";
 import { GridComponent, TooltipComponent, VisualMapComponent } from "echarts/components";
@@ -38,7 +38,7 @@ function chart(label: string, height: number, option: () => Record<string, unkno
   return box;
 }
 
-/** Nothing of tips goes through markup: they are drawn. */
+/** Options of tooltips. They are drawn on the canvas, so data never becomes markup. */
 function tip(): Record<string, unknown> {
   return {
     renderMode: "richText",
@@ -49,7 +49,7 @@ function tip(): Record<string, unknown> {
   };
 }
 
-/** A name of a node without the side that keeps equal names apart. */
+/** The name of a node without the side, which is added to keep equal names apart. */
 export function plainName(name: string): string {
   return name.replace(/^\d+\|/, "");
 }
@@ -96,11 +96,11 @@ export interface Branch {
   text: string;
   condition: string | null;
   children?: Branch[];
-  /** What the largest groups leave. */
+  /** Whether this is the rest beyond the largest groups. */
   isRest?: boolean;
 }
 
-/** Areas in proportion to values, those of a group within it. */
+/** Areas in proportion to values; the areas of nested groups lie within that of their parent. */
 export function tree(label: string, branches: Branch[], onLeave: (listener: () => void) => void, onClick: (condition: string | null) => void): HTMLElement {
   const coloured = branches.map((branch, index) => ({ ...branch, itemStyle: { color: branch.isRest ? token("--series-other") : colour(index) } }));
   const font = { fontFamily: token("--font"), fontSize: 12, overflow: "truncate" };
@@ -135,7 +135,7 @@ export function heatmap(label: string, columns: string[], rows: string[], cells:
   const font = { color: ink, fontFamily: token("--font"), fontSize: 12 };
   const option = () => ({
     animation: false,
-    // Behind the last column is room for half of its label.
+    // Leaves space after the last column for half of its label.
     grid: { left: isNarrow ? 96 : 170, right: 36, top: 8, bottom: 58 },
     tooltip: { ...tip(), formatter: (event: any) => `${rows[event.data[1]]}\n${columns[event.data[0]]}\n${text(event.data[2])}` },
     xAxis: { type: "category", data: columns, axisLabel: { ...font, hideOverlap: true }, axisLine: { lineStyle: { color: token("--line") } }, axisTick: { show: false } },

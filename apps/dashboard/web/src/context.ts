@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all pages share: the state, the files, the fields, and how to move on.
+// What all pages share: the state, the files, the fields, and navigation.
 
 import type { Answer, Field, Files, Ledgers, Links, Panel, Plan, Sample, Series } from "./api";
 import { query, Refused, report } from "./api";
@@ -12,13 +12,13 @@ export interface Context {
   fields: Field[];
   ledgers: Ledgers;
   samples: Sample[];
-  /** Shows another state; `replace` without a step in the history. */
+  /** Shows another state. With `replace`, no entry is added to the browser history. */
   go(change: Partial<State>, replace?: boolean): void;
-  /** Ends what this page still waits for, when another one comes. */
+  /** Aborts the requests of this page when another page is shown. */
   signal: AbortSignal;
-  /** Called with every sample of a running program while this page is shown. */
+  /** Calls the listener with every sample of a running program while this page is shown. */
   onSample(listener: (sample: Sample) => void): void;
-  /** Called when this page goes. */
+  /** Calls the listener when this page is left. */
   onLeave(listener: () => void): void;
 }
 
@@ -26,23 +26,23 @@ export function has(context: Context, ...names: string[]): boolean {
   return names.every((name) => context.fields.some((field) => field.name === name));
 }
 
-/** The measure of bytes or packets: of biflows, that of both directions. */
+/** The measure for bytes or packets; for biflows, the one over both directions. */
 export function measureName(context: Context, unit: string): string {
   if (unit === "records") return unit;
   return has(context, `total_${unit}`) ? `total_${unit}` : unit;
 }
 
-/** Whether records are of both directions. */
+/** Whether records contain both directions. */
 export function isBiflow(context: Context): boolean {
   return has(context, "reverse_packets") || has(context, "reverse_bytes");
 }
 
-/** Whether a part of time is chosen. */
+/** Whether only a part of the time is chosen. */
 export function isPart(context: Context): boolean {
   return !report && Boolean(context.state.from || context.state.to);
 }
 
-/** Asks within the filter and the range of time of the state. Groups count what is in that time. */
+/** Asks within the filter and the chosen time of the state. Groups count only what is in that time. */
 export async function ask(context: Context, panels: Panel[]): Promise<(Answer | Series | Links | Plan)[]> {
   const { where, from, to } = context.state;
   const clip = isPart(context) && Boolean(context.files.first_ns);
@@ -54,7 +54,7 @@ export function refine(context: Context, condition: string | null | undefined): 
   if (condition && !report) context.go({ where: with_(context.state.where, condition) });
 }
 
-/** The words of an error. */
+/** The text of an error. */
 export function words(error: unknown): string {
   if (error instanceof Refused) return error.problem.reason;
   return error instanceof Error ? error.message : String(error);
@@ -64,7 +64,7 @@ export function isGone(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
 
-/** A condition of an address on either side. */
+/** Opens the page of a host. */
 export function hostPage(context: Context, host: string): void {
   context.go({ page: "host", host });
 }

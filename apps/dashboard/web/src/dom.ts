@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements without a framework. Texts are text nodes: no markup is ever made from data.
+// Creates elements without a framework. Texts become text nodes: data never becomes markup.
 
 export type Child = Node | string | number | null | undefined | false | Child[];
 
 type Attributes = Record<string, string | number | boolean | null | undefined | ((event: any) => void)>;
 
-/** An element: attributes, `on...` listeners, children. */
+/** Creates an element from attributes, `on...` listeners and children. */
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -29,18 +29,21 @@ export function append(element: Element, children: Child[]): void {
   }
 }
 
-/** Replaces what an element holds. */
+/** Replaces the children of an element. */
 export function fill(element: Element, ...children: Child[]): void {
   element.replaceChildren();
   append(element, children);
 }
 
-/** A custom property of the page's style, such as a colour. */
+/** The value of a custom property of the page's style, such as a colour. */
 export function token(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** A bar of a share of its whole. Set by script, since the policy forbids style attributes. */
+/**
+ * A bar that shows a share of a whole. Its width is set by script, because the policy forbids style
+ * attributes.
+ */
 export function bar(share: number, colour?: string): HTMLElement {
   const inner = h("span", { class: "bar-fill" });
   inner.style.width = `${Math.max(0, Math.min(100, share))}%`;
@@ -48,7 +51,7 @@ export function bar(share: number, colour?: string): HTMLElement {
   return h("span", { class: "bar", "aria-hidden": "true" }, inner);
 }
 
-/** A square in a colour. */
+/** A coloured square. */
 export function swatch(colour: string): HTMLElement {
   const square = h("span", { class: "swatch", "aria-hidden": "true" });
   square.style.background = colour;

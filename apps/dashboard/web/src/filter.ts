@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The filter box: the language of `turboflow show`, completed from the fields and the values that
-// there are. What is wrong is said in the executor's words, with its place marked.
+// The filter box: the language of `turboflow show`, completed from the existing fields and values.
+// Errors are worded by the query engine, and their position is marked.
 
 import type { Answer, Problem } from "./api";
 import { query, Refused } from "./api";
@@ -11,7 +11,7 @@ import { label } from "./format";
 
 const WORDS = ["and", "or", "not", "host", "net", "port", "portrange", "src", "dst", "tcp", "udp", "icmp", "ip", "ip6", "proto"];
 const OPERATORS = ["==", "!=", ">", ">=", "<", "<=", "in", "has"];
-/** What a primitive is about: the field whose values complete it. */
+/** The field whose values complete a primitive. */
 const OF_WORD: Record<string, string> = { host: "host", port: "dst_port", proto: "protocol" };
 
 const OCTET = "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
@@ -27,7 +27,7 @@ function isAddress(text: string): boolean {
   }
 }
 
-/** The filter that is meant: a plain address, or network, is that of either end of a flow. */
+/** The filter that is meant: a bare address or network stands for either end of a flow. */
 function meant(text: string): string {
   const [address, length, ...more] = text.split("/");
   if (more.length || !isAddress(address)) return text;
@@ -40,7 +40,7 @@ interface Choice {
   note: string;
 }
 
-/** The word before the cursor, and what stands before it. */
+/** The word before the cursor, and the words before it. */
 function before(text: string, at: number): { word: string; start: number; last: string[] } {
   const head = text.slice(0, at);
   const word = /[^\s(),]*$/.exec(head)![0];
@@ -51,11 +51,11 @@ function before(text: string, at: number): { word: string; start: number; last: 
   return { word, start: at - word.length, last };
 }
 
-/** Of one snapshot. */
+/** Values of fields, for one snapshot. */
 const values = new Map<string, Promise<Choice[]>>();
 let valuesOfSnapshot = 0;
 
-/** The commonest values of a field. */
+/** The most frequent values of a field. */
 function valuesOf(context: Context, field: string): Promise<Choice[]> {
   if (valuesOfSnapshot !== context.files.snapshot) values.clear();
   valuesOfSnapshot = context.files.snapshot;
@@ -98,7 +98,7 @@ async function choices(context: Context, text: string, at: number): Promise<{ li
   return { list: list.filter(isFit).slice(0, 12), start };
 }
 
-/** The box, with its list of completions and its error. */
+/** The box with its list of completions and its error. */
 export function filterBox(context: Context): HTMLElement {
   const input = h("input", {
     id: "filter",
@@ -183,7 +183,7 @@ export function filterBox(context: Context): HTMLElement {
   async function submit(): Promise<void> {
     close();
     const where = meant(input.value.trim());
-    // The words are shown, so that they are known the next time.
+    // Shows the expanded filter, so that the reader learns the syntax.
     input.value = where;
     try {
       await query({ where, from: "", to: "", panels: [] });

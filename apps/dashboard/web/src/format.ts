@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers for people. Sums of tables come as text from the program, which writes them as
-// `turboflow show` does; these are for axes, rates and tips.
+// Formats numbers for people. Sums in tables arrive as text, formatted by the program as in
+// `turboflow show`; these functions are for axes, rates and tooltips.
 
 const grouping = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
@@ -12,7 +12,7 @@ export function exact(value: number | string | null | undefined): string {
 
 const PREFIXES = ["", "k", "M", "G", "T", "P"];
 
-/** Three digits and a prefix of thousands: `1.23 M`. */
+/** Three digits and a decimal prefix: `1.23 M`. */
 export function short(value: number, unit = ""): string {
   let scaled = Math.abs(value);
   let prefix = 0;
@@ -27,7 +27,7 @@ export function short(value: number, unit = ""): string {
   return `${value < 0 ? "−" : ""}${text}${suffix ? ` ${suffix}` : ""}`;
 }
 
-/** The unit of a rate of that measure, and what a sum is multiplied by. */
+/** The unit of the rate of a measure, and the factor that converts a sum. */
 export function rateOf(measure: string): { unit: string; factor: number } {
   if (measure.endsWith("bytes")) return { unit: "bit/s", factor: 8 };
   if (measure.endsWith("packets")) return { unit: "packets/s", factor: 1 };
@@ -35,7 +35,7 @@ export function rateOf(measure: string): { unit: string; factor: number } {
   return { unit: measure, factor: 1 };
 }
 
-/** Three digits, as `turboflow plan` writes what is needed: small amounts are no zero. */
+/** Three digits, as `turboflow plan` formats needs: small amounts do not become zero. */
 export function amount(value: number, unit = ""): string {
   const suffix = unit ? ` ${unit}` : "";
   if (value > 0 && value < 0.001) return `< 0.001${suffix}`;
@@ -43,18 +43,18 @@ export function amount(value: number, unit = ""): string {
   return short(value, unit);
 }
 
-/** Bytes, rounded up, so that they are enough. */
+/** Bytes, rounded up so that they suffice. */
 export function needed(bytes: number): string {
   const step = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, bytes))) - 2);
   return short(Math.ceil(bytes / step) * step, "B");
 }
 
-/** Nanoseconds since 1970 as milliseconds, as plots have them. */
+/** Nanoseconds since 1970 as milliseconds, which plots use. */
 export function toMs(ns: string): number {
   return Number(BigInt(ns) / 1000n) / 1000;
 }
 
-/** A chosen time, as the program reads it: UTC, or nanoseconds since 1970; nothing where none is chosen. */
+/** Parses a chosen time as the program does: UTC, or nanoseconds since 1970. Null if none is chosen. */
 export function chosenMs(text: string): number | null {
   if (!text) return null;
   if (/^\d+$/.test(text)) return toMs(text);
@@ -68,7 +68,10 @@ export function timeText(ms: number, digits = 0): string {
   return digits ? text.slice(0, 20 + digits) : text.slice(0, 19);
 }
 
-/** A time on an axis whose ticks are so many seconds apart: what differs, and the day where it begins. */
+/**
+ * A label of a time axis whose ticks are `step` seconds apart: only the part that changes, and the
+ * date where a day begins.
+ */
 export function tickText(ms: number, step: number): string {
   const text = timeText(ms, step < 1 ? (step < 0.01 ? 3 : 2) : 0);
   const [day, time] = [text.slice(5, 10), text.slice(11)];
@@ -94,7 +97,7 @@ export function duration(ms: number): string {
   return `${(s / 86400).toFixed(1)} days`;
 }
 
-/** `+12 %`, beside what was before. */
+/** The change from an earlier value: `+12 %`. */
 export function change(now: number, before: number): string {
   if (before === 0) return now === 0 ? "0 %" : "new";
   const share = ((now - before) / before) * 100;
@@ -133,7 +136,7 @@ const NAMES: Record<string, string> = {
 
 const FOLDS: Record<string, string> = { max: "greatest", min: "least", sum: "sum of" };
 
-/** A field as people call it. */
+/** The name of a field for people. */
 export function label(name: string): string {
   const folded = /^(max|min|sum)\((.*)\)$/.exec(name);
   if (folded) return `${FOLDS[folded[1]]} ${label(folded[2].replace(/^(max|min)_/, ""))}`;

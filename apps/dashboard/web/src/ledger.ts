@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the numbers are complete: what a ledger or a running program says.
+// Whether the numbers are complete, according to ledgers or a running program.
 
 import type { Files, LedgerFile, Ledgers, Sample } from "./api";
 import { exact } from "./format";
@@ -12,7 +12,7 @@ export interface Verdict {
 
 const at = (ledger: Record<string, any>, name: string): number => Number(ledger[name] ?? 0);
 
-/** The packets, records and microflows that are missing, by what lost them. */
+/** The packets, records and microflow records lost, by cause. */
 export function losses(ledger: Record<string, any>): [string, number][] {
   const found: [string, number][] = [
     ["packets dropped by the kernel", at(ledger, "source_dropped")],
@@ -27,7 +27,7 @@ export function losses(ledger: Record<string, any>): [string, number][] {
   return found.filter(([, count]) => count > 0);
 }
 
-/** The losses of several runs, added up by what lost them. */
+/** The losses of several runs, added up by cause. */
 function together(lists: [string, number][][]): [string, number][] {
   const sums = new Map<string, number>();
   for (const [what, count] of lists.flat()) sums.set(what, (sums.get(what) ?? 0) + count);
@@ -38,7 +38,7 @@ function missing(list: [string, number][]): string {
   return list.map(([what, count]) => `${exact(count)} ${what}`).join("; ");
 }
 
-/** The verdict on records whose runs have ended: "complete" where that is known of all of them. */
+/** The verdict on records of finished runs: "complete" only if that is known of all of them. */
 export function verdict(ledgers: Ledgers, files: Files): Verdict {
   const known = ledgers.found.filter((file) => !file.error);
   const lost = together(known.map((file) => losses(file.ledger)));
@@ -53,8 +53,8 @@ export function verdict(ledgers: Ledgers, files: Files): Verdict {
 }
 
 /**
- * What the badge says. Files of a program that still runs have no ledger yet: where there is none at
- * all, its counters stand in.
+ * What the badge says. While a program runs, its files have no ledger yet; if there is no ledger at
+ * all, its counters are used instead.
  */
 export function verdictOn(ledgers: Ledgers, files: Files, last: Sample | undefined): Verdict {
   const stored = verdict(ledgers, files);
@@ -64,7 +64,7 @@ export function verdictOn(ledgers: Ledgers, files: Files, last: Sample | undefin
   return live && !files.files.length ? live : stored;
 }
 
-/** The verdict on one run that has ended. */
+/** The verdict on one finished run. */
 export function verdictOf(file: LedgerFile): Verdict {
   const lost = losses(file.ledger);
   return lost.length ? { kind: "lost", text: short(lost), more: missing(lost) } : complete([file]);
@@ -90,7 +90,7 @@ export function liveVerdict(sample: Sample): Verdict {
   return { kind: "complete", text: "complete", more: `Each of ${exact(at(ledger, "packets_received"))} packets is accounted for.` };
 }
 
-/** Counters of a running program under the names of a ledger. */
+/** Counters of a running program, under the names that ledgers use. */
 export function asLedger(counters: Record<string, number>): Record<string, any> {
   const ledger: Record<string, any> = { flows_exported: {}, rejected: [], outputs: [] };
   const failed = new Map<string, number>();

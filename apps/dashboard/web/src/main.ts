@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: its frame, its address, and which of the pages in it is shown.
+// The page: its frame, its address, and which of its views is shown.
 
 import "./style.css";
 import * as api from "./api";
@@ -33,7 +33,7 @@ const PAGES: [string, string, Page][] = [
   ["health", "Health", health],
   ["plan", "Plan", plan],
 ];
-/** What a report can answer by itself. */
+/** The views that a report can answer by itself. */
 const IN_REPORT = ["overview", "flows", "health"];
 
 const app = document.getElementById("app")!;
@@ -50,7 +50,7 @@ let asking = new AbortController();
 
 function go(change: Partial<State>, replace = false): void {
   const next = { ...state, ...change };
-  // What belongs to one page is left with it.
+  // State that belongs to one view is dropped when another one is opened.
   if (change.page && change.page !== state.page) Object.assign(next, { flow: "", sort: "", order: "" }, change);
   if (change.page && change.page !== "host" && state.page === "host") next.host = "";
   state = next;
@@ -65,7 +65,7 @@ function theme(next?: string): string {
     const chosen = next ?? localStorage.getItem("theme");
     if (chosen) root.dataset.theme = chosen;
   } catch {
-    // Without storage, the theme is that of the system.
+    // Without storage, a chosen theme lasts only until the page is closed.
     if (next) root.dataset.theme = next;
   }
   return root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
@@ -110,7 +110,7 @@ function context(): Context {
   };
 }
 
-/** Shows the page of the state; `isStep` moves to its top. */
+/** Shows the view for the state. With `isStep`, it scrolls to the top. */
 async function show(isStep: boolean): Promise<void> {
   asking.abort();
   asking = new AbortController();
@@ -138,7 +138,7 @@ async function show(isStep: boolean): Promise<void> {
   }
   if (mine !== asking) return;
   const focused = document.activeElement?.id;
-  // What was typed for another page or question is not this one's.
+  // Input for another view or question must not be carried over.
   const isSame = !isStep && content.dataset.address === address(state);
   const again = isSame ? kept(content) : null;
   left.forEach((leave) => leave());
@@ -151,8 +151,8 @@ async function show(isStep: boolean): Promise<void> {
 }
 
 /**
- * What a reader has typed, opened and scrolled to, to be put back where a page is drawn again
- * because there are new records.
+ * Remembers what a reader has typed, opened and scrolled to. The returned function restores it
+ * after the view is redrawn because there are new records.
  */
 function kept(root: HTMLElement): () => void {
   const typed = [...root.querySelectorAll<HTMLInputElement>("input[type=text]")].filter((input) => input.id && input.value !== input.defaultValue).map((input) => [input.id, input.value]);

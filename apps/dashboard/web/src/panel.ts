@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame of a panel: a title, the command that gives its numbers, and its content.
+// The frame of a panel: a title, the command that reproduces its numbers, and its content.
 
 import type { Answer, Links, Plan, Series } from "./api";
 import { report } from "./api";
 import { h, type Child } from "./dom";
 
-/** The commands of an answer. */
+/** The commands in an answer. */
 export function commandsOf(answer: Answer | Series | Links | Plan): string[] {
   if ("commands" in answer) return answer.commands;
   return answer.command_before ? [answer.command, answer.command_before] : [answer.command];
@@ -35,7 +35,7 @@ export function panel(options: PanelOptions, ...content: Child[]): HTMLElement {
   );
 }
 
-/** Commands that give the numbers above them. */
+/** A box with the commands that reproduce the numbers above it. */
 export function commandBox(commands: string[]): HTMLElement | null {
   if (!commands.length) return null;
   return h(
@@ -59,7 +59,7 @@ function copy(text: string): HTMLElement {
   return button;
 }
 
-/** A choice of one of a few. */
+/** A choice of one among a few values. */
 export function chips(caption: string, values: [string, string][], chosen: string, onChoose: (value: string) => void): HTMLElement {
   return h(
     "div",

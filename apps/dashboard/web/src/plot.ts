@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plots over time, by uPlot: stacked areas or lines, in steps, since a bucket has one value.
+// Plots over time, drawn by uPlot: stacked areas or lines, in steps, because a bucket has one
+// value.
 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -7,10 +8,10 @@ import type { Series } from "./api";
 import { fill, h, swatch, token } from "./dom";
 import { exact, rateOf, short, tickText, timeText, toMs } from "./format";
 
-/** Measures texts. */
+/** Measures the width of texts. */
 const ruler = document.createElement("canvas").getContext("2d")!;
 
-/** The colours of lines, in their order. */
+/** The colours of lines, in order. */
 export function colour(index: number): string {
   return token(`--series-${(index % 10) + 1}`);
 }
@@ -25,15 +26,15 @@ interface Line {
 export interface PlotOptions {
   kind: "area" | "lines";
   height: number;
-  /** A range was chosen with the pointer. */
+  /** Called when a range is selected with the pointer. */
   onRange?: (fromMs: number, toMs: number) => void;
-  /** A line was chosen in the legend. */
+  /** Called when a line is selected in the legend. */
   onLine?: (condition: string) => void;
   label: string;
   onLeave(listener: () => void): void;
 }
 
-/** Values of a bucket as rates. */
+/** Converts the values of buckets to rates. */
 function rates(values: (number | null)[], factor: number, seconds: number): (number | null)[] {
   return values.map((value) => (value === null ? null : (value * factor) / seconds));
 }
@@ -64,7 +65,7 @@ export function seriesPlot(series: Series, options: PlotOptions): HTMLElement {
     lines.push({ name: "period before", colour: token("--ink-2"), values: rates(series.before, factor, seconds), isDashed: true });
   }
   const count = series.total.length;
-  // One more point, so that the last bucket has its width.
+  // An additional point gives the last bucket its width.
   const times = Array.from({ length: count + 1 }, (_, at) => (startMs + at * widthMs) / 1000);
   const box = h("div", { class: "plot", role: "img", "aria-label": options.label });
   const legend = h("ul", { class: "legend" });
@@ -109,7 +110,7 @@ export function seriesPlot(series: Series, options: PlotOptions): HTMLElement {
       });
       columns.push([...values, values[count - 1]]);
     }
-    // The top of the stack is drawn first, and what lies below over it.
+    // The whole stack is drawn first, and then the lower areas over it.
     if (isStacked) {
       const solid = order.filter((index) => !lines[index].isDashed).reverse();
       const dashed = order.filter((index) => lines[index].isDashed);
@@ -119,10 +120,10 @@ export function seriesPlot(series: Series, options: PlotOptions): HTMLElement {
     return { data: [times, ...columns] as uPlot.AlignedData, order };
   }
 
-  /** The width of a label of the axis of time; short times have longer ones. */
+  /** The width of a label on the time axis; labels of short ranges are longer. */
   function labelWidth(font: string): number {
     const [first, last] = [times[0] * 1000, times[count] * 1000];
-    // Labels are 50 px apart at least, so no step is less than this.
+    // Labels are at least 50 px apart, so no step is shorter than this.
     const step = (last - first) / 1000 / Math.max(1, box.clientWidth / 50);
     ruler.font = font;
     return Math.ceil(ruler.measureText(tickText(last, step)).width);
@@ -140,7 +141,7 @@ export function seriesPlot(series: Series, options: PlotOptions): HTMLElement {
       {
         width: Math.max(200, box.clientWidth || 600),
         height: options.height,
-        // The last label may stand at the very end of the axis.
+        // The last label may be at the very end of the axis.
         padding: [10, Math.ceil(wide / 2) + 6, 0, 0],
         legend: { show: false },
         tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
@@ -211,7 +212,7 @@ export function seriesPlot(series: Series, options: PlotOptions): HTMLElement {
     );
   }
 
-  // The width is known once the figure stands in the page.
+  // The width is known only after the figure has been added to the page.
   let width = 0;
   const watch = new ResizeObserver(() => {
     if (box.clientWidth === width || box.clientWidth === 0) return;
@@ -226,7 +227,7 @@ export function seriesPlot(series: Series, options: PlotOptions): HTMLElement {
   return root;
 }
 
-/** A small line of the last values of a counter. */
+/** A small line plot of the last values of a counter. */
 export function spark(values: number[], width = 120, height = 28): HTMLCanvasElement {
   const ratio = window.devicePixelRatio || 1;
   const canvas = h("canvas", { class: "spark", width: width * ratio, height: height * ratio, "aria-hidden": "true" });

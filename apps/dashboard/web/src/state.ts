@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown, all of it in the address: a copied link shows what was seen.
+// The state of the page. All of it is in the address, so a copied link shows the same view.
 
 export interface State {
   page: string;
   /** The filter. */
   where: string;
-  /** Range of time, ISO 8601. */
+  /** Start of the range of time, ISO 8601. */
   from: string;
   to: string;
   unit: string;
-  /** Fields to group by, with commas between. */
+  /** Fields to group by, comma-separated. */
   by: string;
   view: string;
   top: string;
   compare: string;
   host: string;
-  /** The condition of one flow. */
+  /** The condition that selects one flow. */
   flow: string;
   sort: string;
   order: string;
@@ -47,19 +47,19 @@ export function readState(): State {
   return state;
 }
 
-/** The address of a state: what is as at first is left out. */
+/** The address of a state; values that equal the defaults are omitted. */
 export function address(state: State): string {
   const query = new URLSearchParams();
   for (const name of Object.keys(INITIAL) as (keyof State)[]) {
     if (state[name] !== INITIAL[name]) query.set(name, state[name]);
   }
   const text = query.toString();
-  // A report is a file, whose address has no query.
+  // A report is a file, whose address cannot have a query.
   if (location.protocol === "file:") return `#${text}`;
   return text ? `?${text}` : "/";
 }
 
-/** Whether the first parenthesis of a text is closed by its last character, and no earlier. */
+/** Whether the first parenthesis of a text is closed by its last character and not earlier. */
 function isWrapped(text: string): boolean {
   let depth = 0;
   for (let at = 0; at < text.length; at += 1) {
@@ -70,7 +70,7 @@ function isWrapped(text: string): boolean {
   return depth === 0 && text.endsWith(")");
 }
 
-/** The filter with one more condition. */
+/** The filter with an additional condition. */
 export function with_(where: string, condition: string): string {
   const old = where.trim();
   if (!old) return condition;

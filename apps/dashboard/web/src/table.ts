@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of answers. Their texts are those of `turboflow show`.
+// Tables of answers. Their texts are formatted by the program, as in `turboflow show`.
 
 import type { Answer } from "./api";
 import { bar, fill, h } from "./dom";
@@ -14,12 +14,12 @@ export function isRight(show: string): boolean {
   return RIGHT.has(show);
 }
 
-/** Place of a column; -1 where there is none. */
+/** Index of a column; -1 if there is none. */
 export function at(answer: Answer, name: string): number {
   return answer.columns.findIndex((column) => column.name === name);
 }
 
-/** The text of a cell, with all digits where the pointer rests on it. */
+/** The text of a cell, and a tooltip with all digits. */
 export function cellText(answer: Answer, row: number, column: number): { text: string; title: string } {
   const { show } = answer.columns[column];
   const value = answer.rows[row][column];
@@ -30,14 +30,14 @@ export function cellText(answer: Answer, row: number, column: number): { text: s
   return { text, title: "" };
 }
 
-/** The condition of a row: all its keys. */
+/** The condition that selects a row's records: all its keys. */
 export function conditionOf(answer: Answer, row: number): string | null {
   const conditions = answer.conditions[row] ?? [];
   if (!conditions.length || conditions.some((condition) => condition === null)) return null;
   return conditions.join(" and ");
 }
 
-/** A key of a group, which filters where it is clicked; an address leads to its host. */
+/** A key of a group. A click filters by it; for an address, it opens the page of the host. */
 function keyCell(context: Context, answer: Answer, row: number, column: number): HTMLElement {
   const { text } = cellText(answer, row, column);
   const condition = answer.conditions[row]?.[column] ?? null;
@@ -52,7 +52,7 @@ function keyCell(context: Context, answer: Answer, row: number, column: number):
   );
 }
 
-/** The largest groups, each with a bar of its share of all that matched. */
+/** The largest groups, each with a bar for its share of all matched records. */
 export function topTable(context: Context, answer: Answer, options: { columns?: string[]; caption: string }): HTMLElement {
   const keys = answer.keys ?? 1;
   const by = answer.by ? at(answer, answer.by) : -1;
@@ -91,7 +91,7 @@ function numberCell(answer: Answer, row: number, column: number, more = ""): HTM
   return h("td", { class: `${isRight(answer.columns[column].show) ? "right num" : "num"} ${more}`, title }, text);
 }
 
-/** All columns and rows, drawn only where they are seen. */
+/** A table with all columns and rows, of which only the visible part is drawn. */
 export function virtualTable(
   answer: Answer,
   options: { caption: string; sort: string; ascending: boolean; onSort?: (column: string) => void; onRow?: (row: number) => void; columns: number[] },

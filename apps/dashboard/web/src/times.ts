@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chosen time: what it is, moved, one of the last spans, or typed as `--within` has it.
+// The chosen time: shown, shifted, set to a recent range, or typed as for `--within`.
 
 import { moments, Refused, report } from "./api";
 import type { Context } from "./context";
@@ -9,7 +9,7 @@ import { chosenMs, timeText, toMs } from "./format";
 
 const SPANS: [number, string][] = [[10, "10 s"], [60, "1 min"], [300, "5 min"], [3600, "1 h"], [86400, "1 day"]];
 
-/** Pages of sums. */
+/** Views that show sums. */
 const SUMMING = ["overview", "explore", "host"];
 
 function period(context: Context): string {
@@ -21,7 +21,7 @@ function period(context: Context): string {
   return `${first} to ${first.slice(0, 10) === last.slice(0, 10) ? last.slice(11) : last} UTC`;
 }
 
-/** The line of times above a page. */
+/** The line with the time above a view. */
 export function times(context: Context): Child {
   const { files, state, go } = context;
   if (!files.first_ns || report) return h("p", { class: "period" }, period(context));
@@ -47,7 +47,7 @@ export function times(context: Context): Child {
   );
 }
 
-/** A time that is typed. The program reads it, and says what is wrong. */
+/** A field in which a time is typed. The program parses it and reports errors. */
 function typed(context: Context): HTMLElement {
   const { state, go } = context;
   const input = h("input", {
@@ -70,7 +70,7 @@ function typed(context: Context): HTMLElement {
       const { from, to } = await moments(within, context.signal);
       go({ from: from ?? "", to: to ?? "" });
     } catch (problem) {
-      // Another page or another time has been chosen since.
+      // Another view or time has been chosen in the meantime.
       if (isGone(problem)) return;
       error.textContent = problem instanceof Refused ? `This is not a time: ${words(problem)}` : `The time could not be checked: ${words(problem)}. Is the program still running?`;
       error.hidden = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Explore: any fields, as areas, lines, flows between groups, groups within groups, a heat map, or a
+// Explore: any fields, shown as areas, lines, flows between groups, nested groups, a heat map or a
 // table.
 
 import type { Answer, Panel, Series } from "../api";
@@ -22,7 +22,7 @@ const VIEWS: [string, string][] = [
   ["table", "Table"],
 ];
 
-/** Fields that are offered at once; all others can be typed. */
+/** Fields that are offered in the list; all others can be typed. */
 function offered(context: Context): [string, string][] {
   const names = ["src_addr", "dst_addr", "host", "protocol", "dst_port", "src_port", "application", "server_name", "src_name", "dst_name", "dst_service", "src_site", "dst_site", "src_owner", "dst_owner", "src_country", "dst_country", "src_as_name", "dst_as_name", "exporter", "end_reason", "tcp_flags", "tos"];
   const isKnown = (name: string) => has(context, name) || (name === "host" && has(context, "src_addr", "dst_addr"));
@@ -36,7 +36,7 @@ export async function explore(context: Context): Promise<HTMLElement> {
   const view = hasTimes || ["sankey", "tree"].includes(state.view) ? state.view : "table";
   const group_by = keys.join(",");
   const top = Math.max(1, Math.min(50, Number(state.top) || 8));
-  // Before all time there is nothing.
+  // There is no period before all of the time.
   const compare = state.compare === "1" && Boolean(state.from || state.to);
   const groups: Panel = { group_by, by: state.unit, top: Math.max(top, 20), compare };
   const panels: Panel[] = [groups];
@@ -109,7 +109,7 @@ function drawHeat(context: Context, series: Series): HTMLElement {
   return heatmap("The largest groups over time, as a heat map", columns, rows, cells, (value) => short(value, unit), context.onLeave, (row) => refine(context, series.series[row].condition));
 }
 
-/** What the largest groups leave of all that matched; nothing where a record counts at two. */
+/** The rest beyond the largest groups; 0 if a record counts in two groups. */
 function restOf(answer: Answer, top: number): number {
   const by = at(answer, answer.by ?? "");
   const { shares } = answer;
@@ -125,7 +125,7 @@ function noteOf(answer: Answer, top: number): string {
   return `the ${exact(shown)} largest of ${exact(answer.totals.rows)} groups${restOf(answer, top) > 0 ? ", the rest as Other" : ""}`;
 }
 
-/** The first of what is drawn, in words. */
+/** Describes in words what is drawn first. */
 function named(names: string[], rest: number): string {
   return `${names.slice(0, 6).join(", ")}${rest > 0 ? " and Other" : ""}`;
 }
@@ -184,7 +184,8 @@ function drawSankey(context: Context, answer: Answer, top: number): HTMLElement 
   });
   const rest = restOf(answer, top);
   const colours: Record<string, string> = {};
-  // Not a value that happens to be called so: its number is that of no field.
+  // The key cannot collide with a value named "Other", because it starts with the number of a field
+  // that does not exist.
   const other = (key: number) => `${keys + key}|Other`;
   for (let key = 0; rest > 0 && key < keys; key += 1) {
     nodes.add(other(key));

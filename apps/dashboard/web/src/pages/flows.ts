@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flows: every record in a table that draws only what is seen, and one flow with all its features.
+// Flows: all records in a table that draws only the visible rows, and one flow with all its
+// features.
 
 import type { Answer, Series } from "../api";
 import { report } from "../api";
@@ -16,7 +17,7 @@ const KEY = ["src_addr", "src_port", "dst_addr", "dst_port", "protocol"];
 const FIRST = ["first_ns", "last_ns", "src_addr", "src_port", "dst_addr", "dst_port", "protocol", "application", "packets", "bytes", "reverse_packets", "reverse_bytes", "tcp_flags", "end_reason", "exporter"];
 const MOST = 5000;
 
-/** The condition of the flow of a record: its key. */
+/** The condition that selects the flow of a record: its key. */
 function conditionOfRecord(answer: Answer, row: number): string {
   const parts = KEY.filter((name) => at(answer, name) >= 0).map((name) => {
     const value = answer.rows[row][at(answer, name)];
@@ -50,7 +51,7 @@ export async function flows(context: Context): Promise<HTMLElement> {
   );
 }
 
-/** The columns of the table: those that matter most, then what a definition added. */
+/** The columns of the table: the most important ones, then those that the definition added. */
 function columnsOf(answer: Answer): number[] {
   const first = FIRST.map((name) => at(answer, name)).filter((column) => column >= 0);
   const rest = answer.columns.map((_, column) => column).filter((column) => !first.includes(column) && answer.columns[column].show !== "list");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Health: the ledger as flows from what was seen to what was written, and every counter that tells
-// of a loss.
+// Health: the ledger as a flow diagram from packets seen to records written, and every counter that
+// indicates a loss.
 
 import type { LedgerFile } from "../api";
 import { sankey, type Link } from "../charts";
@@ -37,7 +37,7 @@ export async function health(context: Context): Promise<HTMLElement> {
   return page;
 }
 
-/** The ledger of a running program, drawn again with every sample. */
+/** The ledger of a running program, redrawn with every sample. */
 function liveLedger(context: Context, name: string): HTMLElement {
   const box = h("div", { class: "stack", id: "live-now" });
   let leaving: (() => void)[] = [];
@@ -69,7 +69,7 @@ function ledgerPanel(context: Context, file: LedgerFile, mark: Verdict, title: s
   );
 }
 
-/** Where packets went, by name, the reasons beneath their classes. */
+/** Where packets went, by name; reasons are listed below their classes. */
 function places(ledger: Ledger): [string, number, string][] {
   return [
     ["in flow records", count(ledger, "packets_recorded"), "--good"],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host: one address, its peers, its ports, over time, in both directions.
+// Host: an address with its peers and ports, over time, in both directions.
 
 import type { Answer, Panel, Series } from "../api";
 import type { Context } from "../context";
@@ -32,7 +32,7 @@ async function largest(context: Context): Promise<HTMLElement> {
   return panel({ title: "The largest hosts", note: "↗ shows all about one", answer, class: "wide" }, answer.error ? null : topTable(context, answer, { caption: "The largest hosts", columns: ["bytes", "packets", "records"] }));
 }
 
-/** How the tables and plots of a host are called: a biflow has both directions in it. */
+/** Titles of the tables and plots of a host. A biflow contains both directions. */
 const TITLES = {
   flows: { out: "Sent", in: "Received", to: "Sent to", from: "Received from", asks: "Ports it sent to", offers: "Its ports" },
   biflows: { out: "Connections that it opened", in: "Connections that others opened", to: "Peers that it asked", from: "Peers that asked it", asks: "Services that it used", offers: "Services that it offered" },
@@ -54,7 +54,7 @@ async function about(context: Context, name: string): Promise<HTMLElement> {
     { where: into, group_by: "src_addr", by: unit, top: 10 },
     { where: out, group_by: "protocol,dst_port", by: unit, top: 10 },
     { where: into, group_by: "protocol,dst_port", by: unit, top: 10 },
-    // All of them in one row, each direction by itself.
+    // Sums in a single row, for each direction separately.
     { where: out, group_by: "src_addr", by: "records", select: sums, top: 1 },
     { where: into, group_by: "dst_addr", by: "records", select: sums, top: 1 },
   ];
@@ -92,7 +92,7 @@ async function about(context: Context, name: string): Promise<HTMLElement> {
   );
 }
 
-/** A column of one answer and one of another, each of at most one row. */
+/** The sum of a column of one answer and a column of another, each with at most one row. */
 function added(one: Answer, column: string, other: Answer, its: string): string {
   const of = (answer: Answer, name: string): bigint => {
     const [row, place] = [answer.rows[0], at(answer, name)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network: flows that several exporters saw: their path, by TTL, and what got lost between two.
+// Network: flows that several exporters saw, with their path by TTL and the losses between hops.
 
 import type { Answer, Links, Series } from "../api";
 import { sankey, type Link } from "../charts";
@@ -39,7 +39,8 @@ export async function network(context: Context): Promise<HTMLElement> {
 }
 
 function pathsOf({ links }: Links): Link[] {
-  // What goes round has no order along which a Sankey could draw it: then from each hop to the next.
+  // A cycle has no order in which a Sankey diagram could draw it. Then each hop is drawn to the
+  // next.
   const isRound = goesRound(links);
   return links.map((link) => ({
     source: isRound ? `0|${link.from}` : link.from,
@@ -49,11 +50,11 @@ function pathsOf({ links }: Links): Link[] {
   }));
 }
 
-/** Whether packets can come back to a hop by these links. */
+/** Whether packets can return to a hop along these links. */
 function goesRound(links: { from: string; to: string }[]): boolean {
   let left = links;
   for (;;) {
-    // Links to where none goes on from are on no circle.
+    // A link to a hop from which no link continues is not part of a cycle.
     const on = left.filter((link) => left.some((next) => next.from === link.to));
     if (on.length === left.length) return left.length > 0;
     left = on;

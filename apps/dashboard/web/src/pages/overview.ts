@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Overview: how much, who, over what, since when, and whether the numbers are complete.
+// Overview: how much traffic, from whom, over what, since when, and whether the numbers are
+// complete.
 
 import type { Answer, Panel, Sample, Series } from "../api";
 import { report } from "../api";
@@ -49,7 +50,8 @@ export async function overview(context: Context): Promise<HTMLElement> {
     return { ...panel, by, group_by: id === "time" ? key : panel.group_by, compare: state.compare === "1" && Boolean(state.from || state.to) };
   });
   const asksPart = isPart(context) && has(context, "first_ns");
-  // All records of the chosen time in one group, of each the part that is in it.
+  // All records of the chosen time in a single group, which counts only the part of each within
+  // that time.
   const amounts = ["packets", "bytes"].filter((name) => has(context, name)).map((name) => measureName(context, name));
   if (asksPart && amounts.length) panels.push({ kind: "groups", group_by: "first_ns:36500d", by: "records", select: amounts.join(","), top: 1000 });
   const answers = (report ? wanted.map(({ id }) => report!.answers[id]) : await ask(context, panels)) as (Answer | Series)[];
@@ -62,7 +64,7 @@ export async function overview(context: Context): Promise<HTMLElement> {
   const exporters = of("exporters") as Answer | undefined;
   const several = exporters && !exporters.error && exporters.totals.rows > 1 ? exporters.totals.rows : 0;
   const whole = answers.slice(0, wanted.length).filter((answer) => answer && !answer.error);
-  // A series is of whole buckets, and an answer by groups of the very time that is chosen.
+  // A series covers whole buckets; an answer by groups covers exactly the chosen time.
   const first = whole.find((answer) => answer && "totals" in answer) ?? whole[0];
   const within = asksPart && amounts.length ? (answers.at(-1) as Answer) : undefined;
   return h(
@@ -85,7 +87,7 @@ export async function overview(context: Context): Promise<HTMLElement> {
   );
 }
 
-/** The sums of the chosen time, of each record the part that is in it; none where they are not known. */
+/** The sum within the chosen time, which counts only the part of each record; NaN if unknown. */
 function sumWithin(answer: Answer | undefined, unit: string): number {
   if (!answer || answer.error) return NaN;
   const column = Math.max(at(answer, `total_${unit}`), at(answer, unit));
@@ -98,7 +100,7 @@ function tiles(context: Context, any: Answer | Series, time: Series | undefined,
   const from = chosenMs(context.state.from) ?? (first ? toMs(first) : NaN);
   const to = chosenMs(context.state.to) ?? (last ? toMs(last) : NaN);
   const seconds = (to - from) / 1000;
-  // Of a chosen time, packets and bytes are those in it, and not those of whole flows.
+  // For a chosen time, packets and bytes are those within it, not those of whole flows.
   const isOfPart = isPart(context);
   const amount = (name: string, unit: "packets" | "bytes", of: string) => {
     const sum = isOfPart ? sumWithin(within, unit) : Number(matched[unit] ?? 0);
@@ -120,7 +122,7 @@ function tiles(context: Context, any: Answer | Series, time: Series | undefined,
   );
 }
 
-/** The field that the stack is of. */
+/** The field by which the stacked plot is divided. */
 function stackKey(context: Context): string {
   const wanted = context.state.by;
   const known = stackKeys(context).some(([name]) => name === wanted);
@@ -142,13 +144,13 @@ function stack(context: Context, series: Series, key: string): HTMLElement {
   );
 }
 
-/** A range of time that was chosen in a plot, of whole milliseconds. */
+/** Selects the range of time that was marked in a plot, in whole milliseconds. */
 export function chooseTime(context: Context, from: number, to: number): void {
   const text = (ms: number) => new Date(ms).toISOString();
   context.go({ from: text(Math.floor(from)), to: text(Math.max(Math.ceil(to), Math.floor(from) + 1)) });
 }
 
-/** The rates of a running program, second by second. */
+/** The rates of a running program, updated every second. */
 export function livePanel(context: Context): HTMLElement {
   const body = h("div", { class: "tiles live", "aria-live": "off" });
   const draw = () => {
@@ -161,7 +163,7 @@ export function livePanel(context: Context): HTMLElement {
     }
     const mark = liveVerdict(last);
     const rates = (name: string, factor = 1) => ratesOf(samples, name).map((value) => value * factor);
-    // Without an answer there is no now.
+    // Without an answer there is no current rate.
     const of = (title: string, values: number[], unit: string) => tile(title, last.counters && values.length ? short(values.at(-1)!, unit) : "–", "", spark(values.slice(-60)));
     body.append(
       of("Packets now", rates("packets_received_total"), "packets/s"),
@@ -176,7 +178,7 @@ export function livePanel(context: Context): HTMLElement {
   return panel({ title: "Live", note: context.files.live ?? "", class: "wide", id: "panel-live" }, body);
 }
 
-/** What a counter gained from one sample to the next. */
+/** The increase of a counter from each sample to the next. */
 export function ratesOf(samples: Sample[], name: string): number[] {
   const rates: number[] = [];
   for (let at = 1; at < samples.length; at += 1) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performance: what records say of queues, latency and gaps, where a definition has them.
+// Performance: what records tell about queues, latency and gaps, if the definition has such
+// features.
 
 import type { Answer, Panel, Series } from "../api";
 import type { Context } from "../context";
@@ -14,7 +15,7 @@ import { chooseTime } from "./overview";
 const ABOUT = /queue|latency|gap|jitter|delay|hop|rtt|window/;
 const SHOWN = new Set(["number", "count", "duration", "float"]);
 
-/** Why there is no plot of means: a record does not say how many packets its mean covers. */
+/** Why means are not plotted over time: a record does not tell how many packets its mean covers. */
 const SINGLE = "each flow has one value; values of several flows are not combined, so there is no plot over time";
 
 export async function performance(context: Context): Promise<HTMLElement> {
@@ -29,13 +30,13 @@ export async function performance(context: Context): Promise<HTMLElement> {
   const places = fields.map(({ name, is_amount }) => {
     const add = (is: boolean, panel: Panel): number => (is ? panels.push(panel) - 1 : -1);
     return {
-      // Of fractions no greatest one of a group is made.
+      // Ratios have no maximum per group.
       series: add(is_amount && hasTimes, { kind: "series", by: `max(${name})`, points: 120 }),
       pairs: add(is_amount && isPair, { group_by: "src_addr,dst_addr", by: `max(${name})`, top: 8 }),
       worst: add(true, { kind: "records", by: name, top: 50 }),
     };
   });
-  // What cannot be cut is told of whole flows.
+  // Values that cannot be split are reported for whole flows.
   const whole = isPart(context) ? "of flows with packets in this time, as a whole" : "";
   const answers = await ask(context, panels);
   return h(

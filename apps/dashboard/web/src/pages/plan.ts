@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plan: what it takes to meter this traffic, as `turboflow plan` says from the rates of the records.
+// Plan: what it takes to meter this traffic, as `turboflow plan` computes from the rates of the
+// records.
 
 import type { Need, Plan, Series } from "../api";
 import type { Context } from "../context";
@@ -46,7 +47,7 @@ function tiles({ recorded, plan, idle_timeout_seconds }: Plan): HTMLElement {
   );
 }
 
-/** Why the plan is of other rates than the records have. */
+/** Explains why the plan uses other rates than those of the records. */
 function raised({ recorded, plan, idle_timeout_seconds }: Plan): HTMLElement[] {
   const { traffic } = plan;
   const notes = [];
