@@ -11,7 +11,7 @@
 //!            | primitive                                             as capture filters have it
 //! primitive  = class | [class] [side] ("host" | "net" | "port" | "portrange") OPERAND
 //!            | [class] side ADDRESS | "proto" OPERAND
-//!            | OPERAND                                               behind and, or: as before
+//!            | OPERAND                                               after and, or: the last words apply
 //! class      = PROTOCOL | "ip" | "ip6"
 //! side       = "src" | "dst" | "src or dst" | "src and dst"
 //! ```

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Overview: how much traffic, from whom, over what, since when, and whether the numbers are
+// Overview: how much traffic, which hosts and services, since when, and whether the numbers are
 // complete.
 
 import type { Answer, Panel, Sample, Series } from "../api";
