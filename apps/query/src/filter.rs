@@ -11,7 +11,7 @@
 //!            | primitive                                             as capture filters have it
 //! primitive  = class | [class] [side] ("host" | "net" | "port" | "portrange") OPERAND
 //!            | [class] side ADDRESS | "proto" OPERAND
-//!            | OPERAND                                               after and, or: the last words apply
+//!            | OPERAND                                               after and, or: as the last
 //! class      = PROTOCOL | "ip" | "ip6"
 //! side       = "src" | "dst" | "src or dst" | "src and dst"
 //! ```

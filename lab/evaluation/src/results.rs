@@ -81,6 +81,10 @@ impl Rows {
 }
 
 /// Rewrites the table of the document. With `check`, only compares it, and fails if it differs.
+///
+/// # Errors
+/// If the document or its run cannot be read, the document does not name a run between the two
+/// markers, it cannot be written, or, with `check`, its table differs.
 pub fn results(document: &Path, check: bool) -> anyhow::Result<()> {
     let text =
         fs::read_to_string(document).with_context(|| format!("reading {}", document.display()))?;
