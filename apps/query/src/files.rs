@@ -43,7 +43,7 @@ pub type IsMeant = fn(&Path) -> bool;
 ///
 /// # Errors
 /// [`QueryError::NoFiles`] if a folder or pattern stands for no file, [`QueryError::Folder`] if a
-/// folder cannot be read.
+/// folder cannot be read, [`QueryError::Pattern`] if a pattern is invalid.
 pub fn flow_files(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
     let found = flows(search(given, is_of_flows, Pipes::Taken)?);
     match found.empty.first() {
@@ -58,7 +58,8 @@ pub fn flow_files(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
 /// yet, and anything found that is not a regular file, such as a pipe, is skipped.
 ///
 /// # Errors
-/// [`QueryError::Folder`] where a folder cannot be read.
+/// [`QueryError::Folder`] if a folder cannot be read, [`QueryError::Pattern`] if a pattern is
+/// invalid.
 pub fn flow_files_so_far(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
     Ok(flows(search(given, is_of_flows, Pipes::PassedOver)?))
 }
@@ -86,7 +87,7 @@ fn flows(search: Search) -> FoundFiles {
 ///
 /// # Errors
 /// [`QueryError::Empty`] if a folder or pattern stands for no file, [`QueryError::Folder`] if a
-/// folder cannot be read.
+/// folder cannot be read, [`QueryError::Pattern`] if a pattern is invalid.
 pub fn files_of(given: &[PathBuf], is_meant: IsMeant) -> Result<FoundFiles, QueryError> {
     let search = search(given, is_meant, Pipes::Taken)?;
     if let Some(place) = search.empty.first() {

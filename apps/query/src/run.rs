@@ -28,8 +28,8 @@ use crate::{Input, QueryError};
 /// Memory: about a hundred bytes per group, and a few hundred per row kept.
 ///
 /// # Errors
-/// The error of `batches`; [`QueryError::Groups`], [`QueryError::Buckets`] and
-/// [`QueryError::Records`] where the answer would exceed a limit.
+/// Errors of `batches`; [`QueryError::Groups`], [`QueryError::Buckets`] and [`QueryError::Records`]
+/// if the answer would exceed a limit; [`QueryError::Sum`] if a sum would be 2^64 or more.
 pub fn run<E>(
     query: &Query,
     batches: impl IntoIterator<Item = Result<FlowBatch, E>>,
