@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The user-space forwarding engine: the paper's microflow table (TurboFlow, section 4, Figure 4)
-//! in front of the aggregator. It is the golden model for other engines: the suite of
-//! `turboflow_engine::conformance` compares them with this engine, and this engine with a table in
-//! the plainest code.
+//! in front of the aggregator. It is the golden model for the other engines: the conformance suite
+//! in `turboflow_engine::conformance` compares each of them with this engine. This engine itself is
+//! compared with a table written in the simplest possible code.
 //!
 //! Packets come in as microflow records of one packet, in order of arrival. A direct-mapped table
 //! merges packets of a flow that arrive close together. Records that leave the table go to the

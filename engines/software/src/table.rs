@@ -14,7 +14,8 @@ use crate::bypass::{HitWatch, Sizing};
 pub struct EngineConfig {
     /// Size of the microflow table.
     pub sizing: Sizing,
-    /// Marks after which no packet may join a record: `Marks::ENDS` where the linger is 0, else 0.
+    /// Once a record has any of these marks, no further packet may join it. `Marks::ENDS` if the
+    /// linger is 0, else 0.
     pub evict_after: u8,
 }
 
@@ -302,8 +303,8 @@ impl CellRules {
         resident.first_ns >= self.start_ns && !packet.marks.any(Marks::STARTS_WITH_SYN)
     }
 
-    /// Whether a packet may join a record: their keys are equal and they belong to one cell, the
-    /// packet is no earlier than the record's start, and nothing that could end a flow lies
+    /// Whether a packet may join a record: their keys are equal and both belong to this cell, the
+    /// packet is not earlier than the record's start, and nothing that could end a flow arrived in
     /// between.
     #[inline(always)]
     fn joins<const K: usize, const N: usize>(
