@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// A bridge of two ports: a frame goes from one to the other, or is dropped by the verdict about its
-// flow. User space never holds a frame.
+// A bridge with two ports: a frame is forwarded to the other port, or dropped because of the
+// verdict on its flow. No frame waits for user space.
 //
 //  frame ─▶ verdict? ─ drop ─▶ metered, dropped
 //              │ pass, or none yet (a copy goes to user space: tap.h)
 //              ▼
 //           metered ─▶ redirected to the other port ─▶ sent │ refused │ dropped by its driver
 //
-// A redirect that the program asks for may still fail, and only the kernel's tracepoints tell. So
-// every frame is counted by what became of it:
+// A redirect that the program requests may still fail, and only the kernel's tracepoints report
+// that. So every frame is counted by its final fate:
 //   received = redirected + dropped, by the cause
 //   redirected = sent + too long + refused + dropped by the driver
 #pragma once
@@ -21,28 +21,28 @@
 
 // Why a frame is dropped.
 enum drop_cause {
-    // A verdict about its flow.
+    // A verdict on its flow.
     BY_VERDICT,
-    // Its flow has no verdict yet.
+    // Its flow is TCP or UDP and has no verdict yet.
     BY_DOUBT,
-    // It is neither TCP nor UDP and has no verdict, or is in no flow.
+    // It is neither TCP nor UDP and has no verdict, or it belongs to no flow.
     BY_OTHERNESS,
     DROP_CAUSES,
 };
 
-// Frames that came in at a port.
+// Counters of the frames received on one port.
 struct bridge_port {
     __u64 redirected;
     __u64 dropped[DROP_CAUSES];
-    // In a dry run: frames that would have been dropped. They are redirected.
+    // Redirected frames that would have been dropped without the dry run.
     __u64 would_drop;
-    // Redirected, and the table of ports refused them.
+    // Redirected frames that the table of ports refused.
     __u64 portless;
-    // Redirected, and came in at the other port a moment before.
+    // Redirected frames that had come in at the other port shortly before.
     __u64 came_back;
 };
 
-// What one CPU counts, and what was decided about the packet that it processes.
+// Counters of one CPU, and the decision on the packet that it is processing.
 struct bridging {
     struct bridge_port ports[PORTS];
     struct judgement now;
@@ -56,7 +56,7 @@ struct {
     __type(value, struct bridging);
 } bridge_ledger SEC(".maps");
 
-// Redirected frames by what became of them, by the port where they came in.
+// Redirected frames by their fate, and by the port on which they were received.
 struct fates {
     __u64 sent[PORTS];
     __u64 dropped_by_driver[PORTS];
@@ -72,8 +72,8 @@ struct {
     __type(value, struct fates);
 } bridge_fates SEC(".maps");
 
-// Packets and IP bytes with a verdict, by the number of the rule that gave it. In a dry run, those
-// that would have been dropped are among the dropped.
+// Packets and IP bytes with a verdict, by the number of the rule that gave it. A dry run counts
+// those that would have been dropped as dropped.
 struct rule_count {
     __u64 packets_passed;
     __u64 bytes_passed;
@@ -90,7 +90,7 @@ struct {
     __type(value, struct rule_count);
 } rule_counts SEC(".maps");
 
-// The port that a frame leaves by, by the place of the one where it came in.
+// The output port, by the index of the input port.
 struct {
     __uint(type, BPF_MAP_TYPE_DEVMAP);
     __uint(max_entries, PORTS);
@@ -98,7 +98,7 @@ struct {
     __type(value, __u32);
 } bridge_ports SEC(".maps");
 
-// What becomes of packets without a verdict: an `enum action`. Written by user space while the
+// The actions for packets without a verdict: each an `enum action`. Written by user space while the
 // program runs.
 struct bridge_actions {
     __u64 undecided;
@@ -133,7 +133,7 @@ static __always_inline void count_rule(__u32 rule, int drops, __u64 bytes)
     }
 }
 
-// Counts that a frame is dropped, or in a dry run that it would be. Returns whether it is.
+// Counts a dropped frame, or in a dry run one that would be dropped. Returns whether to drop it.
 static __always_inline int count_drop_at(struct xdp_md *ctx, struct bridging *bridging, enum drop_cause cause)
 {
     struct bridge_port *port = &bridging->ports[port_of(ctx)];
@@ -145,13 +145,13 @@ static __always_inline int count_drop_at(struct xdp_md *ctx, struct bridging *br
     return 1;
 }
 
-// A frame that is in no flow.
+// Decides about a frame that belongs to no flow.
 static __always_inline void judge_other(struct xdp_md *ctx, struct bridging *bridging)
 {
     bridging->now.is_dropped = bridge_actions.other == ACTION_DROP && count_drop_at(ctx, bridging, BY_OTHERNESS);
 }
 
-// A packet of a flow.
+// Decides about a packet of a flow.
 static __always_inline void judge_packet(struct xdp_md *ctx, struct bridging *bridging, struct offload_counters *counters,
                                          const struct packet *packet, __u64 now_ns, __u64 frame_bytes, int key_words)
 {
@@ -191,7 +191,8 @@ static __always_inline void judge_bridged(struct xdp_md *ctx, struct bridging *b
         judge_packet(ctx, bridging, counters, packet, now_ns, frame_bytes, KEY_WORDS_V4);
 }
 
-// `judge_bridged` for the program of plans, whose own stack is full, as for `judge_planned`.
+// `judge_bridged` for the program of plans. Not inlined: that program's own stack is full (see
+// `judge_planned`).
 static __noinline int judge_bridged_planned(struct xdp_md *ctx, const struct packet *packet)
 {
     struct sample *sample = sample_of_this_cpu();
@@ -206,7 +207,7 @@ static __noinline int judge_bridged_planned(struct xdp_md *ctx, const struct pac
     return 0;
 }
 
-// The end of a frame that was judged, and metered if it is a packet.
+// The last step for every frame, after its decision and, if it is a packet, after metering.
 static __always_inline int leave(struct xdp_md *ctx, struct bridging *bridging)
 {
     const __u32 place = port_of(ctx);
@@ -235,7 +236,7 @@ struct net_device {
     } nd_net;
 } __attribute__((preserve_access_index));
 
-// The place of a port in the counters; PORTS if it is none of ours.
+// The index of a port in the counters; PORTS if the device is not one of the bridge's ports.
 static __always_inline __u32 place_of_device(const struct net_device *device)
 {
     const __u32 index = device->ifindex;
@@ -252,8 +253,9 @@ static __always_inline struct fates *fates_of_this_cpu(void)
     return bpf_map_lookup_elem(&bridge_fates, &only);
 }
 
-// Frames of a port whose fate this CPU has not counted yet. A bulk is handed over in the same poll in
-// which its frames were redirected, so what goes beyond was redirected by a program before this one.
+// Redirected frames of a port whose fate this CPU has not counted yet. The kernel hands over a bulk
+// in the poll that redirected its frames. So any excess over this number was redirected by the
+// program that was attached before this one.
 static __always_inline __u64 outstanding(const struct bridging *bridging, const struct fates *fates, __u32 place)
 {
     const struct bridge_port *port = &bridging->ports[place];
@@ -261,8 +263,8 @@ static __always_inline __u64 outstanding(const struct bridging *bridging, const 
            fates->refused[place];
 }
 
-// (from, to, sent, dropped, error): a bulk of redirected frames was handed to the driver of the
-// other port.
+// Arguments: (from, to, sent, dropped, error). A bulk of redirected frames was handed to the driver
+// of the other port.
 SEC("tp_btf/xdp_devmap_xmit")
 int note_sent(__u64 *ctx)
 {
@@ -280,8 +282,8 @@ int note_sent(__u64 *ctx)
     return 0;
 }
 
-// (from, program, target, error, ...): a redirect was refused, and the frame dropped. The kernel
-// compares a frame with the MTU of the port that it leaves by.
+// Arguments: (from, program, target, error, ...). A redirect was refused, and the frame dropped.
+// The kernel compares a frame's length with the MTU of the output port.
 SEC("tp_btf/xdp_redirect_err")
 int note_refused(__u64 *ctx)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Records for which the ring has no room: the sums of their packets and bytes, and the flows they
+// Records for which the ring had no room: the sums of their packets and bytes, and the flows they
 // belong to, so that these can be reported as short. Records that find room do not take this path.
 #pragma once
 
 #include "layout.h"
 
-// Limit on named flows, of at most 3 MiB: more than a person reads. Later ones are only counted
-// together.
+// Maximum number of flows that are listed. The list takes at most 3 MiB, and is longer than a
+// person reads. Dropped records of further flows are only counted together.
 #define SHORT_FLOWS 16384
 #define SHORT_KEY_WORDS 16
 
@@ -18,8 +18,8 @@ struct short_flow {
 };
 _Static_assert(sizeof(struct short_flow) == 24, "as in src/short.rs");
 
-// By key, whose length is set by user space. Its memory is preallocated, so that only a full map
-// has no room.
+// Keyed by the flow key, whose length user space sets. The memory is preallocated, so that an
+// insertion fails only if the map is full.
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, SHORT_FLOWS);
@@ -27,7 +27,7 @@ struct {
     __type(value, struct short_flow);
 } short_flows SEC(".maps");
 
-// A dropped record, kept until its row's lock is released: helpers are not allowed before.
+// A dropped record, kept until its row's lock is released: helpers must not be called under a lock.
 struct dropped {
     __u64 packets;
     __u64 bytes;
@@ -61,7 +61,7 @@ static __always_inline void keep_dropped(struct dropped *dropped, const struct b
     keep_amounts(dropped, row->packets, row->bytes, key, key_words);
 }
 
-// A full map is not tried again, so that dropping records stays cheap.
+// After a failed insertion no other is tried, so that dropping records stays cheap.
 static __always_inline struct short_flow *short_flow_of(struct counters *counters, const struct dropped *dropped)
 {
     struct short_flow *flow = bpf_map_lookup_elem(&short_flows, dropped->key);

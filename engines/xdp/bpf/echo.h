@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Frames that come back: a frame to a group of stations that came in at one port of a bridge, and then
-// at the other, byte for byte. A second path connects both sides, and such frames go round for ever.
-// Only these are looked at, because switches flood them; so a frame to one station costs one comparison.
+// Detects frames that come back: a group-addressed (multicast or broadcast) frame that came in at
+// one port of a bridge and then, byte for byte the same, at the other. In that case a second path
+// connects both sides, and such frames circulate forever. Only group-addressed frames are examined,
+// because switches flood them. So a unicast frame costs one comparison.
 #pragma once
 
 #include "tap.h"
 
-// Frames that are remembered.
+// Number of frames that are remembered.
 #define ECHOES 1024
-// First bytes that are compared, by their hash: they contain addresses, identification and checksum.
+// Number of leading bytes that are hashed: they contain addresses, identification and checksum.
 #define ECHO_BYTES 64
 // How long a frame is remembered.
 #define ECHO_NS (1ULL << 30)
@@ -26,7 +27,7 @@ struct {
     __type(value, struct echo);
 } bridge_echoes SEC(".maps");
 
-// Whether a frame goes to several stations: the lowest bit of its first byte (IEEE 802).
+// Whether a frame is group-addressed: the lowest bit of its first byte (IEEE 802).
 static __always_inline int is_to_group(struct xdp_md *ctx)
 {
     const __u8 *frame = (const __u8 *)(long)ctx->data;
@@ -35,8 +36,9 @@ static __always_inline int is_to_group(struct xdp_md *ctx)
     return *frame & 1;
 }
 
-// Returns whether the frame came in at the other port a moment ago. Separate, so that other frames do
-// not pay for its registers. CPUs that write an entry at once lose one of two frames, no more.
+// Returns whether the frame came in at the other port within the last ECHO_NS. Not inlined, so that
+// other frames do not pay for its registers. CPUs that write one entry at the same time lose at
+// most one of the two frames.
 static __noinline int comes_back(struct xdp_md *ctx, __u32 port)
 {
     __u32 place = 0;

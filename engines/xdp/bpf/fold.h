@@ -27,8 +27,8 @@ static __always_inline void add_wide(__u64 *words, __u64 low, __u64 high)
     words[1] = high_sum | -is_over;
 }
 
-// 1 if value >= edge: the borrow of their difference, without a branch, so that the verifier knows
-// the range of a sum of these.
+// 1 if value >= edge. It is the borrow of their difference, without a branch, so that the verifier
+// knows the range of a sum of such results.
 static __always_inline __u64 reaches(__u64 value, __u64 edge)
 {
     __u64 borrow = (~value & edge) | ((~value | edge) & (value - edge));
@@ -47,7 +47,7 @@ static __always_inline __u64 bin_of(const volatile struct step *step, __u64 valu
     return bin;
 }
 
-// Folds a value that the packet may lack: `mask` is all ones if it has it, else 0.
+// Folds a value that the packet may lack: `mask` is all ones if the packet has the value, else 0.
 static __always_inline void fold_value(__u64 *state, const volatile struct step *step, __u64 value, __u64 mask)
 {
     __u64 *word = state + step->word;
@@ -101,7 +101,7 @@ static __always_inline void fold_value(__u64 *state, const volatile struct step 
     }
 }
 
-// Returns whether there is a step of that number.
+// Returns whether there is a step with that number.
 static __always_inline int fold_step(__u64 *state, const struct sample *sample, const struct value_set *present, int number)
 {
     const volatile struct step *step = &plan.steps[number];

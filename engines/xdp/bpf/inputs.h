@@ -48,7 +48,7 @@ static __always_inline int read_u48(struct xdp_md *ctx, __u64 end, __u64 offset,
     return 1;
 }
 
-// Stores a value, and in `present` whether the packet has it.
+// Stores a value, and notes in `present` whether the packet has it.
 static __always_inline void note(struct sample *sample, struct value_set *present, enum value of, int is_there, __u64 value)
 {
     sample->values[of] = value;

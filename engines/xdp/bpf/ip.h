@@ -158,7 +158,7 @@ static __always_inline int read_v6(struct xdp_md *ctx, struct network *network, 
     room = frame_bytes(ctx) - transport->offset;
     network->is_longer_than_frame = payload > room;
     // A length of 0 means segmentation offload: the packet extends to the end of the frame. A jumbo
-    // option beyond it is not believed.
+    // length beyond the end of the frame is treated in this way too.
     if ((payload == 0 && header[6] != PROTOCOL_NONE) || (payload > 0xffff && payload > room))
         payload = room;
     transport->end = smaller(frame_bytes(ctx), transport->offset + payload);

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What a bridge decided about a packet, as values of records: `Decided` in crates/record. A record
-// of the 5-tuple that has nothing else beside the standard features is written by the fast program,
-// which adds these values to its rows. For any other record they are values of the plan.
+// The bridge's decision on a packet, as values of records: `Decided` in crates/record. If a record
+// has the 5-tuple as its key and nothing but these values in addition to the standard features, the
+// fast program writes it and adds the values to its rows. For any other record they are values of
+// the plan.
 #pragma once
 
 #include "fold.h"
 
 // Written before the program is loaded, and constant for the verifier.
 struct bridge_config {
-    // Cookie of the ports' network namespace: others have interfaces of the same number.
+    // Cookie of the ports' network namespace: interfaces in other namespaces may have equal
+    // indexes.
     __u64 network;
-    // The words of a record's state, for the fast program. NO_WORD if it is not in the record.
+    // Indexes of words in a record's state, for the fast program. NO_WORD if the record lacks the
+    // value.
     __u32 verdict_word;
     __u32 rule_word;
     __u32 packet_word;
     __u32 bytes_word;
-    // Rules with smaller numbers are counted.
+    // Rules with numbers below this are counted individually.
     __u32 rules;
-    // Whether all frames go on, and drops are only counted.
+    // Whether all frames are forwarded, and drops are only counted.
     __u32 is_dry_run;
 };
 _Static_assert(sizeof(struct bridge_config) == 32, "as in src/bridge/config.rs");
@@ -32,7 +35,7 @@ enum bridge_verdict {
     WOULD_DROP,
 };
 
-// About one packet: the inputs VERDICT, RULE, PACKET_DROPPED, BYTES_DROPPED.
+// The decision on one packet: the inputs VERDICT, RULE, PACKET_DROPPED, BYTES_DROPPED.
 struct judgement {
     __u64 verdict;
     __u64 rule;
@@ -40,7 +43,7 @@ struct judgement {
     __u64 dropped_bytes;
 };
 
-// Values of `last` are stored plus one, because 0 is none (fold.h).
+// Values of `last` are stored plus one, because 0 means none (fold.h).
 static __always_inline void fold_judgement(__u64 *state, const struct judgement *judgement)
 {
     if (bridge.verdict_word < PLAN_WORDS)

@@ -24,7 +24,8 @@ struct base {
     __u8 not_min_ttl;
     __u8 max_ttl;
     __u8 end_reason;
-    // In the ring: the half of the record's table. `has_other` in crates/merge, 0 there.
+    // In the ring: the table half of the record. User space clears it, and uses the byte as
+    // `has_other`.
     __u8 half;
     __u16 tcp_flags;
     __u8 tos;
@@ -37,8 +38,8 @@ _Static_assert(__builtin_offsetof(struct base, half) == 43, "as in src/layout.rs
 _Static_assert(__builtin_offsetof(struct base, tcp_flags) == 44, "as in crates/record");
 _Static_assert(__builtin_offsetof(struct base, marks) == 47, "as in crates/record");
 
-// A slot of a table, and an item of the ring; without packets, it is empty. In the table, rows are
-// aligned to cache lines.
+// A slot of a table, and an item of the ring. A slot without packets is empty. In the table, rows
+// are aligned to cache lines.
 struct row_v4 {
     struct base base;
     __u64 key[KEY_WORDS_V4];
@@ -115,15 +116,15 @@ struct config {
     __u32 interface_count;
     // Maximum length of a frame on the wire; a longer one was merged from several.
     __u32 longest_frame_bytes;
-    // Marks after which no packet joins a record.
+    // No packet joins a record that has any of these marks.
     __u8 evict_after;
     __u8 coarse_clock;
     __u8 is_shared;
-    // Whether frames are dropped here.
+    // Whether the program drops frames instead of passing them on.
     __u8 drops;
-    // Octaves of `fire_flows` if they follow Zipf's law; 0 if they are uniform.
+    // Number of octaves in `fire_flows`, if the flows follow Zipf's law; 0 if they are uniform.
     __u8 fire_octaves;
-    // Whether records are those of `plan` (plan.h).
+    // Whether records follow `plan` (plan.h).
     __u8 has_plan;
     // Whether a driver may split headers and data.
     __u8 splits_headers;

@@ -94,8 +94,8 @@ static __always_inline int note_tag(struct xdp_md *ctx, __u32 offset, struct net
     return 1;
 }
 
-// Bytes of a header between the type that announced it and the next; 0 for a type or a format that
-// is not known, negative if it was not captured.
+// Bytes from the type field that announced a header to the next type field. 0 if the type or the
+// format is unknown, negative if the header was not captured.
 static __always_inline int shim_bytes(struct xdp_md *ctx, __u32 offset, __u16 type)
 {
     __u8 field[4];
@@ -213,8 +213,8 @@ static __always_inline int walk_ppp(struct xdp_md *ctx, struct network *network)
     return OTHER_PPP_PROTOCOL;
 }
 
-// Whether a header with the nibble of IPv4 can be one, by length and checksum (RFC 1071). One that
-// was not captured can.
+// Whether a header that starts with the nibble 4 can be an IPv4 header, by its length and checksum
+// (RFC 1071). True if the header was not captured completely.
 static __always_inline int can_be_v4(struct xdp_md *ctx, __u32 offset)
 {
     __u8 header[60] = {};
@@ -247,8 +247,8 @@ static __always_inline int can_be_v6(struct xdp_md *ctx, __u32 offset)
     return offset + 40 + ((__u32)header[4] << 8 | header[5]) <= frame_bytes(ctx);
 }
 
-// Whether bytes that could begin an IPv6 header are an Ethernet frame with an IP header that can be
-// one: `is_ethernet` of crates/packet/src/mpls.rs.
+// Whether bytes that could begin an IPv6 header are an Ethernet frame with a plausible IP header:
+// `is_ethernet` of crates/packet/src/mpls.rs.
 static __always_inline int is_ethernet(struct xdp_md *ctx, __u32 offset)
 {
     __be16 type;
@@ -267,8 +267,9 @@ static __always_inline int is_ethernet(struct xdp_md *ctx, __u32 offset)
     return 0;
 }
 
-// A label stack (RFC 3032, section 2.1). The header after it has no type, unless the last label is
-// an explicit null. What cannot be IP is a pseudowire, or a control channel.
+// A label stack (RFC 3032, section 2.1). No field announces the type of the header after it, unless
+// the last label is an explicit null. If that header cannot be IP, it is a pseudowire or a control
+// channel.
 static __always_inline int walk_mpls(struct xdp_md *ctx, struct network *network)
 {
     __u32 offset = network->offset;

@@ -19,7 +19,7 @@ static __always_inline __u64 frame_bytes(struct xdp_md *ctx)
 
 // Length of the shortest frame on links that pad frames.
 #define PADDED_BYTES 60
-// Drivers that fill one buffer before the next use larger ones.
+// Drivers that fill one buffer before they use the next have buffers of at least this size.
 #define SMALLEST_BUFFER_BYTES 1024
 
 // The length of a frame whose datagram ends at `datagram_end`, usually without calling the kernel.

@@ -80,7 +80,7 @@ static __always_inline int take(struct xdp_md *ctx)
     if (offset) {
         is_longer = offset + packet.ip_length_bytes > bytes;
     } else {
-        // Not before: zeros of this size would cost every plain frame.
+        // Not earlier: clearing a structure of this size would slow down every plain frame.
         struct network network = {};
         reason = walk(ctx, &packet, &network);
         is_longer = network.is_longer_than_frame;
@@ -89,7 +89,7 @@ static __always_inline int take(struct xdp_md *ctx)
         if (is_longer)
             counters->packets_longer_than_frame += 1;
 #ifdef BRIDGE
-        // Before it is metered: its record says what became of it.
+        // Judged before it is metered, because its record contains the decision.
         judge_bridged(ctx, bridging, &packet, moment.now_ns, bytes);
 #endif
         meter_packet(counters, &packet, moment);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Orders of user space about rows of the table of verdicts: many in one system call, from memory
-// that user space shares. No other program and no system call writes rows.
+// Orders from user space for rows of the table of verdicts: many in one system call, from memory
+// shared with user space. Nothing else adds, changes or removes rows.
 #pragma once
 
 #include "tap.h"
@@ -9,9 +9,9 @@
 #define ORDERS 4096
 
 enum order_kind {
-    // A new row. If there is one, it stays as it is.
+    // Adds a row. An existing row stays as it is.
     ORDER_ADD,
-    // Another verdict for a row.
+    // Changes the verdict of a row.
     ORDER_CHANGE,
     ORDER_REMOVE,
     // Removes a row that was silent for `job.idle_ns`, or whose connection has been over for
@@ -26,7 +26,7 @@ enum order_kind {
 
 struct order {
     __u64 flow[KEY_WORDS];
-    // Action and rule. Of ORDER_AGE: `seen_ns` of the row, as a result.
+    // Action and rule. After ORDER_AGE: the row's `seen_ns`.
     __u64 word;
     __u32 kind;
     __s32 result;
@@ -45,13 +45,14 @@ struct job {
     __u64 count;
     __u64 idle_ns;
     __u64 linger_ns;
-    // A result: the time of packets that arrive now.
+    // Result: the time that packets arriving now get.
     __u64 now_ns;
 };
 _Static_assert(sizeof(struct job) == 32, "as in src/offload/table.rs");
 
-// Adds a row in two steps: without a verdict, and then its word at once. The kernel copies a value
-// into memory that another flow had, and a program that still reads it must see a whole word.
+// Adds a row in two steps: first without a verdict, then its word in one store. The kernel copies a
+// new value into memory that may have belonged to another flow, and a program that still reads that
+// memory must see a whole word.
 static __always_inline long add_row(void *table, const __u64 *flow, int key_words, __u64 word, const struct job *job)
 {
     const struct verdict fresh = {.word = 0, .seen_ns = job->now_ns & ~SEEN_ENDS};
@@ -66,8 +67,9 @@ static __always_inline long add_row(void *table, const __u64 *flow, int key_word
     return 0;
 }
 
-// Sets what is spent of a flow's budget of taps: all, if it has no room and user space wants no more
-// of it; nothing, if its verdict is gone and it is to be decided anew.
+// Sets how much of a flow's tap budget is spent: all of it if the table has no room for the
+// verdict, so that the flow is not tapped again; none if the verdict is removed, so that it is
+// decided anew.
 static __always_inline void set_spent(const __u64 *flow, int key_words, __u32 check, __u64 now_ns, __u8 spent)
 {
     const __u16 now = units_of(now_ns);
@@ -93,7 +95,7 @@ static __always_inline long age_row(void *table, struct order *order, const __u6
 
 static __always_inline long carry_out(void *table, struct order *order, int key_words, const struct job *job)
 {
-    // On the stack, where the kernel copies it from in any case.
+    // A copy on the stack, as a key for the map's helpers.
     struct flow flow = {};
     struct verdict *row;
     __u32 check;

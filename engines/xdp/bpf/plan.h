@@ -77,10 +77,10 @@ struct plan {
     __u32 state_words;
     // 0 if the key is the 5-tuple.
     __u32 key_words;
-    // The words of minima, which are all ones without a value.
+    // Range of the words that hold minima. Without a value, such a word is all ones.
     __u32 min_start;
     __u32 min_end;
-    // Index plus one of the word with the last packet's time, if gaps are measured.
+    // Index plus one of the word that holds the last packet's time, if gaps are measured.
     __u32 last_arrival;
     __u32 padding;
 };
@@ -98,7 +98,7 @@ struct sample {
     __u64 key[PLAN_KEY_WORDS];
 };
 
-// A CPU processes one packet at a time.
+// One entry per CPU is enough: a CPU processes one packet at a time.
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);

@@ -52,7 +52,7 @@ static __always_inline int parse_placed(struct xdp_md *ctx, struct packet *packe
     return reason == PARSED ? walk_ip(ctx, network, packet) : reason;
 }
 
-// Returns whether there is a step of that number.
+// Returns whether there is a step with that number.
 static __always_inline int add_to_key(struct sample *sample, int number)
 {
     const volatile struct key_step *step = &plan.key_steps[number];
@@ -162,8 +162,9 @@ struct turnover {
 // old = slot
 // if old is of this flow and cell, and nothing cuts it: slot.merge(packet)
 // else: evict old; slot = packet
-// Runs with the row's lock, or where the row has no other user. Returns whether it is done; if not,
-// the caller tries again with room in the ring. The fold is only here, because it is long.
+// Runs under the row's lock, or if the row has no other user. Returns whether the packet was
+// entered; if not, the caller tries again with room reserved in the ring. Only this function folds,
+// because the code of the fold is long.
 static __always_inline int enter_row(struct base *row, struct lock *lock, __u32 slot, struct arrival *arrival,
                                      struct sample *sample, struct shape shape, __u64 cell_start_ns, int wants_room,
                                      struct turnover *turnover)

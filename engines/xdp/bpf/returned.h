@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// For tests: what the program returned for each of many packets, which a test run does not tell.
+// For tests: counts what the program returned over many packets. A test run reports only the last
+// value.
 #pragma once
 
 #define RETURNED 8
@@ -19,7 +20,7 @@ static __always_inline int count_returned(__u32 action)
     return action;
 }
 
-// `fire`, counted.
+// `fire`, with its return values counted.
 SEC("xdp.frags")
 int fire_counted(struct xdp_md *ctx)
 {
@@ -27,7 +28,7 @@ int fire_counted(struct xdp_md *ctx)
     return count_returned(take(ctx));
 }
 
-// Counts and drops what arrives at the far end of a bridge.
+// Counts and drops the frames that arrive at the far end of a bridge.
 SEC("xdp.frags")
 int sink(struct xdp_md *ctx __attribute__((unused)))
 {
@@ -35,7 +36,7 @@ int sink(struct xdp_md *ctx __attribute__((unused)))
 }
 
 #ifdef BRIDGE
-// For measurements: a bridge that does nothing else.
+// For measurements: a bridge that only redirects.
 SEC("xdp.frags")
 int redirect_alone(struct xdp_md *ctx)
 {

@@ -26,7 +26,7 @@ struct moment {
     __u64 now_ns;
     __u8 half;
 #ifdef BRIDGE
-    // What was decided about the packet.
+    // The decision on the packet.
     const struct judgement *judgement;
 #endif
 };
@@ -104,8 +104,8 @@ static __always_inline int is_same_flow(struct base *row, const struct arrival *
     return is_same_tuple(key_of(row), arrival);
 }
 
-// A SYN without ACK joins no record: it may begin a connection. If the linger is 0, nothing joins a
-// record that contains an end.
+// A SYN without ACK joins no record, because it may begin a connection. If the linger is 0, nothing
+// joins a record that contains the end of a connection.
 static __always_inline int is_cut(const struct base *row, __u8 marks)
 {
     return (marks & MARK_STARTS_WITH_SYN) || (row->marks & config.evict_after);

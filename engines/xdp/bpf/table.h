@@ -75,9 +75,10 @@ static __always_inline __u64 read_clock(void)
     return (config.coarse_clock ? coarse_ns() : bpf_ktime_get_ns()) + control.clock_offset_ns;
 }
 
-// The half, and a time that belongs to it: a clock read before the turn to a half is read again. On
-// x86 the kernel reads the precise clock only after all earlier loads are complete. So programs
-// read it first: the later misses, on the frame's bytes and its row, then overlap with other work.
+// The half, and a time that belongs to it: if the half changed meanwhile, the clock is read again.
+// On x86 the kernel reads the precise clock only after all earlier loads are complete. So programs
+// read the clock first: later cache misses, on the frame's bytes and on its row, then overlap with
+// other work.
 static __always_inline struct moment this_moment(void)
 {
     __u64 half = control.half, now_ns = read_clock();

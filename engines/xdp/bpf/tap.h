@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Copies of the first packets of flows without a verdict, for user space to decide by. The frame
-// goes on meanwhile, and is metered in any case: a reader that is slow, full or gone costs
-// decisions, never packets or counts.
+// Copies of the first packets of flows without a verdict, from which user space decides. Meanwhile
+// the frame goes on, and it is metered in any case: a reader that is slow, that falls behind or
+// that has ended costs decisions, never packets or counts.
 //
-// How many packets of a flow are tapped is kept in a table of its own, in sets of four rows:
+// The number of tapped packets of each flow is kept in a separate table, in sets of four rows:
 //
 //   63            32 31          16  15     14       8 7       0
 //  +----------------+--------------+-------+----------+---------+
 //  | check          | last seen    | ended | 0        | spent   |
 //  +----------------+--------------+-------+----------+---------+
 //
-// So a flow that is refused, or about which nothing can be said, is not tapped for ever. A flow that
-// finds no row of its own takes the one that was silent longest. Rows are written without a lock:
-// what is lost by that are single packets of a budget.
+// So a flow whose verdict found no room, or about which nothing can be said, is not tapped forever.
+// A flow that finds no row of its own takes the row of the flow that was silent longest. Rows are
+// written without a lock: concurrent writers lose at most single packets of a budget.
 #pragma once
 
 #include "plan.h"
@@ -22,7 +22,7 @@
 #define MAX_TAP_BYTES 2048
 #define TAP_WAYS 4
 #define SPENT_MASK 0xff
-// Of a flow that user space wants no more of.
+// Marks a flow that is not tapped again.
 #define ALL_SPENT 0xff
 #define TAP_ENDED (1 << 15)
 #define LAST_SEEN_SHIFT 16
@@ -42,9 +42,9 @@ struct {
 enum tap_kind {
     // A packet of a flow without a verdict.
     TAP_PACKET,
-    // A packet that begins another connection with the key of one that is over and has a verdict.
+    // A packet that begins a new connection with the key of a finished one that has a verdict.
     TAP_ANEW,
-    // The packet that ends the connection of a flow with a verdict. Without its frame.
+    // The packet that ends the connection of a flow with a verdict. Copied without its frame.
     TAP_END,
 };
 
@@ -78,7 +78,7 @@ struct {
     __uint(max_entries, 4096);
 } taps SEC(".maps");
 
-// Returns whether the ring had room. `kept`: the bytes of the frame.
+// `kept` is the number of bytes of the frame to copy. Returns whether the ring had room.
 static __always_inline int put_tap(struct xdp_md *ctx, const struct packet *packet, const struct flow *flow, __u64 now_ns,
                                    __u64 frame_bytes, int is_reversed, enum tap_kind kind, __u32 kept)
 {
@@ -116,8 +116,8 @@ static __always_inline __u16 silence_of(__u64 row, __u16 now)
     return now - (__u16)(row >> LAST_SEEN_SHIFT);
 }
 
-// The place of a flow in a set, or the place of the one that was silent longest. Returns the row:
-// of this flow, or an empty one with its check.
+// Finds the place of a flow in a set, or else that of the flow that was silent longest. Returns the
+// flow's row, or an empty row with its check.
 static __always_inline __u64 tap_row_of(const struct tap_set *set, __u32 check, __u16 now, __u32 *place)
 {
     __u64 row = (__u64)check << CHECK_SHIFT | (__u64)now << LAST_SEEN_SHIFT;
@@ -126,7 +126,7 @@ static __always_inline __u64 tap_row_of(const struct tap_set *set, __u32 check, 
 #pragma unroll
     for (__u32 i = 0; i < TAP_WAYS; i++) {
         const __u64 other = *(const volatile __u64 *)&set->rows[i];
-        // An empty row is silent longer than any.
+        // An empty row counts as silent longer than any other.
         const __u32 silence = other ? silence_of(other, now) : 1 << 16;
         if (other && other >> CHECK_SHIFT == check) {
             *place = i;
@@ -147,7 +147,7 @@ static __always_inline __u32 budget_of(__u8 protocol)
     return protocol == PROTOCOL_UDP ? offload.budget_udp : offload.budget_other;
 }
 
-// Whether a packet begins another flow with the key of an earlier one, as `begins_anew` in
+// Whether a packet begins a new flow with the key of an earlier one: `begins_anew` in
 // crates/inspect.
 static __always_inline int begins_anew(__u64 row, __u8 protocol, __u16 tcp_flags, __u16 now)
 {
@@ -163,7 +163,7 @@ static __always_inline struct tap_set *tap_set_of(const __u64 *words, int key_wo
     return bpf_map_lookup_elem(&tap_sets, &index);
 }
 
-// Taps a packet without a verdict, while the budget of its flow lasts.
+// Taps a packet without a verdict if the budget of its flow is not spent.
 static __always_inline void tap(struct xdp_md *ctx, struct offload_counters *counters, const struct packet *packet,
                                 const struct flow *flow, int key_words, __u32 check, __u64 now_ns, __u64 frame_bytes,
                                 int is_reversed, enum tap_kind kind)
@@ -204,7 +204,7 @@ static __always_inline __u64 verdict_of_packet(struct xdp_md *ctx, struct offloa
     const __u64 word = word_of_row(row, check);
     enum tap_kind kind = TAP_PACKET;
     if (row && word & ACTION_MASK) {
-        // A connection over the ports of one that is over may be of another application.
+        // A new connection with the key of a finished one may belong to another application.
         if (!begins_connection(packet->tcp_flags) || !is_over(*(volatile __u64 *)&row->seen_ns)) {
             counters->hits += 1;
             if (note_seen(row, now_ns, ends_of(packet->tcp_flags, is_reversed)) &&
@@ -230,7 +230,7 @@ static __always_inline int judge_flow(struct xdp_md *ctx, struct offload_counter
     return config.drops ? XDP_DROP : XDP_PASS;
 }
 
-// What becomes of a packet that was metered.
+// Decides what happens to a metered packet.
 static __always_inline int judge(struct xdp_md *ctx, const struct packet *packet, __u64 now_ns, __u64 frame_bytes)
 {
     struct offload_counters *counters = offload_counters_of_this_cpu();
@@ -242,8 +242,8 @@ static __always_inline int judge(struct xdp_md *ctx, const struct packet *packet
 }
 
 #ifndef BRIDGE
-// `judge` for a program whose own stack is full: a program and what it calls have 512 bytes. So the
-// time comes by the sample.
+// `judge` for a program whose own stack is full: a program and the functions that it calls share
+// 512 bytes. So the time is passed in the sample.
 static __noinline int judge_planned(struct xdp_md *ctx, const struct packet *packet)
 {
     const struct sample *sample = sample_of_this_cpu();

@@ -40,7 +40,7 @@ int fire(struct xdp_md *ctx)
     return take(ctx);
 }
 
-// Sends such packets from an interface.
+// Sends packets spread over flows from an interface.
 SEC("xdp")
 int send(struct xdp_md *ctx)
 {

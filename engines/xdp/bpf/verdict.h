@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The verdicts of flows: what user space has decided about them. The table counts nothing, so a
-// verdict can be written, changed and removed at any time without a packet being lost: packets are
-// counted in the microflow table. Both directions of a flow are one row.
+// The verdicts on flows: what user space has decided about them. This table counts nothing: packets
+// are counted in the microflow table. So a verdict can be written, changed or removed at any time
+// without the loss of a count. Both directions of a flow share one row.
 //
-// A program may hold a row that user space removes meanwhile, and the kernel may then give its
+// A program may still hold a row that user space removes, and the kernel may then give the row's
 // memory to another flow. So a verdict is one word, read once, which contains a check of its flow:
 //
 //   63            32 31      24 23            8 7        0
@@ -11,7 +11,7 @@
 //  | check          | 0        | rule          | action   |
 //  +----------------+----------+---------------+----------+
 //
-// A word with another check is of another flow, and counts as no verdict.
+// A word with another check belongs to another flow, and counts as no verdict.
 #pragma once
 
 #include "table.h"
@@ -21,19 +21,19 @@ enum action {
     ACTION_NONE,
     ACTION_PASS,
     ACTION_DROP,
-    // The frame goes to the other port of a bridge, as all do there that pass. Elsewhere it passes.
+    // On a bridge the frame goes to the other port, as with ACTION_PASS. Elsewhere it passes.
     ACTION_REDIRECT,
 };
 #define ACTION_MASK 0xff
 #define RULE_SHIFT 8
 #define RULE_MASK 0xffff
 #define CHECK_SHIFT 32
-// Where the last word of a key has its VLAN: `VLAN_SHIFT` in crates/record/src/key.rs.
+// Position of the VLAN in the last word of a key: `VLAN_SHIFT` in crates/record/src/key.rs.
 #define VLAN_SHIFT 48
 
-// How often the time of a row is written, at most: a row is shared by all CPUs.
+// Minimum time between two writes of a row's time, because a row is shared by all CPUs.
 #define SEEN_STEP_NS (1 << 27)
-// The lowest bits of that time: the ends of the flow that were seen.
+// The lowest bits of that time record which ends of the connection were seen.
 #define SEEN_FIN 1
 #define SEEN_REVERSE_FIN 2
 #define SEEN_RST 4
@@ -41,19 +41,20 @@ enum action {
 
 // Written before the program is loaded, and constant for the verifier.
 struct offload_config {
-    // Of two hashes over the sorted key: the check, and the set of `tap_sets`.
+    // Keys of two hashes over the sorted flow key: of the check, and of the set among `tap_sets`.
     __u64 check_keys[1 + 2 * KEY_WORDS];
     __u64 set_keys[1 + 2 * KEY_WORDS];
     __u32 tap_sets;
     // Bytes copied of a frame that is tapped.
     __u32 snap_bytes;
-    // Packets of a flow that are tapped at most.
+    // Maximum number of packets of a flow that are tapped.
     __u8 budget_tcp;
     __u8 budget_udp;
     __u8 budget_other;
     // Whether flows in different VLANs are different flows.
     __u8 keys_vlan;
-    // After a silence of this, a flow without connections is another one. In units of 2^30 ns.
+    // After this silence, a packet of a flow that is not TCP begins a new flow. In units of 2^30
+    // ns.
     __u32 idle_units;
 };
 _Static_assert(sizeof(struct offload_config) == 8 * (2 + 4 * KEY_WORDS) + 16, "as in src/offload_config.rs");
@@ -63,14 +64,16 @@ const volatile struct offload_config offload SEC(".rodata.offload");
 struct verdict {
     // Read once by programs, and written once by user space.
     __u64 word;
-    // Time of a packet of this flow, at most SEEN_STEP_NS before its last, and its ends. No
-    // decision depends on it, so it does no harm if a program writes it into another flow's row.
+    // Time of a packet of this flow, at most SEEN_STEP_NS before its last; the lowest bits are the
+    // ends. A program may write it into another flow's row: at worst, that row is removed too early
+    // or too late, or its flow is tapped again.
     __u64 seen_ns;
 };
 _Static_assert(sizeof(struct verdict) == 16, "as in src/offload/table.rs");
 
-// Never of a type that evicts rows: an evicted verdict to drop would be one to pass. The memory is
-// preallocated, so that only a full table refuses a row. User space sets the number of rows.
+// The map must not be of a type that evicts rows: without its row, a flow to be dropped would pass.
+// The memory is preallocated, so that only a full table refuses a row. User space sets the number
+// of rows.
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 1);
@@ -96,9 +99,9 @@ struct offload_counters {
     __u64 misses;
     // Of these: copied to user space.
     __u64 taps;
-    // Of these: to be copied, and the ring had no room.
+    // Of these: not copied, because the ring had no room.
     __u64 taps_lost;
-    // Notes about ends for which the ring had no room. Rows then leave by idleness.
+    // Notes about ends of connections for which the ring had no room. Those rows leave by idleness.
     __u64 ends_lost;
     __u64 padding;
 };
@@ -124,7 +127,7 @@ static __always_inline void count_dropped(struct offload_counters *counters, __u
     counters->bytes_dropped += bytes;
 }
 
-// The key of both directions: the smaller end first.
+// The key of both directions, with the smaller end first.
 struct flow {
     __u64 words[KEY_WORDS];
 };
@@ -157,8 +160,8 @@ static __always_inline int sort_v6(const struct packet *packet, struct flow *flo
     return is_reversed;
 }
 
-// The VLAN of the outermost tag, if that is the first header. No tag is VLAN 0 (IEEE 802.1Q). Nothing
-// is loaded, because the stack of `planned` has no room.
+// The VLAN of the outermost tag, if that tag is the first header; without a tag, VLAN 0 (IEEE
+// 802.1Q). Read in place, because the stack of `planned` has no room for a copy.
 static __always_inline __u64 vlan_of(struct xdp_md *ctx)
 {
     const __u8 *frame = (const __u8 *)(long)ctx->data;
@@ -179,7 +182,7 @@ static __always_inline int sort(struct xdp_md *ctx, const struct packet *packet,
     return is_reversed;
 }
 
-// 32 bits of a strongly universal hash, as `slot_of`.
+// 32 bits of a strongly universal hash, as in `slot_of`.
 static __always_inline __u32 hash_of_flow(const volatile __u64 *keys, const __u64 *words, int key_words)
 {
     __u64 sum = keys[0];
@@ -220,7 +223,7 @@ static __always_inline __u64 ends_of(__u16 tcp_flags, int is_reversed)
     return ends;
 }
 
-// Whether a connection is over: both sides said so, or one broke it off.
+// Whether a connection is over: both sides sent FIN, or one sent RST.
 static __always_inline int is_over(__u64 seen_ns)
 {
     const __u64 both = SEEN_FIN | SEEN_REVERSE_FIN;
@@ -232,7 +235,7 @@ static __always_inline int begins_connection(__u16 tcp_flags)
     return (tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
 }
 
-// Notes the packet in the row; returns whether it is the one that ends the connection.
+// Notes the packet in the row; returns whether it ends the connection.
 static __always_inline int note_seen(struct verdict *row, __u64 now_ns, __u64 ends)
 {
     const __u64 seen_ns = *(volatile __u64 *)&row->seen_ns;
