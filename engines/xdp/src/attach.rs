@@ -50,11 +50,12 @@ impl XdpMode {
 }
 
 impl KernelEngine {
-    /// Attaches the program to all interfaces, or to none; returns the mode on each. Frames pass
-    /// on, whatever the program does with them.
+    /// Attaches the program to all interfaces, or to none; returns the mode on each.
     ///
     /// # Errors
-    /// Where an interface already has a program and `replaces` is not set, or its driver refuses.
+    /// Where an interface already has a program and `replaces` is not set, or its driver refuses
+    /// this one. Programs that were replaced before the error are not put back; the error names
+    /// them.
     pub fn attach(&mut self, mode: XdpMode, replaces: bool) -> Result<Vec<XdpMode>, KernelError> {
         let interfaces = self.interfaces.iter().enumerate();
         let with_programs =
@@ -151,13 +152,13 @@ impl KernelEngine {
     }
 }
 
-/// What only a driver gives.
+/// Capabilities that only some drivers have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     Nothing,
-    /// What it knows about frames.
+    /// Providing metadata of frames.
     Metadata,
-    /// It sends frames that came in elsewhere.
+    /// Sending frames that were redirected from another interface.
     Redirects,
 }
 

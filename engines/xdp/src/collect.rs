@@ -8,9 +8,10 @@
 //! held. So:
 //!
 //! - nothing writes to a half while it is emptied, by construction;
-//! - all packets before the turn are collected after it: programs read the half before the clock;
-//! - records of a flow stay in order: the ring's from the old half, its rows, the ring's from the
-//!   new one.
+//! - the records of all packets before the turn are collected once the old half is empty: programs
+//!   read the half before the clock;
+//! - records of a flow stay in order: first those of the old half in the ring, then the rows of the
+//!   old half, then the records of the new half in the ring.
 
 use std::sync::atomic::Ordering;
 
@@ -28,8 +29,8 @@ use crate::{KernelConfig, KernelCounters, KernelEngine, KernelError, planned};
 /// Word offsets in `struct control` of `bpf/layout.h`.
 const CLOCK_OFFSET_AT: usize = 0;
 const HALF_AT: usize = 1;
-/// Limit on records held in user space until a turn ends, in multiples of the ring. Beyond it, the
-/// ring is not read, and counts what it drops.
+/// Limit on records held in user space until a turn ends, in multiples of the ring. Beyond this
+/// limit the ring is not read, and counts the records that it drops.
 const RINGS_HELD: usize = 4;
 /// Records of the ring that are handed over at once.
 const RECORDS_AT_ONCE: usize = 1_024;
@@ -64,7 +65,8 @@ pub(crate) struct Collecting {
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     at_ns: u64,
-    /// End of the ring when no running program could use the old half: its records are before that.
+    /// The end of the ring when no running program could still use the old half: all its records
+    /// lie before.
     ring_end: Option<usize>,
 }
 

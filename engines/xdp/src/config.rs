@@ -100,7 +100,7 @@ pub struct Tested {
     /// Number of tables, if less than the number of CPUs: as if the other CPUs had been added
     /// later.
     pub tables: Option<u32>,
-    /// The program that interfaces get instead of the engine.
+    /// The program attached to interfaces in place of the engine.
     pub attached: Option<TestedProgram>,
 }
 
@@ -117,31 +117,33 @@ pub struct KernelConfig {
     pub layout: Option<Layout>,
     /// The design of the table.
     pub tables: Tables,
-    /// Slots of each table for IPv4, and as many for IPv6.
+    /// Slots of each IPv4 table, and of each IPv6 table.
     pub slots: u32,
     /// Bytes of the ring buffer: a power of two, and a multiple of the page size.
     pub ring_bytes: u32,
     /// Length of a cell: the minimum of `max_age` and the timeouts
     /// (`docs/decisions/0001-cells.md`).
     pub cell_ns: u64,
-    /// Marks after which no packet joins a record: `Marks::ENDS` if the linger is 0, else 0.
+    /// No packet joins a record that has any of these marks: `Marks::ENDS` if the linger is 0, else
+    /// 0.
     pub evict_after: u8,
     /// The clock for timestamps.
     pub clock: Clock,
     /// Reads the wall clock, in nanoseconds since 1970. The engine applies its offset to the
     /// kernel's clock, and adopts steps.
     pub wall_ns: fn() -> u64,
-    /// Whether frames are dropped by the program, as for a mirror port, instead of passed on.
+    /// Whether the program drops frames, as for a mirror port, instead of passing them on.
     pub drops: bool,
     /// Maximum length of a frame on the wire. Longer frames were merged from several, as in generic
     /// mode, and are counted (`KernelCounters::packets_merged`).
     pub longest_frame_bytes: u32,
     /// How frames that are not packets are handed up; `None`: not at all.
     pub hand_up: Option<HandUp>,
-    /// A table of verdicts beside the microflow table, which user space writes by
+    /// A table of verdicts beside the microflow table, which user space writes through
     /// `KernelEngine::open_offload`; `None`: packets are only metered.
     pub offload: Option<OffloadConfig>,
-    /// Loads the programs for tests and measurements too: the verifier takes time for each.
+    /// If set, also loads the programs for tests and measurements. The verifier takes time for
+    /// each.
     pub tested: Option<Tested>,
     /// Random words of the hash key.
     pub hash_keys: [u64; KEY_HALVES],
@@ -209,7 +211,7 @@ impl KernelConfig {
         Ok(())
     }
 
-    /// The program that interfaces get instead of the engine, in tests and measurements.
+    /// The program attached to interfaces in place of the engine, in tests and measurements.
     pub(crate) fn attached(&self) -> Option<TestedProgram> {
         self.tested.and_then(|tested| tested.attached)
     }

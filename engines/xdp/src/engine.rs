@@ -40,9 +40,9 @@ pub struct KernelEngine {
     pub(crate) shape: Option<RecordShape>,
     /// Whether the program can ask the driver about frames.
     pub(crate) is_bound: bool,
-    /// Whether records are those of a plan, and not of the fast program.
+    /// Whether records follow a plan and are not written by the fast program.
     has_plan: bool,
-    /// What interfaces get instead of the engine, in tests and measurements.
+    /// The program attached to interfaces in place of the engine, in tests and measurements.
     attached: Option<TestedProgram>,
     pub(crate) bridge: Option<Bridge>,
     pub(crate) unparsed: Option<Unparsed>,

@@ -2,11 +2,11 @@
 //! Tracks which tables receive packets. Tables of idle CPUs need not be searched at the end of
 //! every cell. A machine has tens of CPUs, and a card sends its packets to a few.
 
-/// Counts at the times when the halves were emptied.
+/// Packet counts at the times when the halves were emptied.
 #[derive(Default)]
 pub(crate) struct InUse {
-    /// Packets merged into each table: at the last time, and at the time before, which concerned
-    /// the half that is next.
+    /// Packets merged into each table when a half was last emptied, and when the other half was
+    /// emptied before that. The other half is the next to be emptied.
     emptied: [Vec<u64>; 2],
 }
 

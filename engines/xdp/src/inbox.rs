@@ -17,7 +17,7 @@ const HALF_BYTE_AT: usize = 8 * HALF_AT + 3;
 
 /// Records of the ring that have not been taken yet.
 pub(crate) struct Inbox {
-    /// The half whose records are due. Records of the other half are of packets after its end.
+    /// The half whose records are due. Records of the other half belong to packets after the turn.
     half: u64,
     due: MicroflowBatch,
     later: MicroflowBatch,

@@ -2,7 +2,8 @@
 //! The forwarding engine in the kernel: an XDP program keeps the microflow table where packets
 //! arrive, and hands only evicted records to user space (TurboFlow, section 4; `docs/engines.md`).
 //!
-//! Any other record definition consists of constants for a second program (`bpf/plan.h`).
+//! This program is for the default record definition. A second program takes any other definition
+//! as constants (`bpf/plan.h`).
 //!
 //! ```text
 //!  frame ─▶ parse.h ─▶ table.h: private tables, or one ─▶ ring buffer ─▶ inbox ─┐

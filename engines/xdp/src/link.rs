@@ -16,7 +16,7 @@ pub enum Attachment {
     Displaced,
     /// The interface no longer exists.
     Gone,
-    /// Packets reach the program as long as the interface is up.
+    /// Packets reach the program while the interface is up.
     Holds {
         /// Index of the interface.
         index: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Link {
     index: u32,
     /// Id of the program, assigned by the kernel.
     program: u32,
-    /// The file that keeps it when this process is gone.
+    /// The file that pins the link, so that it outlives this process.
     pinned: Option<PathBuf>,
 }
 
@@ -45,19 +45,19 @@ impl Link {
         })
     }
 
-    /// The index of the interface that a link is on; 0 if that is gone.
+    /// The index of the interface that a link is on; 0 if the interface is gone.
     pub(crate) fn interface_of(fd: &OwnedFd) -> io::Result<u32> {
         // SAFETY: the kernel has filled in the fields for the link's type, which is XDP; all are
         // integers.
         Ok(unsafe { describe(fd)?.__bindgen_anon_1.xdp.ifindex })
     }
 
-    /// The kernel's number of the program that a link attaches.
+    /// The id of the program that a link attaches.
     pub(crate) fn program_of(fd: &OwnedFd) -> io::Result<u32> {
         Ok(describe(fd)?.prog_id)
     }
 
-    /// There is a file that keeps it.
+    /// Notes the file that pins the link.
     pub(crate) fn is_pinned_at(&mut self, path: PathBuf) {
         self.pinned = Some(path);
     }
@@ -65,7 +65,7 @@ impl Link {
     /// Detaches the program. Closing the link is not sufficient while another process holds it too:
     /// listing links holds each for a moment, pinning one holds it permanently.
     pub(crate) fn take_off(self) {
-        // Another process may have put its program there meanwhile, by the pinned link.
+        // Meanwhile, another process may have attached its program through the pinned link.
         if self.pinned.is_some() && describe(&self.fd).is_ok_and(|its| its.prog_id != self.program)
         {
             return;
@@ -74,18 +74,18 @@ impl Link {
         // must suffice.
         unsafe { bpf_link_detach(self.fd.as_raw_fd()) };
         if let Some(path) = self.pinned {
-            // A file that stays holds a link without an interface, and the next process removes it.
+            // A file that remains pins a link without an interface; the next process removes it.
             let _ = std::fs::remove_file(path);
         }
     }
 
-    /// Asks the kernel, with one system call that needs no privilege. The kernel refuses to replace
-    /// a link's program by `ip link set dev IFACE xdp off`. But a link can be detached
-    /// (`bpftool link detach`), or given another program.
+    /// Queries the state with one system call, which needs no privilege. `ip link set dev IFACE xdp
+    /// off` cannot remove a program that a link attached. But a link can be detached (`bpftool link
+    /// detach`), or given another program.
     pub(crate) fn attachment(&self) -> Attachment {
         let holds = Attachment::Holds { index: self.index };
         let Ok(info) = describe(&self.fd) else {
-            // No answer says nothing about the program.
+            // Without an answer, nothing is known about the program.
             return holds;
         };
         // SAFETY: the kernel has filled in the fields for the link's type, which is XDP; all are

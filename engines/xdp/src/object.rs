@@ -26,12 +26,12 @@ static PROGRAM: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(
 /// another licence.
 static BOUND: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/bound.bpf.o")));
 
-/// The program with a table of verdicts. It is a separate object, so that the engine without one
-/// has the program that it always had.
+/// The program with a table of verdicts. It is a separate object, so that the engine without
+/// verdicts runs an unchanged program.
 static OFFLOAD: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/offload.bpf.o")));
 
-/// That program between the ports of a bridge. It needs the kernel's types (BTF).
+/// The program with verdicts as a bridge between two ports. It needs the kernel's types (BTF).
 static BRIDGE: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/bridge.bpf.o")));
 
@@ -89,9 +89,9 @@ pub(crate) const PLANNED_NAME: &str = "planned";
 const BOUND_NAME: &str = "bound";
 /// The program for the default definition on generated packets, for tests and measurements.
 const FIRE_NAME: &str = "fire";
-/// Carries out orders about verdicts. Not a metering program; only `OFFLOAD` has it.
+/// Carries out orders for verdicts. Not a metering program; only objects with verdicts have it.
 pub(crate) const ORDERS_NAME: &str = "carry_out_orders";
-/// Programs of a bridge that count what became of redirected frames.
+/// Programs of a bridge that count the fate of redirected frames.
 pub(crate) const FATES: [&str; 2] = ["note_sent", "note_refused"];
 /// Metering programs of one object, of which one is loaded: the verifier takes time for each.
 const METERING: [&str; 2] = [PROGRAM_NAME, PLANNED_NAME];

@@ -8,10 +8,11 @@ use crate::layout::TUPLE_HALVES;
 use crate::plan::KernelPlan;
 use crate::{BridgeConfig, KernelError};
 
-/// Maximum bytes of a frame that is tapped, `MAX_TAP_BYTES` in `bpf/tap.h`.
+/// Maximum bytes copied of a frame that is tapped: `MAX_TAP_BYTES` in `bpf/tap.h`.
 pub const MAX_TAP_BYTES: u32 = 2_048;
 
-/// Packets of a flow that are tapped, at most. A packet that is lost on its way does not count.
+/// Maximum number of packets of a flow that are tapped. Packets for which the ring had no room do
+/// not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TapBudget {
     /// Of a TCP flow.
@@ -22,7 +23,7 @@ pub struct TapBudget {
     pub other: u8,
 }
 
-/// As many as are inspected for applications (`PacketLimits` in `crates/inspect`).
+/// As many packets as are inspected to detect applications (`PacketLimits` in `crates/inspect`).
 impl Default for TapBudget {
     fn default() -> Self {
         Self {
@@ -36,10 +37,10 @@ impl Default for TapBudget {
 /// The table of verdicts, and how first packets are tapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OffloadConfig {
-    /// Rows for IPv4 flows, and as many for IPv6.
+    /// Rows for IPv4 flows; there are as many again for IPv6 flows.
     pub rows: u32,
-    /// Flows whose spent budget is remembered: a multiple of 4. Beyond, the one that was silent
-    /// longest is forgotten, and tapped anew if it goes on.
+    /// Number of flows whose spent budget is remembered: a multiple of 4. If there are more, the
+    /// flow that was silent longest is forgotten, and is tapped anew if it continues.
     pub tap_rows: u32,
     /// Packets of a flow that are tapped.
     pub budget: TapBudget,
@@ -47,14 +48,15 @@ pub struct OffloadConfig {
     pub ring_bytes: u32,
     /// Bytes kept of a frame, at most [`MAX_TAP_BYTES`]; 0: the key alone.
     pub snap_bytes: u32,
-    /// After a silence of this, a flow that is not TCP is another one, and is tapped anew.
+    /// After this silence, in nanoseconds, a packet of a flow that is not TCP begins a new flow,
+    /// which is tapped anew.
     pub idle_ns: u64,
     /// Whether flows in different VLANs (outermost tag) are different flows.
     pub keys_vlan: bool,
     /// Random words of two hashes of a flow's key.
     pub hash_keys: [[u64; TUPLE_HALVES]; 2],
-    /// Whether frames go from each of two interfaces to the other, by their verdicts; `None`: they
-    /// go to the kernel.
+    /// Whether frames are forwarded between two interfaces according to their verdicts; `None`:
+    /// frames go to the kernel.
     pub bridge: Option<BridgeConfig>,
 }
 
@@ -62,9 +64,9 @@ pub struct OffloadConfig {
 const CONFIG_BYTES: usize = 8 * 2 * TUPLE_HALVES + 16;
 /// Rows of a set of the budgets, `TAP_WAYS` in `bpf/tap.h`.
 const TAP_WAYS: u32 = 4;
-/// Maximum rows: `bpf_map_update_elem` numbers them in 32 bits, with some for each CPU.
+/// Maximum rows: `bpf_map_update_elem` numbers them in 32 bits, with spare ones for each CPU.
 const MAX_ROWS: u32 = 1 << 28;
-/// A budget of 255 is that of a flow whose packets are not wanted (`ALL_SPENT` in `bpf/tap.h`).
+/// A budget of 255 marks a flow that is not tapped again (`ALL_SPENT` in `bpf/tap.h`).
 const MAX_BUDGET: u8 = 254;
 /// Bytes of kernel memory for a row: element and bucket.
 const ROW_BYTES_V4: u64 = 96;
@@ -140,8 +142,8 @@ impl OffloadConfig {
         bytes
     }
 
-    /// Configures a map before anything is loaded into the kernel. Returns whether it is one of the
-    /// table of verdicts.
+    /// Configures a map before anything is loaded into the kernel. Returns whether the map belongs
+    /// to the table of verdicts.
     pub(crate) fn configure(
         &self,
         map: &mut OpenMapMut<'_>,

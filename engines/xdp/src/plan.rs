@@ -55,7 +55,7 @@ pub fn check_layout(layout: &Layout) -> Result<(), KernelError> {
     KernelPlan::new(layout, false).map(drop)
 }
 
-/// As [`check_layout`], for a bridge: it also provides what it decides about packets.
+/// As [`check_layout`], for a bridge, which also provides its decisions on packets as inputs.
 ///
 /// # Errors
 /// As `check_layout`.
@@ -77,7 +77,7 @@ impl KernelPlan {
     /// An exceeded limit, or an input that is not available here.
     pub(crate) fn new(layout: &Layout, is_bridge: bool) -> Result<Option<Self>, KernelError> {
         let mut steps = layout.steps();
-        // What inspection finds is written into records in user space. The words stay.
+        // User space writes the results of inspection into records. Their words stay reserved.
         let is_inspected = |step: &StateStep| step.of.is_some_and(Input::is_inspected);
         steps.state.retain(|step| !is_inspected(step));
         if layout.key_widths() == KeyWidths::ByFamily && steps.words == 0 {
@@ -113,7 +113,7 @@ impl KernelPlan {
         }
     }
 
-    /// The words that the fast program of a bridge writes into records beside the standard
+    /// The words that the fast program of a bridge writes into records in addition to the standard
     /// features; `None` if it cannot write these records.
     pub(crate) fn judged(&self) -> Option<JudgedWords> {
         let is_five_tuple = matches!(self.steps.key, KeySteps::FiveTuple);

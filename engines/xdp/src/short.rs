@@ -19,7 +19,8 @@ impl KernelEngine {
     /// records of other flows.
     ///
     /// # Errors
-    /// Where the kernel does not return them. If it ends the walk early, only the sums show it.
+    /// Where the kernel does not return them. If it ends the iteration early, only the sums show
+    /// that.
     pub fn short_flows(&self) -> Result<Vec<ShortFlow>, KernelError> {
         let by_family = self
             .shape

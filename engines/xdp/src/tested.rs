@@ -15,7 +15,7 @@ use crate::object::{PLANNED_NAME, PROGRAM_NAME, map};
 /// Size of `struct outcome` in `bpf/layout.h`.
 const OUTCOME_BYTES: usize = 56;
 
-/// Verdicts of a program that are counted: those of XDP, and some more.
+/// Number of counted return values of a program: those of XDP, and spare ones.
 const RETURNED: usize = 8;
 
 /// The result of a run.

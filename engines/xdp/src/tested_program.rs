@@ -16,14 +16,14 @@ pub enum TestedProgram {
     SpreadOnly,
     /// The engine, on frames spread over flows.
     Fire,
-    /// That, with what it returned counted; only where there is a table of verdicts.
+    /// As `Fire`, with its return values counted. Exists only with a table of verdicts.
     FireCounted,
     /// Spreads frames over flows and asks for a redirection, which a test run does not carry out.
     RedirectOnly,
-    /// Sends such frames from an interface.
+    /// Sends frames spread over flows from an interface.
     Send,
-    /// Counts and drops frames; only where there is a table of verdicts.
+    /// Counts and drops frames. Exists only with a table of verdicts.
     Sink,
-    /// A bridge that does nothing but redirect; only where there is one.
+    /// A bridge that only redirects. Exists only if the engine is a bridge.
     RedirectAlone,
 }

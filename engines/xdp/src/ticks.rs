@@ -28,8 +28,8 @@ const NUMBER_AT: usize = 0;
 const READ_NS_AT: usize = 1;
 /// Number of ticks to meet. The earliest of all readings counts; others may be late.
 const TICKS_MET: u64 = 3;
-/// A tick is met between two readings that are closer than this part of a tick. On a busy machine
-/// they may be further apart.
+/// A tick counts as met if the two readings around it are at most this fraction (1/16) of a tick
+/// apart. On a busy machine they may be further apart.
 const MET_WITHIN: u64 = 16;
 /// Readings end after this many ticks, met or not.
 const LONGEST_SEARCH_TICKS: u64 = 100;

@@ -13,15 +13,15 @@ use crate::plan::KernelPlan;
 
 /// Size of `struct bridge_config`.
 const CONFIG_BYTES: usize = 32;
-/// A word that records do not have, `NO_WORD` in `bpf/plan.h`.
+/// Stands for a word that records do not have: `NO_WORD` in `bpf/plan.h`.
 const NO_WORD: u32 = u32::MAX;
 /// Rule numbers have 16 bits.
 const MAX_RULES: u32 = 1 << 16;
 
-/// What becomes of packets about which nothing was decided.
+/// What happens to packets without a verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BridgeAction {
-    /// They go to the other port.
+    /// They are forwarded to the other port.
     #[default]
     Pass,
     /// They are dropped.
@@ -31,13 +31,13 @@ pub enum BridgeAction {
 /// A bridge between the two interfaces of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BridgeConfig {
-    /// All frames go on; drops are only counted.
+    /// All frames are forwarded; drops are only counted.
     pub is_dry_run: bool,
-    /// Rules with smaller numbers are counted one by one.
+    /// Number of rules that are counted individually: those with smaller numbers; 1 to 65,536.
     pub rules: u32,
-    /// TCP and UDP flows without a verdict, at first.
+    /// The initial action for TCP and UDP flows without a verdict.
     pub undecided: BridgeAction,
-    /// Other flows without a verdict, and frames in no flow, at first.
+    /// The initial action for other flows without a verdict, and for frames that belong to no flow.
     pub other: BridgeAction,
 }
 
@@ -50,7 +50,7 @@ impl JudgedWords {
     /// No word is written by the fast program.
     const NONE: Self = Self([NO_WORD; 4]);
 
-    /// The words of steps that the fast program can carry out; `None` if it cannot.
+    /// The words that these steps fill; `None` if the fast program cannot carry out all of them.
     pub(crate) fn of(steps: &[turboflow_merge::StateStep]) -> Option<Self> {
         let mut words = Self::NONE;
         for step in steps {
@@ -101,8 +101,8 @@ impl BridgeConfig {
         bytes
     }
 
-    /// Configures a map before anything is loaded into the kernel. Returns whether it is one of the
-    /// bridge.
+    /// Configures a map before anything is loaded into the kernel. Returns whether the map belongs
+    /// to the bridge.
     pub(crate) fn configure(
         &self,
         map: &mut OpenMapMut<'_>,
@@ -122,7 +122,8 @@ impl BridgeConfig {
     }
 }
 
-/// The kernel's number of this network namespace; 0, which none has, if it does not tell.
+/// The cookie of this network namespace; 0, which no namespace has, if the kernel does not return
+/// it.
 fn network_cookie() -> u64 {
     let Ok(socket) = control_socket() else {
         return 0;

@@ -12,41 +12,41 @@ use crate::object::map;
 /// Words of `struct bridge_port` in `bpf/bridge.h`.
 const PORT_WORDS: usize = 7;
 
-/// The frames that came in at one port of a bridge.
+/// Counters of the frames received on one port of a bridge.
 ///
 /// `received = redirected + dropped_by_verdict + dropped_undecided + dropped_other`, and
-/// `redirected = forwarded + too_long + redirect_errors + driver_dropped` once no frame is on its
-/// way.
+/// `redirected = forwarded + too_long + redirect_errors + driver_dropped` once no frame is in
+/// transit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BridgePortCounters {
     /// Frames received.
     pub received: u64,
-    /// Of these: to go to the other port.
+    /// Of these: redirected to the other port.
     pub redirected: u64,
-    /// Of these: dropped by a verdict about their flow.
+    /// Of these: dropped by a verdict on their flow.
     pub dropped_by_verdict: u64,
-    /// Of these: dropped because nothing was decided about their TCP or UDP flow yet.
+    /// Of these: dropped because their TCP or UDP flow has no verdict yet.
     pub dropped_undecided: u64,
-    /// Of these: dropped because they are of another protocol, or in no flow.
+    /// Of these: dropped because they have no verdict and another protocol, or belong to no flow.
     pub dropped_other: u64,
-    /// In a dry run: of the redirected, those that would have been dropped.
+    /// Of the redirected: those that would have been dropped without the dry run.
     pub would_drop: u64,
-    /// Of the redirected: frames to a group of stations that had come in at the other port within a
-    /// second, so that there is a path beside the bridge.
+    /// Of the redirected: multicast and broadcast frames that had come in at the other port within
+    /// about a second. They show that there is a path beside the bridge.
     pub came_back: u64,
-    /// Of the redirected: handed to the other port's driver, which took them.
+    /// Of the redirected: accepted by the other port's driver.
     pub forwarded: u64,
     /// Of the redirected: longer than the other port's MTU.
     pub too_long: u64,
     /// Of the redirected: refused by the kernel for another reason.
     pub redirect_errors: u64,
-    /// Of the redirected: not taken by the other port's driver, for instance because its ring was
-    /// full.
+    /// Of the redirected: not accepted by the other port's driver, for instance because its ring
+    /// was full.
     pub driver_dropped: u64,
 }
 
-/// Packets with a verdict by one rule, and their IP bytes. In a dry run, those that would have been
-/// dropped are among the dropped.
+/// Packets with a verdict from one rule, and their IP bytes. A dry run counts those that would have
+/// been dropped as dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleCount {
     /// Packets that passed.
@@ -62,7 +62,7 @@ pub struct RuleCount {
 /// The counters of both ports, over all CPUs, without [`BridgePortCounters::received`].
 pub(super) fn read_ports(object: &Object) -> Result<[BridgePortCounters; 2], KernelError> {
     let mut ports = [BridgePortCounters::default(); 2];
-    // Fates first: what is read of a redirect that goes on meanwhile is at most its beginning.
+    // Fates first, so that no frame has a fate before it is counted as redirected.
     for cpu in per_cpu(object, "bridge_fates", 0)? {
         let fates: Vec<u64> = words(&cpu).collect();
         for (place, port) in ports.iter_mut().enumerate() {
@@ -88,7 +88,7 @@ pub(super) fn read_ports(object: &Object) -> Result<[BridgePortCounters; 2], Ker
     Ok(ports)
 }
 
-/// Reads what rules and ports counted, from any thread, as long as it lives.
+/// Reads the counters of rules and ports, from any thread. It keeps the program's maps open.
 #[derive(Clone)]
 pub struct RuleCounter {
     object: Arc<Object>,
@@ -99,8 +99,8 @@ impl RuleCounter {
         Self { object }
     }
 
-    /// What a rule did, over all CPUs. Nothing is counted of rules beyond
-    /// [`BridgeConfig::rules`](crate::BridgeConfig::rules).
+    /// Packets and bytes counted for a rule, over all CPUs. Only rules with numbers below
+    /// [`BridgeConfig::rules`](crate::BridgeConfig::rules) are counted.
     ///
     /// # Errors
     /// Where this is no bridge, or the kernel does not return the counters.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bridge of two ports over the table of verdicts: `bpf/bridge.h`. Frames go from one port to the
-//! other without user space, which reads counters and writes verdicts.
+//! A bridge of two ports, based on the table of verdicts: `bpf/bridge.h`. Frames go from one port
+//! to the other without user space, which only reads counters and writes verdicts.
 
 pub(crate) mod config;
 mod counters;
@@ -16,7 +16,7 @@ pub use counters::{BridgePortCounters, RuleCount, RuleCounter};
 pub use opened::BridgeActions;
 
 impl KernelEngine {
-    /// What becomes of packets without a verdict; `None` if this is no bridge.
+    /// Sets what happens to packets without a verdict; `None` if this is not a bridge.
     #[must_use]
     pub fn bridge_actions(&self) -> Option<BridgeActions> {
         self.bridge.as_ref().map(|bridge| bridge.actions.clone())
@@ -28,7 +28,7 @@ impl KernelEngine {
         self.bridge.is_some()
     }
 
-    /// What the bridge counted, by the port where frames came in.
+    /// The counters of the bridge, by the port on which frames were received.
     ///
     /// # Errors
     /// Where this is no bridge, or the kernel does not return the counters.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bridge that was loaded: its ports are connected, and what becomes of frames is counted.
+//! A loaded bridge: its ports are connected, and the fate of frames is counted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,15 +12,16 @@ use crate::error::KernelError;
 use crate::memory::SharedMemory;
 use crate::object::{FATES, map, shared_memory};
 
-/// What becomes of packets without a verdict, while the bridge runs. Its clones are of one bridge.
+/// Sets what happens to packets without a verdict while the bridge runs. Clones act on the same
+/// bridge.
 #[derive(Clone)]
 pub struct BridgeActions {
     memory: Arc<SharedMemory>,
 }
 
 impl BridgeActions {
-    /// Packets that come from now on are treated so: those of TCP and UDP flows, and all other
-    /// frames.
+    /// Sets the actions for packets without a verdict that arrive from now on: for those of TCP and
+    /// UDP flows, and for all other frames.
     pub fn set(&self, undecided: BridgeAction, other: BridgeAction) {
         for (word, action) in self.memory.words().iter().zip([undecided, other]) {
             word.store(number_of(action), Ordering::Relaxed);
@@ -36,15 +37,15 @@ const fn number_of(action: BridgeAction) -> u64 {
     }
 }
 
-/// A bridge that was loaded.
+/// A loaded bridge.
 pub(crate) struct Bridge {
     pub(crate) actions: BridgeActions,
-    /// Closing them detaches the programs that count what became of frames.
+    /// The programs that count the fate of redirected frames. Closing these links detaches them.
     _fates: Vec<libbpf_rs::Link>,
 }
 
 impl Bridge {
-    /// The bridge of a configuration, if it is one.
+    /// The bridge of a configuration, if it has one.
     pub(crate) fn of(
         config: &KernelConfig,
         object: &Object,
@@ -56,15 +57,15 @@ impl Bridge {
         };
         let ports: Vec<u32> = interfaces.iter().map(|(_, index)| *index).collect();
         let fates = match config.attached() {
-            // What is measured beside a bridge does without.
+            // A program that is measured in place of the bridge needs no such counts.
             Some(_) => Vec::new(),
             None => count_fates(object)?,
         };
         Self::open(object, bridge, &ports, fates).map(Some)
     }
 
-    /// Connects the ports, and begins to count. Frames that a program before this one redirects are
-    /// not counted (`outstanding` in `bpf/bridge.h`).
+    /// Connects the ports, and starts counting. Frames redirected by the program that was attached
+    /// before this one are not counted (`outstanding` in `bpf/bridge.h`).
     fn open(
         object: &Object,
         config: &BridgeConfig,
@@ -76,7 +77,7 @@ impl Bridge {
         };
         actions.set(config.undecided, config.other);
         let other_ports = map(object, "bridge_ports")?;
-        // What comes in at the first leaves by the second, and the other way round.
+        // Frames received on the first port leave by the second, and vice versa.
         for (place, port) in (0u32..).zip(ports.iter().rev()) {
             other_ports
                 .update(&place.to_ne_bytes(), &port.to_ne_bytes(), MapFlags::ANY)
@@ -89,7 +90,7 @@ impl Bridge {
     }
 }
 
-/// Counts what becomes of redirected frames from now on.
+/// Counts the fate of redirected frames from now on.
 fn count_fates(object: &Object) -> Result<Vec<libbpf_rs::Link>, KernelError> {
     let fates = FATES.map(|name| {
         let program = object.progs_mut().find(|program| program.name() == name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Links of a bridge that outlive the process: they are pinned in the BPF file system, and hold the
-//! program and its tables. Frames go on by the verdicts that are there, until a new process puts
-//! its program in the place of the old one, in one step.
+//! Links of a bridge that outlive the process: they are pinned in the BPF file system, and keep the
+//! program and its maps loaded. Frames are treated according to the existing verdicts until a new
+//! process replaces the program, in one step.
 
 use std::ffi::CString;
 use std::io;
@@ -15,15 +15,15 @@ use crate::link::Link;
 use crate::{KernelEngine, KernelError, XdpMode};
 
 impl KernelEngine {
-    /// As [`attach`](Self::attach) in native mode, with links that are pinned in a folder of the
-    /// BPF file system. Links that another process left there get this program, and no frame passes
-    /// without one of the two. When this engine ends by itself, it takes its program off and
+    /// As [`attach`](Self::attach) in native mode, but the links are pinned in a folder of the BPF
+    /// file system. Links that another process left there are given this program in one step, so no
+    /// frame passes without a program in between. [`finish`](Self::finish) detaches the program and
     /// removes the pins.
     ///
     /// # Errors
     /// As `attach`, or where the links cannot be pinned.
     pub fn attach_pinned(&mut self, folder: &Path, replaces: bool) -> Result<(), KernelError> {
-        // Which port is the first may be another in the next process.
+        // Named by index, because the next process may list the ports in another order.
         let ports = self.interfaces.iter();
         let paths: Vec<_> = ports
             .map(|(_, index)| folder.join(index.to_string()))
@@ -35,7 +35,7 @@ impl KernelEngine {
         if left.len() == self.interfaces.len() {
             return self.take_over(left);
         }
-        // One port alone forwards nothing.
+        // A program on only one port forwards nothing, so it is detached.
         for link in left {
             Link::new(link.fd, link.index).map_err(failed)?.take_off();
             std::fs::remove_file(link.path).map_err(failed)?;
@@ -47,8 +47,8 @@ impl KernelEngine {
         Ok(())
     }
 
-    /// Puts this engine's program in the place of the one that another process left at both ports.
-    /// If one port refuses it, both keep that one: it has the verdicts.
+    /// Replaces the program that another process left on both ports with that of this engine. If
+    /// one port refuses, both keep the old program, because it has the verdicts.
     fn take_over(&mut self, left: Vec<LeftLink>) -> Result<(), KernelError> {
         let name = self.program_name();
         let mut programs = self.object.progs();
@@ -58,7 +58,7 @@ impl KernelEngine {
         for (place, link) in left.iter().enumerate() {
             if let Err(source) = link.update(own.as_fd()) {
                 for before in &left[..place] {
-                    // It ran there a moment ago.
+                    // The kernel has accepted this program on this link before.
                     let _ = before.update(before.program.as_fd());
                 }
                 return Err(failed(source));
@@ -85,8 +85,8 @@ struct LeftLink {
 }
 
 impl LeftLink {
-    /// The link that is pinned there. `None` if there is none, or its interface is gone: then the
-    /// file is removed.
+    /// Opens the pinned link of a port. `None` if there is none, or if it is no longer on that
+    /// interface; its file is then removed.
     fn open(path: &Path, index: u32) -> Result<Option<Self>, KernelError> {
         let name = path_of(path).map_err(failed)?;
         // SAFETY: the path ends with a zero.
@@ -99,7 +99,7 @@ impl LeftLink {
             return Ok(None);
         }
         let id = Link::program_of(&fd).map_err(failed)?;
-        // SAFETY: it takes a number.
+        // SAFETY: takes and returns integers.
         let program = owned(unsafe { bpf_prog_get_fd_by_id(id) }).map_err(failed)?;
         Ok(Some(Self {
             fd,
@@ -111,7 +111,7 @@ impl LeftLink {
 
     fn update(&self, program: BorrowedFd<'_>) -> io::Result<()> {
         let (link, program) = (self.fd.as_raw_fd(), program.as_raw_fd());
-        // SAFETY: both are open, and no options are given.
+        // SAFETY: both descriptors are open, and no options are passed.
         match unsafe { bpf_link_update(link, program, std::ptr::null()) } {
             0 => Ok(()),
             error => Err(io::Error::from_raw_os_error(-error)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the program counted about verdicts and taps.
+//! Counters of verdicts and taps.
 
 use libbpf_rs::{MapCore, MapFlags, Object};
 
@@ -20,7 +20,7 @@ pub struct OffloadCounters {
     pub misses: u64,
     /// Of these: copied to user space.
     pub taps: u64,
-    /// Of these: to be copied, and the ring had no room.
+    /// Of these: not copied, because the ring had no room.
     pub taps_lost: u64,
     /// Notes about the end of a connection for which the ring had no room.
     pub ends_lost: u64,

@@ -9,8 +9,7 @@
 //!                       └──────────▶ user space decides ──────────┘
 //! ```
 //!
-//! Here is the kernel's side. The crate of the engine that offloads flows decides and keeps the
-//! rows.
+//! This module is the kernel's side. The crate of the offload engine decides, and manages the rows.
 
 mod counters;
 mod table;
@@ -24,10 +23,10 @@ pub use counters::OffloadCounters;
 pub use table::{RowOrder, RowOrderKind, RowResult, VerdictTable, VerdictTimes};
 pub use taps::{Tap, TapKind, TapRing};
 
-/// The key of both directions of a flow as the kernel has it: of an IPv4 flow, two words and zeros.
+/// The key of both directions of a flow as in the kernel. For an IPv4 flow: two words, then zeros.
 pub type FlowWords = [u64; 5];
 
-/// Both ends of the table of verdicts.
+/// Access to the table of verdicts and to its taps.
 pub struct Offload {
     /// Writes rows.
     pub table: VerdictTable,
@@ -36,8 +35,8 @@ pub struct Offload {
 }
 
 impl KernelEngine {
-    /// The table of verdicts and its taps, which have one user each. `KernelConfig::offload` must
-    /// have been given.
+    /// Opens the table of verdicts and its taps. Each may have only one user.
+    /// `KernelConfig::offload` must have been set.
     ///
     /// # Errors
     /// Where there is no table, or its memory cannot be mapped.
@@ -48,7 +47,7 @@ impl KernelEngine {
         })
     }
 
-    /// What the program counted about verdicts and taps, over all CPUs.
+    /// The counters of verdicts and taps, over all CPUs.
     ///
     /// # Errors
     /// Where there is no table, or the kernel does not return the counters.

@@ -11,7 +11,7 @@ use crate::memory::SharedMemory;
 use crate::object::{ORDERS_NAME, shared_memory};
 use crate::offload::FlowWords;
 
-/// Orders of one system call, `ORDERS` in `bpf/orders.h`.
+/// Maximum number of orders in one system call: `ORDERS` in `bpf/orders.h`.
 const ORDERS: usize = 4_096;
 /// Words of `struct order` in `bpf/orders.h`.
 const ORDER_WORDS: usize = 7;
@@ -22,14 +22,14 @@ const JOB_BYTES: usize = 32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum RowOrderKind {
-    /// A new row. One that is there stays as it is.
+    /// Adds a row. An existing row stays as it is.
     #[default]
     Add,
-    /// Another verdict for a row.
+    /// Changes the verdict of a row.
     Change,
-    /// No row any more.
+    /// Removes a row.
     Remove,
-    /// No row any more if its flow was silent for long, or ended.
+    /// Removes a row if its flow was silent for too long, or has been over for long enough.
     Age,
 }
 
@@ -47,20 +47,20 @@ pub struct RowOrder {
 /// What became of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowResult {
-    /// It was carried out.
+    /// The order was carried out.
     Done,
-    /// To add: there is a row, which stays as it is.
+    /// For `Add`: there is already a row, which stays as it is.
     Exists,
-    /// To change, remove or age: there is no row.
+    /// For `Change`, `Remove` and `Age`: there is no row.
     Absent,
-    /// To age: the flow's last packet came then, in nanoseconds since 1970, and the row stays.
+    /// For `Age`: neither limit is exceeded, and the row stays.
     Stays {
-        /// The time of that packet, up to 0.13 s early.
+        /// The time of the flow's last packet, in nanoseconds since 1970, up to 0.13 s early.
         seen_ns: u64,
     },
-    /// To add: the table is full.
+    /// For `Add`: the table is full.
     Full,
-    /// The kernel's error number.
+    /// The kernel refused, with this error number.
     Failed(i32),
 }
 
@@ -73,7 +73,7 @@ pub struct VerdictTimes {
     pub linger_ns: u64,
 }
 
-/// Writes rows. There is only one of it, because rows are read and written in steps.
+/// Writes rows. There must be only one, because a row is read and written in separate steps.
 pub struct VerdictTable {
     object: Arc<Object>,
     orders: SharedMemory,
@@ -87,11 +87,12 @@ impl VerdictTable {
         })
     }
 
-    /// Carries out orders, and appends the result of each. Returns the kernel's time, as packets
-    /// get it: in nanoseconds since 1970.
+    /// Carries out orders, and appends the result of each. Returns the kernel's time, in
+    /// nanoseconds since 1970, on the clock that packets are stamped with.
     ///
     /// # Errors
-    /// Where the kernel does not run the program. Orders that fail are results.
+    /// Where the kernel does not run the program. If an order fails, that is its result and not an
+    /// error.
     pub fn carry_out(
         &mut self,
         orders: &[RowOrder],
@@ -99,7 +100,7 @@ impl VerdictTable {
         results: &mut Vec<RowResult>,
     ) -> Result<u64, KernelError> {
         let mut now_ns = 0;
-        // Without orders, the program only tells the time.
+        // Without orders, the program only returns the time.
         let empty = orders.is_empty().then_some(orders);
         for some in orders.chunks(ORDERS).chain(empty) {
             for (row, order) in self.orders.words().chunks_exact(ORDER_WORDS).zip(some) {
@@ -142,9 +143,9 @@ impl VerdictTable {
     }
 }
 
-/// From asm-generic/errno-base.h.
+/// The error numbers are from asm-generic/errno-base.h.
 const fn result_of(result: i32, told: u64) -> RowResult {
-    /// The bits of a time that tell the ends of a connection, `SEEN_ENDS` in `bpf/verdict.h`.
+    /// The bits of a time that record the ends of a connection, `SEEN_ENDS` in `bpf/verdict.h`.
     const SEEN_ENDS: u64 = 7;
     match result {
         0 => RowResult::Done,

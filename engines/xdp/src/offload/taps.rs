@@ -21,7 +21,7 @@ const HEADER_BYTES: usize = 64;
 pub enum TapKind {
     /// Its flow has no verdict.
     Packet,
-    /// It begins another connection with the key of one that is over and has a row.
+    /// It begins a new connection with the key of a finished one that has a row.
     Anew,
     /// It ends the connection of a flow with a row.
     End,
@@ -32,19 +32,19 @@ pub enum TapKind {
 pub struct Tap<'a> {
     /// Time of arrival, in nanoseconds since 1970.
     pub time_ns: u64,
-    /// The flow: its key with the smaller end first.
+    /// The flow's key, with the smaller end first.
     pub flow: FlowWords,
     /// Length of the frame on the wire, in bytes.
     pub frame_bytes: u32,
     /// The kernel's number of the interface.
     pub interface: u32,
-    /// Flags of a TCP packet, 0 for any other.
+    /// Flags of a TCP packet; 0 for other protocols.
     pub tcp_flags: u16,
-    /// Whether the packet goes from the greater end of the key to the smaller one.
+    /// Whether the packet goes from the greater end of the key to the smaller.
     pub is_reversed: bool,
     /// Why it was tapped.
     pub kind: TapKind,
-    /// The first bytes of the frame, as many as are kept.
+    /// The first bytes of the frame, at most `OffloadConfig::snap_bytes`.
     pub frame: &'a [u8],
 }
 
@@ -88,11 +88,11 @@ impl TapRing {
         Ok(Self { ring, map })
     }
 
-    /// Passes at most `at_most` taps to `take`, in the order of arrival; returns how many there
-    /// were.
+    /// Passes at most `at_most` taps to `take`, in the order of arrival. Returns how many items it
+    /// read.
     ///
     /// # Errors
-    /// Where the ring has something else.
+    /// Where the ring contains items that are not taps.
     pub fn read(
         &mut self,
         at_most: usize,
@@ -109,10 +109,10 @@ impl TapRing {
         }
     }
 
-    /// Waits for a tap, `wait_ns` at most.
+    /// Waits for a tap, at most `wait_ns` nanoseconds.
     ///
     /// # Errors
-    /// Where the kernel does not wait.
+    /// Where the kernel refuses to wait.
     pub fn wait(&self, wait_ns: u64) -> Result<(), KernelError> {
         let mut ring = [PollFd::new(&self.map, PollFlags::IN)];
         let limit = Timespec {
@@ -128,7 +128,8 @@ impl TapRing {
         }
     }
 
-    /// Lets time pass, `wait_ns` at most, whether taps come or not: so that they come together.
+    /// Waits up to `wait_ns` nanoseconds, even if taps arrive, so that they are read in larger
+    /// batches.
     pub fn pause(&self, wait_ns: u64) {
         let limit = Timespec {
             tv_sec: 0,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A network device that receives what it sends, with a clock of its own: the only device here that
-// tells a program when a frame arrived. Cards that do are rare, and no virtual device of the kernel
-// does without one. For kernels from 6.8 on; scripts/try-kernels.sh builds and loads it.
+// A network device that receives what it sends, with a clock of its own. It is the only device in
+// the tests that tells a program when a frame arrived: few cards do so, and the kernel's virtual
+// devices do not. For kernels from 6.8 on; scripts/try-kernels.sh builds and loads it.
 #include <linux/etherdevice.h>
 #include <linux/filter.h>
 #include <linux/module.h>
@@ -18,7 +18,7 @@ struct clocked {
     u64 frames;
 };
 
-// The memory behind a program's context, while it asks.
+// The program's context, followed by the timestamp that the driver returns for it.
 struct heard {
     struct xdp_buff buffer;
     u64 timestamp_ns;
@@ -37,7 +37,7 @@ static const struct xdp_metadata_ops metadata = {
     .xmo_rx_timestamp = clocked_rx_timestamp,
 };
 
-// Nothing is passed on, whatever the verdict: only programs receive here.
+// No frame is passed on, whatever the verdict: only programs receive frames here.
 static netdev_tx_t clocked_xmit(struct sk_buff *frame, struct net_device *dev)
 {
     struct clocked *clocked = netdev_priv(dev);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine that the conformance suite runs. Engines that stand on this one have another such
-//! file, and run the suite as it is.
+//! The engine under test in the conformance suite. Engines built on this one replace this file, and
+//! reuse the rest of the suite.
 
 use turboflow_engine_xdp::{KernelConfig, KernelEngine, KernelError, Tester};
 
