@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records a second of one core, from messages in memory to batches for the aggregator:
+//! Measures records per second of one core, from messages in memory to batches for the aggregator:
 //!
 //!     cargo bench --package turboflow-engine-collector
 
@@ -25,7 +25,7 @@ const RECORDS_OF_A_MESSAGE: u32 = 29;
 const MESSAGES: u32 = 40_000;
 const RUNS: usize = 5;
 
-/// Messages that are in memory.
+/// A source of messages in memory.
 struct Memory {
     messages: Vec<Vec<u8>>,
     at: usize,

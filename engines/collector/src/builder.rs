@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages of exporters, made by hand for tests and measurements.
+//! Messages of exporters, built for tests and measurements.
 
 #![allow(dead_code, reason = "tests and benchmarks use different parts")]
 
@@ -60,7 +60,7 @@ pub(crate) fn template(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
     record
 }
 
-/// An options template record of IPFIX with one scope field, the first.
+/// An options template record of IPFIX whose first field is its only scope field.
 pub(crate) fn options_template(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
     let mut record = id.to_be_bytes().to_vec();
     record.extend((fields.len() as u16).to_be_bytes());
@@ -69,7 +69,7 @@ pub(crate) fn options_template(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
     record
 }
 
-/// Field specifiers; numbers from 0x8000 on are of the enterprise of reverse elements.
+/// Field specifiers. Numbers from 0x8000 on get the enterprise number of reverse elements.
 fn specifiers(fields: &[(u16, u16)]) -> Vec<u8> {
     let mut octets = Vec::new();
     for (id, length) in fields {
@@ -147,7 +147,7 @@ pub(crate) fn sflow(sequence: u32, samples: &[Vec<u8>]) -> Vec<u8> {
     datagram
 }
 
-/// What tells a flow sample of sFlow from others.
+/// The values by which flow samples of sFlow differ in tests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowSample {
     pub(crate) sequence: u32,
@@ -157,7 +157,7 @@ pub(crate) struct FlowSample {
 }
 
 impl FlowSample {
-    /// The sample of one packet, with its descriptions. It went from interface 7 to 9.
+    /// The sample of one packet with these descriptions, received on interface 7 and sent on 9.
     pub(crate) fn octets(&self, described: &[Vec<u8>]) -> Vec<u8> {
         let Self {
             sequence,

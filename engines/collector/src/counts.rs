@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the collector counts beside the ledger: each lie of an exporter, and each loss.
+//! The collector's counters in addition to the ledger: false claims of exporters, and losses.
 
 use turboflow_engine::OwnCount;
 
 macro_rules! counts {
     ($($field:ident, $about:literal;)*) => {
-        /// Counters of a collector. Each only grows, except where a late datagram takes back what
+        /// Counters of a collector. Each only grows, except that a late datagram takes back what
         /// its gap had counted as lost.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counts {

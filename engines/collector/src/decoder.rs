@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Decodes messages into flow records of one direction, with the state of all exporters.
+//! Decodes messages into flow records of one direction, and keeps the state of all exporters.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -19,24 +19,24 @@ use crate::slot::{Slot, TimeForm, Way};
 use crate::template::{FIRST_ID, Template, Unreadable};
 use crate::times::{MessageClock, Stamp};
 
-/// Octets in front of a set's content.
+/// Octets of a set's header.
 const SET_HEADER_BYTES: usize = 4;
 /// How far an exporter's clock may be ahead of the receiver's before its times are shifted.
 const CLOCK_TOLERANCE_NS: u64 = 60_000_000_000;
-/// How far a record may end after its export time: clocks of whole seconds, and lines between the
-/// cards of a router.
+/// How far a record may end after its export time: some clocks have whole seconds, and the cards of
+/// a router may have different clocks.
 const FUTURE_TOLERANCE_NS: u64 = 60_000_000_000;
-/// A record that began this long before it ended has no true start.
+/// If a record began longer than this before its end, its start is wrong.
 const LONGEST_NS: u64 = 50 * 86_400 * 1_000_000_000;
 
 /// A message of an exporter.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// Who sent it.
+    /// The sender.
     pub from: Sender,
-    /// Whether it came as a datagram, which may be lost, late or doubled.
+    /// Whether it arrived as a datagram, which may be lost, late or duplicated.
     pub is_datagram: bool,
-    /// When it came, in nanoseconds since 1970; `None` for files.
+    /// Time of arrival, in nanoseconds since 1970; `None` for files.
     pub received_ns: Option<u64>,
     /// The message.
     pub bytes: &'a [u8],
@@ -51,11 +51,11 @@ pub(crate) struct Directed<'a> {
     pub(crate) is_reverse: bool,
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
-    /// One packet of so many was sampled; 1 if all were seen.
+    /// One packet out of this many was sampled; 1 if all were observed.
     pub(crate) one_of: u32,
 }
 
-/// Takes the flow records of a message.
+/// Receives the flow records of a message.
 pub(crate) trait TakeFlow {
     fn flow(&mut self, flow: &Directed<'_>, counts: &mut Counts);
 }
@@ -70,7 +70,7 @@ pub(crate) struct Decoder {
     pub(crate) counts: Counts,
 }
 
-/// What a message needs while it is read.
+/// The state of reading one message.
 struct Reading<'a, T> {
     domain: &'a mut Domain,
     fields: &'a mut usize,
@@ -82,15 +82,16 @@ struct Reading<'a, T> {
     clock: MessageClock,
     version: Version,
     sampling: u32,
-    /// Number of records read, options included, and number of records of options.
+    /// Number of records read so far, including records of options, and number of records of
+    /// options.
     records: u32,
     options: u32,
-    /// Records of earlier messages, whose template came with this one.
+    /// Number of records of earlier messages whose template came with this message.
     waited: u64,
 }
 
 impl Decoder {
-    /// A decoder that reads these inputs besides what every record has.
+    /// A decoder that reads these inputs in addition to what every record has.
     pub(crate) fn new(wanted: InputSet) -> Self {
         Self {
             wanted,
@@ -100,7 +101,7 @@ impl Decoder {
     }
 
     /// Decodes a message. Returns its export time, which advances the collector's clock; `None` if
-    /// the bytes are no message, or the message came before.
+    /// the bytes are not a message, or the message is a repetition.
     pub(crate) fn decode(
         &mut self,
         message: &Message<'_>,
@@ -154,7 +155,7 @@ impl Decoder {
             self.counts.messages_malformed += 1;
         }
         let counts = &mut self.counts;
-        // IPFIX and v5 count records, whose number is known now that they have been read.
+        // IPFIX and v5 number records. How many this message has is only known now.
         match header.version {
             Version::Ipfix => {
                 place_records(domain, header.sequence, [records, options], counts);
@@ -171,8 +172,7 @@ impl Decoder {
         Some(header.export_ns.saturating_sub(clock.shift_ns))
     }
 
-    /// Reads a datagram of sFlow, which has no time of day: its packets have the time at which it
-    /// came.
+    /// Reads an sFlow datagram. It has no time of day, so its packets get the time of its arrival.
     fn sampled(&mut self, message: &Message<'_>, taker: &mut impl TakeFlow) -> Option<u64> {
         let datagram = Datagram::of(message.bytes);
         let (Some(datagram), Some(received_ns)) = (datagram, message.received_ns) else {
@@ -201,8 +201,8 @@ impl Decoder {
         Some(received_ns)
     }
 
-    /// Notes a message with so many numbered records from a domain. `print` is that of a datagram.
-    /// `None` if it came before.
+    /// Notes a message with `records` numbered records from a domain. `print` is the fingerprint of
+    /// a datagram. Returns `None` if the message is a repetition.
     pub(crate) fn place_message(
         &mut self,
         from: Sender,
@@ -220,12 +220,12 @@ impl Decoder {
         Some(place(domain, id.0, sequence, records, counts))
     }
 
-    /// Forgets what a sender told, because its connection has ended.
+    /// Forgets the state of a sender whose connection has ended.
     pub(crate) fn forget(&mut self, sender: Sender) {
         self.exporters.forget(sender, &mut self.counts);
     }
 
-    /// The counters, with the sets that still wait as lost.
+    /// The counters. Sets that still wait for their template count as lost.
     pub(crate) fn final_counts(&self) -> Counts {
         Counts {
             sets_waiting_lost: self.counts.sets_waiting_lost + self.exporters.waiting_sets(),
@@ -233,22 +233,22 @@ impl Decoder {
         }
     }
 
-    /// Exporters and domains that are known.
+    /// Numbers of known exporters and domains.
     pub(crate) fn sizes(&self) -> (usize, usize) {
         self.exporters.sizes()
     }
 }
 
-/// Tells a datagram from others of its exporter, never 0.
+/// A fingerprint that tells a datagram from others of its exporter; never 0.
 pub(crate) fn print(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    // Header, first and last records: a hash of all would cost as much as reading them.
+    // Only both ends: hashing the whole datagram would cost as much as reading its records.
     let ends = bytes.len().min(64);
     (bytes.len(), &bytes[..ends], &bytes[bytes.len() - ends..]).hash(&mut hasher);
     hasher.finish() | 1
 }
 
-/// Counts what the sequence number of a message with `steps` numbers says.
+/// Counts losses by the sequence number of a message that uses `steps` numbers.
 fn place(
     domain: &mut Domain,
     version: Version,
@@ -268,8 +268,8 @@ fn place(
     place
 }
 
-/// Counts what the sequence number of an IPFIX message with so many data records says, of which so
-/// many are of options.
+/// Counts losses by the sequence number of an IPFIX message with `records` data records, of which
+/// `options` are records of options.
 fn place_records(
     domain: &mut Domain,
     sequence: u32,
@@ -309,7 +309,7 @@ fn clock_of(
     let is_ahead = ahead_ns > CLOCK_TOLERANCE_NS;
     counts.clocks_ahead += u64::from(is_ahead);
     let shift_ns = if is_ahead { ahead_ns } else { 0 };
-    // Records that are sent again have the header of another time than theirs.
+    // Records may come under a header of another time, for instance when they are sent again.
     let exported_ns = header.export_ns.saturating_sub(shift_ns);
     MessageClock {
         export_ns: header.export_ns,
@@ -350,7 +350,7 @@ impl<T: TakeFlow> Reading<'_, T> {
         true
     }
 
-    /// Learns the templates of a set. False if one does not fit.
+    /// Learns the templates of a set. False if one does not fit in the set.
     fn templates(&mut self, mut rest: &[u8], is_options: bool) -> bool {
         while let Some(next) = Template::next(&mut rest, self.version, is_options, self.wanted) {
             match next {
@@ -381,7 +381,7 @@ impl<T: TakeFlow> Reading<'_, T> {
             self.clock = set.clock;
             self.data_set(id, &set.octets);
         }
-        // Their numbers are before those of this message, and count as missing.
+        // These records are numbered before this message, and were counted as missing.
         self.waited += u64::from(self.records - records);
         (self.clock, self.records, self.options) = (clock, records, options);
     }
@@ -455,7 +455,7 @@ impl<T: TakeFlow> Reading<'_, T> {
         }
     }
 
-    /// Hands over the directions of the record that was read.
+    /// Hands over the directions of the record that was just read.
     #[inline(always)]
     fn record(&mut self) {
         let flow = &*self.flow;
@@ -484,8 +484,8 @@ impl<T: TakeFlow> Reading<'_, T> {
     }
 }
 
-/// First and last time of a direction. Where the exporter gives none, or impossible ones, they are
-/// made consistent, and counted.
+/// First and last time of a direction. If the exporter gives none, or impossible ones, they are
+/// made consistent, and that is counted.
 #[inline(always)]
 fn times(flow: &Flow, way: usize, clock: &MessageClock, counts: &mut Counts) -> [u64; 2] {
     let own = &flow.sides[way];
@@ -511,7 +511,6 @@ fn times(flow: &Flow, way: usize, clock: &MessageClock, counts: &mut Counts) -> 
     let is_told = first.is_some() && last.is_some();
     let mut last_ns = last.or(first).unwrap_or(export_ns);
     let mut first_ns = first.unwrap_or(last_ns);
-    // Whole seconds of the header end before the next one.
     if last_ns > clock.latest_ns {
         counts.times_in_future += 1;
         last_ns = export_ns;

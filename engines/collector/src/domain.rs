@@ -16,7 +16,7 @@ pub(crate) const MOST_WAITING_BYTES: usize = 1 << 16;
 /// Maximum number of samplers of a domain.
 const MOST_SAMPLERS: usize = 64;
 
-/// A set of records whose template has not come.
+/// A set of records whose template has not arrived yet.
 #[derive(Debug)]
 pub(crate) struct WaitingSet {
     pub(crate) id: u16,
@@ -28,7 +28,7 @@ pub(crate) struct WaitingSet {
 #[derive(Debug, Default)]
 pub(crate) struct Domain {
     templates: HashMap<u16, Arc<Template>>,
-    /// Fields of all templates.
+    /// Number of fields in all templates.
     fields: usize,
     /// Sequence numbers of NetFlow.
     pub(crate) numbers: Numbers,
@@ -42,9 +42,9 @@ pub(crate) struct Domain {
     waiting_bytes: usize,
     /// When the exporter started, in milliseconds since 1970, if its options say so.
     boot_ms: Option<u64>,
-    /// One packet of so many is sampled, by sampler; `None` is all of the domain.
+    /// Sampling by sampler: one packet out of this many. `None` stands for the whole domain.
     samplers: Vec<(Option<u64>, u32)>,
-    /// Number of the collector's message that came last from this domain.
+    /// Number of the last message from this domain, in the collector's count of messages.
     pub(crate) heard: u64,
 }
 
@@ -53,7 +53,7 @@ impl Domain {
         self.templates.get(&id).cloned()
     }
 
-    /// Fields of all templates, and octets that wait.
+    /// Number of fields in all templates, and of octets that wait for templates.
     pub(crate) const fn size(&self) -> (usize, usize) {
         (self.fields, self.waiting_bytes)
     }
@@ -62,14 +62,15 @@ impl Domain {
         self.waiting.len() as u64
     }
 
-    /// Keeps a template, instead of one of the same id.
+    /// Keeps a template. It replaces one with the same id.
     pub(crate) fn learn(&mut self, id: u16, template: Template) {
         self.fields += template.fields();
         let before = self.templates.insert(id, Arc::new(template));
         self.fields -= before.map_or(0, |before| before.fields());
     }
 
-    /// Forgets a template, or all of a kind by the id of their set (RFC 7011, section 8.1).
+    /// Forgets a template; or, if `id` is that of template sets, all of their kind (RFC 7011,
+    /// section 8.1).
     pub(crate) fn withdraw(&mut self, id: u16, is_options: bool) {
         if id >= FIRST_ID {
             self.fields -= self.templates.remove(&id).map_or(0, |its| its.fields());
@@ -81,7 +82,7 @@ impl Domain {
         self.fields = rest.sum();
     }
 
-    /// Keeps a set until its template comes. False if there is no room.
+    /// Keeps a set until its template arrives. False if there is no room.
     pub(crate) fn wait(&mut self, set: WaitingSet) -> bool {
         if self.waiting_bytes + set.octets.len() > MOST_WAITING_BYTES {
             return false;
@@ -120,8 +121,8 @@ impl Domain {
         }
     }
 
-    /// One of how many packets was sampled for a record: as it says itself, by its sampler, as the
-    /// one sampler of the domain does, or as `header` says; 1 if none says.
+    /// The sampling of a record, as one packet out of the returned number: according to the record
+    /// itself, its sampler, the only sampler of the domain, or `header`; 1 if none of these says.
     #[inline(always)]
     pub(crate) fn sampling(&self, flow: &Flow, header: u32) -> u32 {
         if let Some(one_of) = flow.sampling.one_of() {
@@ -139,7 +140,7 @@ impl Domain {
         }
     }
 
-    /// The time of day at the uptime of 0, if the exporter's options say so.
+    /// The time of day at uptime 0, if the exporter's options contain it.
     pub(crate) fn told_boot_ns(&self) -> Option<u64> {
         Some(self.boot_ms?.saturating_mul(1_000_000))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine: messages in, batches of microflow records in the order of time out.
+//! The engine: takes messages, and gives batches of microflow records in time order.
 
 use std::time::Duration;
 
@@ -22,11 +22,11 @@ use crate::stream::StreamError;
 /// Pause after a source had no message.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Maximum number of reads of what sockets still hold when a run ends.
+/// Maximum number of reads at the end of a run, for messages that sockets still hold.
 const MOST_LAST_READS: usize = 256;
 
-/// What a collector can do. Exporters cut their flows by rules of their own, and one direction at a
-/// time.
+/// The abilities of a collector. Exporters split flows by their own rules, and report each
+/// direction separately.
 #[must_use]
 pub fn abilities() -> Abilities {
     Abilities {
@@ -42,8 +42,8 @@ pub fn abilities() -> Abilities {
     }
 }
 
-/// Abilities when only microflow records are taken: those of the engines that send them. The layout
-/// id of a message says whether it is of this run's definition.
+/// The abilities if only microflow records are taken: those of the engines that send them. The
+/// layout id of a message tells whether it belongs to this run's definition.
 #[must_use]
 pub fn abilities_of_microflows() -> Abilities {
     let all = Input::ALL.into_iter().collect::<InputSet>();
@@ -55,58 +55,58 @@ pub fn abilities_of_microflows() -> Abilities {
     }
 }
 
-/// Answer of a source that was asked for messages.
+/// The answer of a source that was polled for messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Polled {
     /// Whether it had messages, and may have more.
     pub had_any: bool,
-    /// Whether nothing will come any more.
+    /// Whether nothing more will come.
     pub is_over: bool,
     /// The time now, in nanoseconds since 1970; `None` for files.
     pub now_ns: Option<u64>,
 }
 
-/// Takes a message, or returns why its connection must be closed. Messages that are only damaged
-/// are taken, and counted.
+/// Takes a message, or returns why its connection must be closed. A message that is only damaged is
+/// taken, and counted.
 pub type TakeMessage<'a> = dyn FnMut(&Message<'_>) -> Result<(), Refused> + 'a;
 
 /// Where messages come from: sockets or files. Never blocks.
 pub trait MessageSource: Send {
-    /// Its name, for people.
+    /// The source's name, for people.
     fn name(&self) -> String;
 
-    /// Takes messages that are there, some at a time. `ended` is told of connections that closed.
+    /// Takes some of the available messages. `ended` is called for connections that have closed.
     ///
     /// # Errors
-    /// Nothing can be read any more.
+    /// If nothing can be read any more.
     fn poll(
         &mut self,
         take: &mut TakeMessage<'_>,
         ended: &mut Vec<Sender>,
     ) -> Result<Polled, StreamError>;
 
-    /// The source's own counters, always in one order.
+    /// The source's own counters, always in the same order.
     fn own_counts(&self) -> Vec<OwnCount> {
         Vec::new()
     }
 }
 
-/// How a collector works.
+/// The configuration of a collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectorConfig {
-    /// How long after its first packet a record is expected at the latest, in nanoseconds. `None`:
-    /// as long as there is room, for files.
+    /// Longest expected time from a record's first packet to its arrival, in nanoseconds. `None`,
+    /// for files: records wait as long as there is room.
     pub lag_ns: Option<u64>,
     /// Maximum number of records that wait for older ones.
     pub most_records: usize,
     /// The cell of the run's clock, in nanoseconds.
     pub cell_ns: u64,
-    /// Whether type and code of ICMP are the destination port.
+    /// Whether ICMP type and code are stored as the destination port.
     pub icmp_ports: bool,
-    /// Whether packets and bytes of sampled records are multiplied.
+    /// Whether packets and bytes of sampled records are multiplied by the sampling interval.
     pub scales_sampled: bool,
-    /// Whether microflow records of other TurboFlows are taken, and no flow records: then the
-    /// definition may have what no flow record tells.
+    /// Whether microflow records of other TurboFlow processes are taken instead of flow records.
+    /// Then the definition may have features that flow records do not contain.
     pub only_microflows: bool,
 }
 
@@ -118,7 +118,7 @@ pub struct CollectorEngine {
     decoder: Decoder,
     rows: Rows,
     microflows: Microflows,
-    /// The latest export time so far, or later as time passes.
+    /// The latest export time so far; it also advances with time while exporters are silent.
     clock_ns: u64,
     now_ns: Option<u64>,
     is_idle: bool,
@@ -165,7 +165,7 @@ impl CollectorEngine {
         }
     }
 
-    /// Numbers of exporters and observation domains that are known.
+    /// Numbers of known exporters and observation domains.
     #[must_use]
     pub fn known(&self) -> (usize, usize) {
         self.decoder.sizes()
@@ -220,7 +220,7 @@ impl CollectorEngine {
         }
     }
 
-    /// Time passes while exporters are silent, too.
+    /// Advances the clock, even while exporters are silent.
     fn pass(&mut self, now_ns: Option<u64>) {
         if let (Some(before_ns), Some(now_ns)) = (self.now_ns, now_ns)
             && self.clock_ns > 0
@@ -230,7 +230,7 @@ impl CollectorEngine {
         self.now_ns = now_ns;
     }
 
-    /// The time before which no record is expected any more.
+    /// The time before which no more records are expected.
     fn watermark_ns(&self) -> u64 {
         let order = &self.rows.order;
         match self.config.lag_ns {
@@ -240,7 +240,7 @@ impl CollectorEngine {
         }
     }
 
-    /// Hands over the next cell, if its time has come.
+    /// Hands over the next cell if its time has come.
     fn hand_over(&mut self, to: &mut Bucket) -> Collected {
         let (watermark_ns, last_ns) = (self.watermark_ns(), self.rows.last_ns());
         let order = &mut self.rows.order;
@@ -255,7 +255,7 @@ impl CollectorEngine {
                     order.count_early(&mut self.decoder.counts);
                 }
                 order.hand_over(to);
-                // The clock of a file ends with its last packet, as that of a capture does.
+                // As for a capture, the clock of a file ends with its last packet.
                 let is_last = self.is_over && order.next() == Next::Empty;
                 let complete_ns = match is_last {
                     true => order.floor(last_ns).max(start_ns),
@@ -420,7 +420,7 @@ impl RemoteEngine for CollectorEngine {
         self.config.lag_ns.is_none()
     }
 
-    /// Reads what has come until now, and no more.
+    /// Reads only what has arrived until now.
     fn finish(&mut self) -> Result<(), EngineError> {
         for _ in 0..MOST_LAST_READS {
             if self.is_over || self.config.lag_ns.is_none() {

@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sequence numbers of one exporter's domain: what is missing, late, repeated, or begun anew.
+//! Sequence numbers of a domain of an exporter: what is missing, late, repeated, or restarted.
 //!
 //! They count records in NetFlow v5 and IPFIX, messages in NetFlow v9, and samples of a data source
-//! in sFlow, modulo 2^32. IPFIX counts the records before a message (RFC 7011, section 3.1). Some
-//! exporters count otherwise: [`RecordNumbers`] finds out which.
+//! in sFlow, modulo 2^32. The number of an IPFIX message is that of the records before it (RFC
+//! 7011, section 3.1). Some exporters count differently: [`RecordNumbers`] finds out which.
 
-/// A larger gap is another start, not a loss: it would be ten seconds of ten million records a
+/// A larger gap is a restart, not a loss: it would be about seven seconds at ten million records a
 /// second.
 const LARGEST_GAP: u32 = 1 << 26;
-/// How many datagrams are remembered, to tell one that came twice from an exporter that started
-/// again.
+/// How many datagrams are remembered, to tell a repeated datagram from an exporter that restarted.
 const REMEMBERED: usize = 16;
 
-/// What the sequence number of a message tells.
+/// The meaning of a message's sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// It follows the last one, or is the first.
+    /// It follows the last number, or is the first.
     Next,
-    /// This many are missing before it.
+    /// This many numbers are missing before it.
     Gap(u32),
-    /// It came after later ones, and this many that had counted as missing have come with it.
+    /// It came after later messages. This many numbers that had counted as missing came with it.
     Late(u32),
-    /// The numbers begin anew.
+    /// The numbers start again.
     Restart,
 }
 
 impl Place {
-    /// What counts as lost behind such a message.
+    /// The number of losses after such a message, if there were `lost` before.
     pub(crate) fn adds_to(self, lost: u64) -> u64 {
         match self {
             Self::Next | Self::Restart => lost,
@@ -36,7 +35,7 @@ impl Place {
     }
 }
 
-/// The datagrams of a domain that came last.
+/// The last datagrams of a domain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repeats {
     prints: [u64; REMEMBERED],
@@ -44,7 +43,7 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
-    /// Whether a datagram came before; `print`, which is not 0, tells datagrams apart.
+    /// Whether a datagram came before; `print` is its fingerprint, never 0.
     pub(crate) fn is_repeated(&mut self, print: u64) -> bool {
         if self.prints.contains(&print) {
             return true;
@@ -55,13 +54,13 @@ impl Repeats {
     }
 }
 
-/// Sequence numbers: those of a domain, or of a data source of sFlow.
+/// Sequence numbers of a domain, or of a data source of sFlow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbers {
     next: Option<u32>,
-    /// What is missing since the numbers began, and can still come late.
+    /// How many numbers are missing since the last restart, and may still come late.
     missing: u64,
-    /// Where the oldest of it begins: what has smaller numbers cannot be late.
+    /// The oldest missing number: smaller numbers cannot be late.
     oldest: u32,
 }
 
@@ -89,7 +88,7 @@ impl Numbers {
         }
         let behind = next.wrapping_sub(sequence);
         if steps == 0 {
-            // Templates alone have the number of what comes next, and may come late.
+            // A message with only templates has the number of the next record, and may be late.
             return Place::Next;
         }
         let oldest_behind = next.wrapping_sub(self.oldest).min(LARGEST_GAP);
@@ -104,8 +103,8 @@ impl Numbers {
         Place::Restart
     }
 
-    /// Takes back up to `count` missing records that came before, and are read only now. Returns
-    /// how many.
+    /// Takes back up to `count` records that were counted as missing: they came before, and are
+    /// read only now. Returns how many were taken back.
     pub(crate) fn found(&mut self, count: u64) -> u64 {
         let found = self.missing.min(count);
         self.missing -= found;
@@ -133,37 +132,38 @@ struct Last {
     flows: u32,
 }
 
-/// Sequence numbers of an IPFIX domain, which count the records before a message, or those through
-/// its end.
+/// Sequence numbers of an IPFIX domain, which count either the records before a message, or those
+/// through its end.
 ///
-/// Both readings are followed until one of them is impossible. Numbers that grow by less than the
-/// flow records of the earlier message do not count what is before the later one, whatever was
-/// lost; numbers that grow by less than the flow records of the later message do not count these.
-/// While all messages have the same number of records, both readings give the same losses.
+/// Both interpretations are followed until one of them is impossible. If numbers grow by less than
+/// the flow records of the earlier message, they cannot count the records before a message,
+/// whatever was lost. If they grow by less than the flow records of the later message, they cannot
+/// count through its end. While all messages have the same number of records, both give the same
+/// losses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecordNumbers {
     before: Numbers,
     through: Numbers,
     counted: Counted,
-    /// Whether `through` is meant while both are possible: the first number was that of the records
-    /// in the first message.
+    /// Whether `through` is used while both are possible: the first sequence number was the number
+    /// of flow records in the first message.
     is_through_likely: bool,
     last: Option<Last>,
 }
 
-/// What the number of an IPFIX message says.
+/// The meaning of an IPFIX message's sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordPlace {
     pub(crate) place: Place,
-    /// How many more records are missing than was said before, because numbers are read the other
-    /// way from now on.
+    /// How many more records are missing than were reported before, because the other
+    /// interpretation is used from now on.
     pub(crate) correction: i64,
     /// Whether it became certain that numbers count through the end of messages.
     pub(crate) is_found_through: bool,
 }
 
 impl RecordNumbers {
-    /// The place of a message with so many data records, of which so many are of flows.
+    /// The place of a message with `records` data records, of which `flows` are flow records.
     pub(crate) fn place(&mut self, sequence: u32, records: u32, flows: u32) -> RecordPlace {
         let before = self.missing();
         let is_found_through = self.judge(sequence, flows);
@@ -190,8 +190,8 @@ impl RecordNumbers {
         }
     }
 
-    /// Takes back up to `count` missing records that came before, and are read only now. Returns
-    /// how many.
+    /// Takes back up to `count` records that were counted as missing: they came before, and are
+    /// read only now. Returns how many were taken back.
     pub(crate) fn found(&mut self, count: u64) -> u64 {
         let (before, through) = (self.before.found(count), self.through.found(count));
         if self.is_through() { through } else { before }
@@ -204,7 +204,7 @@ impl RecordNumbers {
         }
     }
 
-    /// What was counted as missing since the numbers began.
+    /// How many records were counted as missing since the last restart.
     fn missing(&self) -> i64 {
         let meant = match self.is_through() {
             true => &self.through,
@@ -213,8 +213,8 @@ impl RecordNumbers {
         i64::try_from(meant.missing).unwrap_or(i64::MAX)
     }
 
-    /// Gives up a reading that a message makes impossible. Returns whether it is found now that
-    /// numbers count through the end of messages.
+    /// Gives up an interpretation that a message makes impossible. Returns whether it is certain
+    /// now that numbers count through the end of messages.
     fn judge(&mut self, sequence: u32, flows: u32) -> bool {
         if self.counted != Counted::Unknown || flows == 0 {
             return false;
@@ -235,7 +235,7 @@ impl RecordNumbers {
         match (grown < last.flows, grown < flows) {
             (true, false) => self.counted = Counted::Through,
             (false, true) => self.counted = Counted::Before,
-            // Another start, or numbers of another kind; or nothing follows from it.
+            // A restart or numbers of another kind (true, true), or no evidence (false, false).
             (true, true) | (false, false) => {}
         }
         self.counted == Counted::Through
@@ -253,7 +253,7 @@ impl RecordNumbers {
             grown >= last.flows && grown < last.records
         };
         if self.last.is_some_and(skips_options) {
-            // The records of options have no numbers, so that nothing goes back.
+            // Records of options have no numbers, so this is not a step back.
             self.before.next = Some(sequence);
         }
         let (its, others) = ((sequence, records), (begins, flows));
@@ -314,12 +314,12 @@ mod tests {
         assert_eq!(numbers.place(1_130, 30), Place::Gap(100));
         assert_eq!(numbers.place(970, 30), Place::Restart);
         assert_eq!(numbers.place(1_000, 30), Place::Next);
-        // The gap of the first start is none of this one.
+        // The gap before the restart does not belong to these numbers.
         assert_eq!(numbers.place(1_060, 30), Place::Gap(30));
         assert_eq!(numbers.place(1_030, 30), Place::Late(30));
-        // What was missing has come: nothing can be late any more.
+        // Everything missing has arrived: no message can be late any more.
         assert_eq!(numbers.place(1_030, 30), Place::Restart);
-        // Across the largest number.
+        // The numbers wrap.
         let mut numbers = Numbers::default();
         assert_eq!(numbers.place(u32::MAX - 9, 5), Place::Next);
         assert_eq!(numbers.place(15, 5), Place::Gap(20));
@@ -327,8 +327,9 @@ mod tests {
         assert_eq!(numbers.place(u32::MAX - 40, 10), Place::Restart);
     }
 
-    /// Sends messages, each with so many records of options and of flows, and gives what is missing
-    /// at the end, and whether numbers were found to count through messages.
+    /// Sends messages with these numbers of options records and flow records. Returns how many
+    /// records are missing at the end, and whether the numbers were found to count through the end
+    /// of messages.
     fn missing(
         counts: &[(u32, u32)],
         is_lost: impl Fn(usize) -> bool,
@@ -355,7 +356,8 @@ mod tests {
         (missing, is_found)
     }
 
-    /// The messages that softflowd 1.1.0 sent of a sample: records of options and of flows.
+    /// The messages that softflowd 1.1.0 sent for a sample: numbers of options records and flow
+    /// records.
     fn softflowd() -> Vec<(u32, u32)> {
         let flows = [
             23, 30, 27, 21, 30, 32, 32, 32, 32, 32, 32, 24, 24, 24, 26, 32, 24, 32, 22, 20, 20, 20,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The exporters and their domains, with limits on all that they can make this process keep.
+//! The exporters and their domains, with limits on everything that they can make this process keep.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -8,8 +8,7 @@ use crate::counts::Counts;
 use crate::domain::Domain;
 use crate::header::Version;
 
-/// Maximum number of known exporters. The one that was silent for longest is forgotten for a new
-/// one.
+/// Maximum number of known exporters. A new one replaces the one that was silent longest.
 pub const MOST_EXPORTERS: usize = 1_024;
 /// Maximum number of known observation domains of an exporter.
 pub const MOST_DOMAINS: usize = 256;
@@ -20,7 +19,7 @@ pub const MOST_WAITING_BYTES: usize = 16 << 20;
 /// Maximum number of known data sources of sFlow, of all exporters.
 pub(crate) const MOST_SOURCES: usize = 1 << 16;
 
-/// Who sent a message.
+/// The sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sender {
     /// Its address; `None` for a file.
@@ -29,18 +28,18 @@ pub struct Sender {
     pub session: u64,
 }
 
-/// Names a domain of an exporter.
+/// Identifies a domain of an exporter.
 pub(crate) type DomainId = (Version, u32);
 
 #[derive(Debug, Default)]
 pub(crate) struct Exporter {
     domains: HashMap<DomainId, Domain>,
-    /// Fields of all templates.
+    /// Number of fields in all templates.
     pub(crate) fields: usize,
     heard: u64,
 }
 
-/// What is known for a message, with what all exporters or all domains share.
+/// The state for a message, with the state that all exporters or all domains share.
 pub(crate) struct Known<'a> {
     pub(crate) fields: &'a mut usize,
     pub(crate) waiting_bytes: &'a mut usize,
@@ -54,9 +53,9 @@ pub(crate) struct Exporters {
     known: HashMap<Sender, Exporter>,
     /// Octets that wait for their templates.
     pub(crate) waiting_bytes: usize,
-    /// Data sources of sFlow that are known.
+    /// Number of known data sources of sFlow.
     sources: usize,
-    /// Number of messages so far, by which silence is measured.
+    /// Number of messages so far. Silence is measured in messages.
     now: u64,
 }
 
@@ -100,7 +99,7 @@ impl Exporters {
         }
     }
 
-    /// Forgets an exporter with all that it sent; for one whose connection has ended, too.
+    /// Forgets an exporter and all its state, also when its connection has ended.
     pub(crate) fn forget(&mut self, sender: Sender, counts: &mut Counts) {
         let Some(exporter) = self.known.remove(&sender) else {
             return;
@@ -118,7 +117,7 @@ impl Exporters {
         domains.map(Domain::waiting_sets).sum()
     }
 
-    /// Exporters and domains that are known.
+    /// Numbers of known exporters and domains.
     pub(crate) fn sizes(&self) -> (usize, usize) {
         let domains = self.known.values().map(|exporter| exporter.domains.len());
         (self.known.len(), domains.sum())

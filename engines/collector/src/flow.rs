@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A flow as a record has it, before its times are resolved.
+//! A flow as given in a record, before its times are resolved.
 
 use std::net::IpAddr;
 
@@ -16,17 +16,17 @@ pub(crate) struct Side {
     pub(crate) bytes: u64,
     pub(crate) tcp_flags: u16,
     pub(crate) tos: u8,
-    /// Smallest and largest; 0 where the exporter does not tell.
+    /// Smallest and largest; 0 if the exporter does not report them.
     pub(crate) ttl: [u8; 2],
     pub(crate) length_bytes: [u32; 2],
     pub(crate) start: Stamp,
     pub(crate) end: Stamp,
 }
 
-/// What a record says of how its packets were sampled.
+/// What a record says about the sampling of its packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sampling {
-    /// One packet of this many; 0 if not said.
+    /// One packet out of this many; 0 if not given.
     pub(crate) interval: u64,
     pub(crate) at_a_time: u64,
     pub(crate) space: Option<u64>,
@@ -36,7 +36,7 @@ pub(crate) struct Sampling {
 }
 
 impl Sampling {
-    /// One packet of so many was sampled; `None` if it does not say.
+    /// One packet out of this many was sampled; `None` if the record does not say.
     pub(crate) fn one_of(&self) -> Option<u32> {
         let one_of = match (self.interval, self.space) {
             (0, Some(space)) if self.at_a_time > 0 => {
@@ -86,7 +86,7 @@ impl Flow {
         self.inputs.clear();
     }
 
-    /// Takes a value, whose length fits its slot.
+    /// Stores a value whose length fits its slot.
     #[inline(always)]
     pub(crate) fn take(&mut self, slot: Slot, octets: &[u8]) {
         match slot {
@@ -110,7 +110,7 @@ impl Flow {
         }
     }
 
-    /// Takes a packet whole. The port of an ICMP packet is its type and code.
+    /// Fills in everything from a parsed packet. The port of an ICMP packet is its type and code.
     pub(crate) fn set_packet(&mut self, packet: &Packet, inputs: &InputValues) {
         let tuple = &packet.tuple;
         match (tuple.source(), tuple.destination()) {
@@ -140,7 +140,7 @@ impl Flow {
         };
     }
 
-    /// Whether an address is one: some templates have the fields of both families, of which one is
+    /// Whether an address is present: some templates have fields for both families, one of which is
     /// zero.
     #[inline(always)]
     fn is_v6(&mut self, octets: &[u8]) -> bool {
@@ -197,8 +197,8 @@ impl Flow {
         &mut self.sides[way as usize]
     }
 
-    /// Its 5-tuple in the forward direction; `None` without addresses. `icmp_ports`: type and code
-    /// of ICMP are the destination port, as routers send them; otherwise it is 0.
+    /// The 5-tuple in the forward direction; `None` without addresses. With `icmp_ports`, type and
+    /// code of ICMP are the destination port, as routers send them; otherwise that port is 0.
     #[inline(always)]
     pub(crate) fn tuple(&self, icmp_ports: bool) -> Option<FiveTuple> {
         let mut ports = self.ports;
@@ -241,13 +241,13 @@ fn length(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Number of bits of an input.
+/// The mask of an input's bits.
 fn mask(input: Input) -> u64 {
     u64::MAX >> (64 - u32::from(input.bits()).clamp(1, 64))
 }
 
 fn stamp(form: TimeForm, value: u64) -> Stamp {
-    // A time of zero is one that the exporter does not have.
+    // Otherwise, a time of zero means that the exporter has none.
     match form {
         TimeForm::Uptime => Stamp::Uptime(value as u32),
         TimeForm::BeforeExport => Stamp::BeforeExport(value as u32),

@@ -31,19 +31,19 @@ pub(crate) struct Header {
     /// Observation domain, source id, or engine type and id.
     pub(crate) domain: u32,
     pub(crate) sequence: u32,
-    /// When it was exported, in nanoseconds since 1970: whole seconds but in v5.
+    /// Export time, in nanoseconds since 1970. Only v5 gives more than whole seconds.
     pub(crate) export_ns: u64,
     /// Milliseconds since the exporter's start, modulo 2^32; 0 in IPFIX.
     pub(crate) uptime_ms: u32,
-    /// One packet of so many was sampled, according to a v5 header; 0 if it does not say.
+    /// One packet out of this many was sampled, according to a v5 header; 0 if it does not say.
     pub(crate) sampling: u32,
-    /// Where the sets or records lie in the message.
+    /// The range of the sets or records in the message.
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
 impl Header {
-    /// The header of a message; `None` if it is none, or says that it is longer than it is.
+    /// The header of a message; `None` if it is invalid, or declares more bytes than there are.
     pub(crate) fn of(message: &[u8]) -> Option<Self> {
         match two(message, 0)? {
             5 => Self::netflow5(message),

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow records of routers and other probes as an engine: IPFIX (RFC 7011), NetFlow v9 (RFC 3954),
-//! NetFlow v5, the sampled packets of sFlow v5, and microflow records of other TurboFlows.
+//! NetFlow v5, the sampled packets of sFlow v5, and microflow records of other TurboFlow processes.
 //!
 //! A flow record of another exporter is merged like a microflow record of our own engines. Messages
 //! come from a [`MessageSource`], which the program opens; this crate has no sockets and no clock.
-//! What an exporter can make it keep is bounded, and each lie has a counter ([`Counts`]).
+//! The state that an exporter can create is bounded, and each kind of false claim has a counter
+//! ([`Counts`]).
 //!
 //! ```text
 //! message ─▶ header ─▶ domain: sequence, templates, start ─▶ flow ─▶ row ─▶ order of time ─▶ batch

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Microflow records of other TurboFlows, in the wire form ([`turboflow_engine::wire`]).
+//! Microflow records of other TurboFlow processes, in the wire form ([`turboflow_engine::wire`]).
 //!
-//! They need no translation: a message is of the layout of this run, or is refused. Each engine id
-//! of a sender is a domain, whose sequence numbers count records as those of IPFIX do.
+//! They need no translation: a message that does not have the layout of this run is refused. Each
+//! engine id of a sender is a domain, whose sequence numbers count records as in IPFIX.
 
 use thiserror::Error;
 use turboflow_engine::MicroflowBatch;
@@ -15,36 +15,36 @@ use crate::header::Version;
 use crate::probes::{ProbeId, Probes, Telling, Told};
 use crate::rows::Rows;
 
-/// How far records may end after they came: clocks differ.
+/// How far records may end after their arrival, because clocks differ.
 const FUTURE_TOLERANCE_NS: u64 = 60_000_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Why a message is not taken. Its sender is worth no patience.
+/// Why a message is refused. The connection of its sender is then closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
-    /// Its clock is ahead, and its records would stay here until their time comes.
+    /// The sender's clock is ahead, and its records would be held until their time comes.
     #[error("its records end {ahead_s} s after this machine's clock: set both clocks by NTP")]
     Ahead {
-        /// By so many seconds.
+        /// The difference in seconds.
         ahead_s: u64,
     },
-    /// Flow records of others, which cannot fill the definition.
+    /// Flow records of another exporter, which lack values of the definition.
     #[error(
         "it sends no microflow records of TurboFlow, and flow records of others are not taken in \
          this run (`engine.collector.only-microflows`)"
     )]
     Flows,
-    /// The message is of another definition, or none.
+    /// The message is of another definition, or is not a message.
     #[error(transparent)]
     Wire(#[from] WireError),
 }
 
 /// Reads messages of microflow records.
 pub(crate) struct Microflows {
-    /// Without the engines of any sender: sequence numbers are those of a domain.
+    /// A decoder without the state of any sender: sequence numbers are tracked for each domain.
     fresh: wire::Decoder,
     batch: MicroflowBatch,
-    /// What the senders counted.
+    /// The counters that senders reported.
     pub(crate) probes: Probes,
 }
 
@@ -57,11 +57,12 @@ impl Microflows {
         }
     }
 
-    /// Takes the records of a message. Gives the time that it tells: that of its last packet, or
+    /// Takes the records of a message. Returns the latest time in it: that of its last packet, or
     /// its watermark.
     ///
     /// # Errors
-    /// Why the message was refused. Its records count as missing once another one comes.
+    /// The reason why the message is refused. Its records count as missing when the next message
+    /// arrives.
     pub(crate) fn read(
         &mut self,
         message: &Message<'_>,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Puts records into the order of time.
+//! Puts records into time order.
 //!
-//! An exporter sends a record when its flow has ended or its active timeout is over, so records
-//! come up to a timeout after their first packet, in any order. Here they wait, in buckets of a
-//! cell of the run's clock, until no older ones are to be expected: for the lag, or until the
-//! buffer is full.
+//! An exporter sends a record when its flow has ended or its active timeout has passed. So records
+//! arrive up to a timeout after their first packet, in any order. Here they wait, in buckets of a
+//! cell of the run's clock, until no older ones are expected: for the lag, or until the buffer is
+//! full.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,8 @@ pub(crate) struct Bucket {
     pub(crate) batch: MicroflowBatch,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
-    /// Whether some records are from TurboFlows: several may have pieces of one flow in one cell.
+    /// Whether some records are from TurboFlow processes: several may have parts of one flow in one
+    /// cell.
     has_pieces: bool,
 }
 
@@ -48,16 +49,16 @@ pub(crate) struct Order {
     most_records: usize,
     buckets: BTreeMap<u64, Bucket>,
     records: usize,
-    /// Records that are older than what was handed over.
+    /// Records older than those that were already handed over.
     late: Bucket,
     /// Everything before this time was handed over: the start of a cell.
     complete_ns: u64,
 }
 
-/// What is next in time.
+/// What comes next in time order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The first bucket, of records from the first time on and before the second.
+    /// The first bucket: records from the first time on, and before the second.
     Bucket(u64, u64),
     /// No record.
     Empty,
@@ -102,7 +103,7 @@ impl Order {
         &mut bucket.batch
     }
 
-    /// Puts the records of a batch into the buckets of their cells. Gives how many were late.
+    /// Puts the records of a batch into the buckets of their cells. Returns how many were late.
     pub(crate) fn put(&mut self, batch: &mut MicroflowBatch) -> u64 {
         let mut late = MicroflowBatch::default();
         batch.split_off_before(self.complete_ns, &mut late);

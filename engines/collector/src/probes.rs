@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What probes say that they counted: packets that are in no record, and what they lost. It is in
-//! the ledger of the collector that merges their records, each probe's beside the others.
+//! Counters that probes report: packets that are in no record, and losses. They go into the ledger
+//! of the collector that merges the probes' records, separately for each probe.
 
 use std::net::{IpAddr, SocketAddr};
 
 use turboflow_engine::{EngineCounters, Port, PortCounters, PortState};
 use turboflow_record::Rejected;
 
-/// Probes whose counters are known. Records of others are merged, too.
+/// Maximum number of probes whose counters are kept. Records of further probes are still merged.
 const MOST_PROBES: usize = 1_024;
-/// No probe counted more in all, nor do its earlier starts: sums over all probes do not overflow.
+/// A probe cannot have counted more than this, and neither can its earlier starts together: so sums
+/// over all probes do not overflow.
 const MOST_COUNTED: u64 = 1 << 50;
 
-/// Tells probes apart. A probe that connects again is the same one.
+/// Identifies a probe, also after it has connected again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProbeId {
     host: Option<IpAddr>,
@@ -34,22 +35,22 @@ impl ProbeId {
     }
 }
 
-/// A probe, and what came of it.
+/// The state of a probe.
 #[derive(Clone, Copy, Debug, Default)]
 struct Probe {
     id: ProbeId,
     /// Sums of its earlier starts.
     before: Sums,
-    /// Its counters, since it started.
+    /// Its counters since it last started.
     counters: EngineCounters,
-    /// Those that it told first, if it had told others before this collector listened: what it
-    /// counted until then is another collector's.
+    /// The counters that it reported first, if it had already reported to another collector: what
+    /// it had counted until then belongs to that one.
     not_ours: Option<EngineCounters>,
     has_told: bool,
-    /// What arrived since then.
+    /// What arrived since it last started.
     packets: u64,
     bytes: u64,
-    /// Whether it has said that nothing follows.
+    /// Whether it has reported its end.
     is_ended: bool,
 }
 
@@ -57,23 +58,23 @@ struct Probe {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Telling {
     pub(crate) counters: EngineCounters,
-    /// Whether the probe has told none before.
+    /// Whether the probe has not reported any before.
     pub(crate) is_first: bool,
     pub(crate) is_end: bool,
     pub(crate) is_datagram: bool,
 }
 
-/// What became of a message of counters.
+/// The result of a message of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     Taken,
-    /// No probe can have counted so much.
+    /// No probe can have counted that much.
     Implausible,
-    /// There is no place for a further probe.
+    /// There is no room for another probe.
     Unknown,
 }
 
-/// What a probe says beside its records.
+/// What a probe reports in addition to its records.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sums {
     /// Packets in records that arrived.
@@ -81,7 +82,7 @@ pub(crate) struct Sums {
     bytes: u64,
     pub(crate) rejected_packets: [u64; Rejected::COUNT],
     pub(crate) rejected_bytes: [u64; Rejected::COUNT],
-    /// Packets that the capture there dropped.
+    /// Packets dropped by the probe's capture.
     pub(crate) source_dropped: u64,
     /// Packets in records that did not arrive here.
     pub(crate) packets_lost: u64,
@@ -122,7 +123,7 @@ impl Sums {
         self.rejected_packets.iter().sum()
     }
 
-    /// All that is said, and did not arrive as records.
+    /// The sum of all reported amounts that are not in records.
     fn counted(&self) -> u64 {
         let rejected = self.rejected_packets.iter().chain(&self.rejected_bytes);
         saturating_sum(rejected.chain([
@@ -152,9 +153,9 @@ impl Probe {
     fn told(&self) -> Sums {
         let (counters, not_ours) = (&self.counters, self.not_ours.unwrap_or_default());
         let packets_lost = match self.is_ended && self.not_ours.is_none() {
-            // Whatever it metered and did not arrive: lost there, or on the way.
+            // Everything metered that did not arrive was lost, there or on the way.
             true => counters.packets_metered.saturating_sub(self.packets),
-            // Its table has some, too, or another collector.
+            // Other packets may still be in its table, or at another collector.
             false => counters
                 .packets_dropped
                 .saturating_sub(not_ours.packets_dropped),
@@ -179,8 +180,8 @@ impl Probe {
         told
     }
 
-    /// Its counters begin at 0 again. What it told is added to that of earlier starts, unless the
-    /// sum is more than any probe can count.
+    /// Its counters start at 0 again. What it has reported is added to the sums of earlier starts,
+    /// unless the result is more than any probe can count.
     fn begin_anew(&mut self) {
         let told = self.told();
         let before = match told.counted() <= MOST_COUNTED {
@@ -198,7 +199,7 @@ impl Probe {
     }
 }
 
-/// All probes, in the order in which they came.
+/// All probes, in the order of their first messages.
 #[derive(Debug, Default)]
 pub(crate) struct Probes(Vec<Probe>);
 
@@ -211,8 +212,8 @@ impl Probes {
                 self.0.push(Probe::new(id));
                 self.0.last_mut()
             }
-            // Each start of a probe has an id of its own: one goes on where another of its host
-            // ended.
+            // Each start of a probe has its own id. If there is no room, a new start continues an
+            // ended one of the same host.
             None => {
                 let mut ended = self.0.iter_mut();
                 let probe = ended.find(|it| it.is_ended && it.id.host == id.host)?;
@@ -223,7 +224,7 @@ impl Probes {
         }
     }
 
-    /// Records of a probe arrived, with so many packets and bytes.
+    /// Counts the packets and bytes of records that arrived from a probe.
     pub(crate) fn arrive(&mut self, id: ProbeId, packets: u64, bytes: u64) {
         if let Some(probe) = self.find(id) {
             probe.packets += packets;
@@ -231,15 +232,15 @@ impl Probes {
         }
     }
 
-    /// Its sequence numbers began anew.
+    /// The sequence numbers of a probe started again.
     pub(crate) fn begin_anew(&mut self, id: ProbeId) {
         if let Some(probe) = self.find(id) {
             probe.begin_anew();
         }
     }
 
-    /// A probe told its counters. Over a connection nothing comes late, so counters that went back
-    /// are of another start.
+    /// Takes the counters that a probe reports. Over a connection nothing is late, so counters that
+    /// have decreased belong to another start.
     pub(crate) fn tell(&mut self, id: ProbeId, telling: &Telling) -> Told {
         let counters = &telling.counters;
         let rejected = counters.rejected_packets.iter();
@@ -282,8 +283,8 @@ impl Probes {
         self.0.len()
     }
 
-    /// A port for each probe, and one for all other senders before them, whose records had the rest
-    /// of these packets and bytes.
+    /// A port for each probe, after one for all other senders, which has the rest of these packets
+    /// and bytes.
     pub(crate) fn ports(&self, name: String, packets: u64, bytes: u64) -> Vec<Port> {
         let told = self.told();
         let port = |name, delivered: u64, delivered_bytes, dropped: u64| Port {
@@ -298,7 +299,7 @@ impl Probes {
                 ..PortCounters::default()
             },
         };
-        // Records that wait for older ones have arrived, and are not among these.
+        // Records that wait for older ones have arrived, but are not in these sums.
         let others = packets.saturating_sub(told.packets);
         let others = port(name, others, bytes.saturating_sub(told.bytes), 0);
         let theirs = self.0.iter().map(|probe| {
@@ -345,7 +346,7 @@ mod tests {
         }
         let dropped = probes.told().source_dropped;
         assert!((MOST_COUNTED / 2..=2 * MOST_COUNTED).contains(&dropped));
-        // More probes than are told apart change nothing.
+        // Probes beyond the limit change nothing.
         for engine_id in 0..2_000 {
             probes.arrive(ProbeId::new(None, engine_id), 1, 1);
         }
@@ -365,7 +366,7 @@ mod tests {
         probes.tell(id, &first(counters(100, 7), false, true));
         probes.tell(id, &first(counters(90, 5), false, true));
         assert_eq!(probes.told().source_dropped, 7);
-        // Over a connection nothing comes late.
+        // Over a connection nothing is late.
         probes.tell(id, &first(counters(10, 1), true, false));
         assert_eq!(probes.told().source_dropped, 8);
     }

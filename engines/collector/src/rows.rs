@@ -2,8 +2,8 @@
 //! Flow records as microflow records of a run's layout.
 //!
 //! A flow record has packets, bytes, times, flags and, from some exporters, smallest and largest
-//! lengths and TTL. What a definition has beyond is one value for the whole record (an interface, a
-//! VLAN), or cannot be told: [`refused`] names it.
+//! lengths and TTL. Any other value of a definition is one value for the whole record (an
+//! interface, a VLAN), or no flow record can supply it: [`refused`] names it.
 
 use turboflow_engine::{BatchSums, MicroflowBatch, RecordShape};
 use turboflow_merge::{Base, Complement, KeyWidths, Layout, Marks, StateContent, StateStep};
@@ -16,7 +16,7 @@ use crate::counts::Counts;
 use crate::decoder::{Directed, TakeFlow};
 use crate::order::Order;
 
-/// Inputs that exporters tell per record, not per packet.
+/// Inputs that exporters report per record, not per packet.
 const OF_RECORDS: [Input; 14] = [
     Input::FlowLabel,
     Input::IcmpType,
@@ -34,15 +34,16 @@ const OF_RECORDS: [Input; 14] = [
     Input::SamplingInterval,
 ];
 
-/// More packets are not believed: 400 Gb/s of the smallest packets for three days.
+/// A record with more packets is refused: they would be 400 Gb/s of the smallest packets for three
+/// days.
 const MOST_PACKETS: u64 = 1 << 47;
-/// More bytes are not believed, either.
+/// A record with more bytes is refused.
 const MOST_BYTES: u64 = 1 << 57;
 /// Sums of a run stay below this, so that none overflows.
 const MOST_IN_ALL: u64 = 1 << 62;
-/// A record may take at most one part of so many of what a sum has left. So a lie is refused long
-/// before honest records are, which are smaller; it takes some 30,000 lies, each of all that is
-/// still believed, until no record of a packet of 1,500 bytes is.
+/// A record may use at most one part in this many of what is left of a sum. So false records are
+/// refused long before honest ones, which are smaller: it takes about 30,000 false records, each of
+/// the largest accepted size, until a record of one packet of 1,500 bytes is refused.
 const PARTS_OF_THE_REST: u64 = 1_024;
 
 /// Packets and bytes of all records so far.
@@ -53,8 +54,8 @@ struct Total {
 }
 
 impl Total {
-    /// Adds a record; false, and nothing is added, if it has more than a link carries, or than sums
-    /// have room for.
+    /// Adds a record. Returns false, and adds nothing, if the record has more than a link can
+    /// carry, or more than the sums have room for.
     fn add(&mut self, packets: u64, bytes: u64) -> bool {
         let room = |sum: u64| (MOST_IN_ALL - sum) / PARTS_OF_THE_REST;
         let is_plausible = packets <= MOST_PACKETS.min(room(self.packets))
@@ -67,7 +68,7 @@ impl Total {
     }
 }
 
-/// The inputs that some exporter supplies.
+/// The inputs that at least some exporters supply.
 pub(crate) fn inputs() -> InputSet {
     let of_base = [
         Input::IpLength,
@@ -78,7 +79,7 @@ pub(crate) fn inputs() -> InputSet {
     OF_RECORDS.into_iter().chain(of_base).collect()
 }
 
-/// The first feature of a layout that no flow record tells; `None` if there is none.
+/// The first feature of a layout that no flow record can supply; `None` if there is none.
 #[must_use]
 pub fn refused(layout: &Layout) -> Option<String> {
     let steps = layout.steps();
@@ -103,10 +104,10 @@ pub fn refused(layout: &Layout) -> Option<String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     Packets,
-    /// Packets, if the record has the input.
+    /// The number of packets, if the record has the input.
     PacketsWith(Input),
     Bytes,
-    /// The input, which merges as the smallest.
+    /// The input, which merges as a minimum.
     Min(Input),
     Max(Input),
     /// The input.
@@ -178,8 +179,8 @@ impl Rows {
         self.last_ns
     }
 
-    /// Puts microflow records into their places in time, except those that lie about what they
-    /// count. Gives what they add up to.
+    /// Puts microflow records into time order, except those with implausible counts. Returns the
+    /// sums of the others.
     pub(crate) fn microflows(
         &mut self,
         batch: &mut MicroflowBatch,
@@ -194,7 +195,7 @@ impl Rows {
         sums
     }
 
-    /// Puts a record into its place in time.
+    /// Puts a record into time order.
     fn push(&mut self, directed: &Directed<'_>, tuple: FiveTuple, base: &Base) {
         let batch = self.order.batch_of(base);
         if self.shape.is_plain() {
@@ -277,7 +278,7 @@ impl TakeFlow for Rows {
     }
 }
 
-/// The fields that every record has. Lengths and TTL are 0 where the exporter does not tell.
+/// The fields that every record has. Lengths and TTL are 0 if the exporter does not report them.
 #[inline(always)]
 fn base(directed: &Directed<'_>) -> Base {
     let side = directed.side;
@@ -307,7 +308,7 @@ fn base(directed: &Directed<'_>) -> Base {
     }
 }
 
-/// A packet with the fields of a record, of which keys are made.
+/// A packet with the fields of a record, from which keys are made.
 fn packet(tuple: FiveTuple, base: &Base) -> Packet {
     Packet {
         tuple,
@@ -321,7 +322,7 @@ fn packet(tuple: FiveTuple, base: &Base) -> Packet {
     }
 }
 
-/// The state word of what it holds; `None` if the record does not have it.
+/// The value of a state word; `None` if the record does not have it.
 fn value(held: Held, base: &Base, inputs: &InputValues) -> Option<u64> {
     Some(match held {
         Held::Packets => base.packets,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! sFlow version 5 (sflow.org, July 2004): packets that a switch sampled, each a record of one
+//! sFlow version 5 (sflow.org, July 2004): packets sampled by a switch, each as a record of one
 //! packet.
 //!
-//! A datagram has samples. A flow sample has descriptions of one packet: its first bytes, or the
-//! fields of its IP header. Counter samples are passed over. Samples are numbered by the data
-//! source, such as a port, so that missing ones are known by their number.
+//! A datagram contains samples. A flow sample contains descriptions of one packet: its first bytes,
+//! or the fields of its IP header. Counter samples are skipped. Samples are numbered for each data
+//! source, such as a port, so that missing ones are detected.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,11 +20,11 @@ use crate::flow::Flow;
 use crate::slot::{Slot, Way};
 
 const VERSION: u32 = 5;
-/// Data sources of an agent whose numbers are known at a time.
+/// Maximum number of data sources of an agent whose numbers are tracked.
 pub(crate) const MOST_SOURCES_OF_AGENT: usize = 4_096;
-/// A count of drops that grows by more between two samples has begun anew, or lies.
+/// If a count of drops grows by more than this between two samples, it restarted or is wrong.
 const MOST_DROPPED: u32 = 1 << 26;
-/// What an interface is if it is none: unknown, or the switch itself (section 5, `interface`).
+/// The number of an interface that is unknown, or is the switch itself (section 5, `interface`).
 const NO_INTERFACE: u32 = 0x3fff_ffff;
 
 /// Formats of samples (section 5): enterprise 0.
@@ -41,12 +41,12 @@ mod described {
     pub(super) const SWITCH: u32 = 1_001;
 }
 
-/// Takes a number of 32 bits away.
+/// Splits off a 32-bit number.
 fn word(rest: &mut &[u8]) -> Option<u32> {
     four(split(rest, 4)?, 0)
 }
 
-/// Takes octets away, with what fills their last four.
+/// Splits off octets, with the padding to a multiple of four.
 fn opaque<'a>(rest: &mut &'a [u8], length: u32) -> Option<&'a [u8]> {
     let length = usize::try_from(length).ok()?;
     let padded = length.checked_next_multiple_of(4)?;
@@ -58,10 +58,10 @@ pub(crate) fn is_datagram(message: &[u8]) -> bool {
     four(message, 0) == Some(VERSION)
 }
 
-/// A datagram behind its header.
+/// A datagram without its header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Datagram<'a> {
-    /// Stands for the agent and its part, since one address may send for several.
+    /// Identifies the agent and its sub-agent, because one address may send for several.
     pub(crate) agent: u32,
     samples: u32,
     rest: &'a [u8],
@@ -94,14 +94,14 @@ impl<'a> Datagram<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     known: HashMap<u64, Source>,
-    /// How many may be known.
+    /// Maximum number of known sources.
     pub(crate) most: usize,
 }
 
 #[derive(Debug, Default)]
 struct Source {
     numbers: Numbers,
-    /// Packets that were to be sampled, and were not, since the agent started.
+    /// Packets that should have been sampled but were not, since the agent started.
     dropped: Option<u32>,
 }
 
@@ -110,7 +110,7 @@ impl Sources {
         self.known.len()
     }
 
-    /// Counts what the number of a sample says.
+    /// Counts losses by the number of a sample.
     fn place(&mut self, sample: &FlowSample<'_>, counts: &mut Counts) {
         if self.known.len() >= self.most && !self.known.contains_key(&sample.source) {
             counts.samples_unchecked += 1;
@@ -122,7 +122,7 @@ impl Sources {
             Place::Gap(missing) => counts.records_lost += u64::from(missing),
             Place::Late(found) => {
                 counts.records_lost = counts.records_lost.saturating_sub(u64::from(found));
-                // Its count of drops is an old one.
+                // The drops in a late sample are an old count.
                 return;
             }
             Place::Restart => {
@@ -138,21 +138,21 @@ impl Sources {
     }
 }
 
-/// A flow sample behind its header.
+/// A flow sample without its header.
 #[derive(Debug)]
 struct FlowSample<'a> {
     source: u64,
     sequence: u32,
     one_of: u32,
     dropped: u32,
-    /// In and out.
+    /// Input and output.
     interfaces: [Option<u32>; 2],
     descriptions: u32,
     rest: &'a [u8],
 }
 
 impl<'a> FlowSample<'a> {
-    /// Formats and values of interfaces share words, or have one each (`is_expanded`).
+    /// The format and the value of an interface share a word, or have a word each (`is_expanded`).
     fn of(mut rest: &'a [u8], is_expanded: bool) -> Option<Self> {
         let rest = &mut rest;
         let sequence = word(rest)?;
@@ -204,7 +204,7 @@ impl std::fmt::Debug for Sampled {
 
 impl Sampled {
     pub(crate) fn new(wanted: InputSet) -> Self {
-        // The destination port of ICMP is made where that of other records is.
+        // The destination port of ICMP is derived where that of other records is.
         Self {
             parser: Parser::new(ParserConfig {
                 icmp_ports: true,
@@ -216,7 +216,8 @@ impl Sampled {
         }
     }
 
-    /// Hands over the packets of a datagram that came at this time. False if it ends early.
+    /// Hands over the packets of a datagram that arrived at this time. False if the datagram ends
+    /// early.
     pub(crate) fn read(
         &mut self,
         datagram: &Datagram<'_>,
@@ -261,8 +262,8 @@ impl Sampled {
         true
     }
 
-    /// Fills the flow with the packet of a sample. False if it is in no flow, `None` if its
-    /// description ends early.
+    /// Fills the flow with the packet of a sample. False if the packet belongs to no flow, `None`
+    /// if its description ends early.
     fn packet(&mut self, sample: &FlowSample<'_>, time_ns: u64, flow: &mut Flow) -> Option<bool> {
         flow.clear();
         let mut rest = sample.rest;
@@ -296,7 +297,7 @@ impl Sampled {
                 flow.inputs.set(input, u64::from(index));
             }
         }
-        // A switch may take the tag off before it samples.
+        // A switch may remove the tag before it samples.
         let is_tag = |vlan: &u32| (1..4_095).contains(vlan);
         if let (true, Some(vlan)) = (
             self.wanted.contains(Input::Vlan) && flow.inputs.get(Input::Vlan).is_none(),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the value of an information element goes in a flow. Elements that a record definition has
-//! no place for are skipped.
+//! The place in a flow for the value of each information element. Elements that the record
+//! definition does not use are skipped.
 
 use turboflow_record::{Input, InputSet};
 
-/// The enterprise number that marks an element as of the reverse direction (RFC 5103, section 6.1).
+/// The enterprise number that marks elements of the reverse direction (RFC 5103, section 6.1).
 const REVERSE: u32 = 29_305;
 
 /// A direction of a biflow.
@@ -19,9 +19,9 @@ pub(crate) enum Way {
 pub(crate) enum TimeForm {
     Seconds,
     Milliseconds,
-    /// NTP, good to the microsecond.
+    /// NTP, with microsecond resolution.
     Microseconds,
-    /// NTP, good to the nanosecond.
+    /// NTP, with nanosecond resolution.
     Nanoseconds,
     /// Microseconds before the export time.
     BeforeExport,
@@ -63,7 +63,7 @@ pub(crate) enum Slot {
     Boot,
     /// One packet out of this many was sampled.
     SamplingInterval,
-    /// Packets that are sampled at a time, and the packets between.
+    /// Number of packets sampled in a row, and number of packets between.
     SampledAtATime,
     SamplingSpace,
     /// Number of packets sampled out of a number of packets.
@@ -71,18 +71,18 @@ pub(crate) enum Slot {
     SamplingPopulation,
     /// The id of the sampler.
     Sampler,
-    /// An input of definitions.
+    /// An input of record definitions.
     Input(Input),
 }
 
 impl Slot {
     /// The slot of an element in data records of flows. `wanted` are the inputs that the run's
-    /// definition has; others are skipped.
+    /// definition uses; others are skipped.
     pub(crate) fn of(enterprise: Option<u32>, id: u16, wanted: InputSet) -> Self {
         match enterprise {
             None => Self::of_iana(id, Way::Forward, wanted),
             Some(REVERSE) => match Self::of_iana(id, Way::Reverse, wanted) {
-                // What a biflow has once for both directions.
+                // Only values that each direction has for itself; others exist once per biflow.
                 slot if slot.is_of_direction() => slot,
                 _ => Self::Skip,
             },
@@ -182,7 +182,7 @@ impl Slot {
         }
     }
 
-    /// Octets that its value has at most and at least; longer and shorter ones are skipped.
+    /// Whether a value may have this many octets; values of other lengths are skipped.
     pub(crate) const fn takes(self, length: usize) -> bool {
         match self {
             Self::Skip => true,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages in a stream of bytes: IPFIX over TCP (RFC 7011, section 10.4), and files (RFC 5655),
-//! also of NetFlow messages one behind the other, and microflow records in the wire form.
+//! Messages in a byte stream: IPFIX over TCP (RFC 7011, section 10.4), files of IPFIX (RFC 5655) or
+//! of consecutive NetFlow messages, and microflow records in the wire form.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -61,7 +61,7 @@ pub enum StreamError {
     },
 }
 
-/// Bytes as they come, of which whole messages are taken.
+/// A buffer of received bytes, from which whole messages are taken.
 #[derive(Debug)]
 pub struct MessageStream {
     buffer: Vec<u8>,
@@ -94,10 +94,10 @@ impl Default for MessageStream {
 }
 
 impl MessageStream {
-    /// Reads more. Gives the number of bytes; 0 at the end.
+    /// Reads more bytes. Returns their number; 0 at the end.
     ///
     /// # Errors
-    /// The reader's, [`io::ErrorKind::WouldBlock`] among them.
+    /// The errors of the reader, including [`io::ErrorKind::WouldBlock`].
     pub fn fill(&mut self, reader: &mut (impl Read + ?Sized)) -> io::Result<usize> {
         if self.buffer.len() - self.end < MAX_MESSAGE_BYTES {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -154,7 +154,7 @@ impl MessageStream {
     }
 }
 
-/// The length of the message that begins here. NetFlow v9 does not tell its own.
+/// The length of the message that begins here. NetFlow v9 messages do not contain their length.
 fn message_bytes(unread: &[u8]) -> Option<usize> {
     let (version, second) = (two(unread, 0)?, usize::from(two(unread, 2)?));
     match version {
@@ -173,7 +173,7 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// A file or pipe. `session` tells it from other files of the run.
+    /// A file or pipe. `session` distinguishes it from other files of the run.
     #[must_use]
     pub fn new(path: &Path, file: Box<dyn Read + Send>, session: u64) -> Self {
         Self {

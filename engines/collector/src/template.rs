@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Templates (RFC 7011, section 3.4; RFC 3954, sections 5.2 and 6.1), as steps to read a record by.
+//! Templates (RFC 7011, section 3.4; RFC 3954, sections 5.2 and 6.1), as steps for reading a
+//! record.
 
 use turboflow_record::InputSet;
 
@@ -8,7 +9,7 @@ use crate::flow::Flow;
 use crate::header::Version;
 use crate::slot::Slot;
 
-/// Length that marks a value which comes with its own length.
+/// The length in a template that marks a value of variable length.
 const VARIABLE: u16 = u16::MAX;
 const ENTERPRISE_BIT: u16 = 1 << 15;
 /// The first id of a template.
@@ -74,7 +75,7 @@ impl Template {
         is_options: bool,
         wanted: InputSet,
     ) -> Result<Learned, Unreadable> {
-        // NetFlow v9 counts the octets of the scope and of the other fields.
+        // NetFlow v9 gives the octets of the scope fields and of the other fields.
         let is_v9 = version == Version::Netflow9;
         let (fields, scopes) = match (is_options, is_v9) {
             (false, _) => (usize::from(count), 0),
@@ -108,7 +109,7 @@ impl Template {
                     )
                 }
             };
-            // The scopes of NetFlow v9 have numbers of their own.
+            // NetFlow v9 has its own numbers for scopes.
             let slot = match at < scopes {
                 true => Slot::Skip,
                 false => Slot::of(enterprise, id & !ENTERPRISE_BIT, wanted),
@@ -161,7 +162,7 @@ impl Template {
     }
 }
 
-/// Adds a field; fields that are skipped one after the other are one step.
+/// Adds a field. Consecutive fields that are skipped become one step.
 fn push(steps: &mut Vec<Step>, slot: Slot, length: u16, is_variable: bool) {
     let slot = match is_variable || slot.takes(usize::from(length)) {
         true => slot,
@@ -184,7 +185,7 @@ fn push(steps: &mut Vec<Step>, slot: Slot, length: u16, is_variable: bool) {
     steps.push(Step { slot, length });
 }
 
-/// The length of a value that comes with it (RFC 7011, section 7).
+/// The length of a value of variable length (RFC 7011, section 7).
 fn variable_length(rest: &mut &[u8]) -> Option<usize> {
     match split(rest, 1)?[0] {
         u8::MAX => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine over messages in memory: sums, times, losses, and what each lie costs.
+//! The engine over messages in memory: sums, times, losses, and the cost of each false claim.
 
 mod lies;
 mod microflows;
@@ -20,7 +20,7 @@ use crate::{
     TakeMessage,
 };
 
-/// When messages of tests are exported, in seconds since 1970.
+/// Export time of messages in tests, in seconds since 1970.
 const NOW_S: u32 = 1_700_000_000;
 const NOW_MS: u64 = NOW_S as u64 * 1_000;
 
@@ -129,7 +129,7 @@ fn run_with(messages: Vec<Sent>, config: CollectorConfig, received_ns: Option<u6
     }
 }
 
-/// A flow of so many packets, which began so many milliseconds before its message was exported.
+/// A flow of this many packets, which began `ago_ms` milliseconds before its export.
 fn flow(number: u32, packets: u64, ago_ms: u64) -> Usual {
     Usual {
         source: 0x0a00_0000 + number,

@@ -2,20 +2,21 @@
 //! Times of flow records, in nanoseconds since 1970.
 //!
 //! NetFlow gives them in milliseconds since the exporter's start (sysUptime), in 32 bits, which
-//! wrap after 49.7 days. The header has the same clock and the time of day, so that each time is
-//! found from the distance to it. NetFlow v9 has the time of day in whole seconds only: the
-//! exporter's start is found to the millisecond from many headers, since each says between which
-//! times it lies.
+//! wrap after 49.7 days. The header has the uptime and the time of day of one moment, so each time
+//! follows from its distance to that uptime. NetFlow v9 has the time of day in whole seconds only.
+//! Each header then only bounds the exporter's start, but many headers together give it to the
+//! millisecond.
 
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
-/// A time that is ahead of the header's by no more is ahead; otherwise it is 49 days back. An
-/// exporter reads its clock before it fills the message, so that times may be a little ahead.
+/// An uptime is ahead of the header's if the difference is at most this; otherwise it is up to 49
+/// days older. An exporter reads its clock before it fills the message, so times may be a little
+/// ahead.
 const AHEAD_MS: u32 = 3_600_000;
 const NTP_EPOCH_S: u64 = 2_208_988_800;
 const NTP_ERA_S: u64 = 1 << 32;
 
-/// A time as a record has it.
+/// A time as given in a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stamp {
     #[default]
@@ -28,17 +29,17 @@ pub(crate) enum Stamp {
     BeforeExport(u32),
 }
 
-/// How a message's clock reads.
+/// The clock of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MessageClock {
-    /// When the message was exported, in nanoseconds since 1970.
+    /// The export time of the message, in nanoseconds since 1970.
     pub(crate) export_ns: u64,
     /// The time of day and the uptime of one moment; `None` in IPFIX, unless the exporter told when
     /// it started.
     pub(crate) uptime: Option<(u64, u32)>,
     /// Added to all times, for exporters whose clock is ahead.
     pub(crate) shift_ns: u64,
-    /// No record ends later: it was not exported before it ended, nor received.
+    /// No record ends later: it ended before it was exported and received.
     pub(crate) latest_ns: u64,
 }
 
@@ -67,20 +68,20 @@ impl MessageClock {
     }
 }
 
-/// When an exporter of NetFlow v9 started, as far as its headers tell.
+/// The start of an exporter of NetFlow v9, as far as its headers tell.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Boot {
-    /// The latest time that a header gave: the true one is less than a second later.
+    /// The latest start computed from a header: the true one is less than a second later.
     latest_ms: Option<i64>,
 }
 
 impl Boot {
     /// The time of day at which the uptime of a header was read, in nanoseconds since 1970.
     ///
-    /// A header's whole second lies up to a second before the moment of its uptime, so that the
-    /// start which it gives is early by as much. The latest of these starts is the nearest. Where a
-    /// header says otherwise by a second or more, the exporter started again, its clock was set, or
-    /// its uptime wrapped: then that header counts.
+    /// The whole second in a header is up to a second before the moment of its uptime, so the start
+    /// computed from it is too early by up to a second. The latest of these starts is the nearest.
+    /// If a header differs by a second or more, the exporter restarted, its clock was set, or its
+    /// uptime wrapped; then this header is used.
     pub(crate) fn moment_ns(&mut self, export_ns: u64, uptime_ms: u32) -> u64 {
         let given_ms = (export_ns / NS_PER_MS) as i64 - i64::from(uptime_ms);
         let boot_ms = match self.latest_ms {

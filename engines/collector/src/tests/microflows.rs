@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Microflow records of other TurboFlows.
+//! Microflow records of other TurboFlow processes.
 
 use turboflow_engine::EngineCounters;
 use turboflow_engine::wire::Encoder;
@@ -10,8 +10,8 @@ use super::*;
 
 const NOW_NS: u64 = NOW_MS * 1_000_000;
 
-/// A record of so many packets, which began so many seconds before the clock of the collector, and
-/// lasted for one.
+/// A record of this many packets, which began `ago_s` seconds before the collector's time and
+/// lasted for one second.
 fn piece(number: u64, packets: u64, ago_s: i64) -> MicroflowRecord<WORDS_V4, 0> {
     let first_ns = NOW_NS.strict_add_signed(-ago_s * 1_000_000_000) + number;
     MicroflowRecord {
@@ -84,7 +84,7 @@ fn what_is_missing_in_the_numbers_of_a_probe_is_lost() {
     assert_eq!(live(sent).dropped, 3);
 }
 
-/// The messages of a probe that metered so many packets, and says so at the end.
+/// The messages of a probe that metered this many packets, and reports that at the end.
 fn probe_that_counts(engine_id: u32, pieces: &[MicroflowRecord<WORDS_V4, 0>]) -> Vec<Sent> {
     let layout = Layout::compile(&Definition::default(), false).expect("the default compiles");
     let mut sent = probe(engine_id, &[pieces, pieces]);
@@ -107,7 +107,7 @@ fn probe_that_counts(engine_id: u32, pieces: &[MicroflowRecord<WORDS_V4, 0>]) ->
     sent
 }
 
-/// The engine once it has taken these messages.
+/// The engine after it has taken these messages.
 fn collected(sent: Vec<Sent>) -> CollectorEngine {
     let layout = Layout::compile(&Definition::default(), false).expect("the default compiles");
     let source = Sends {
@@ -245,7 +245,7 @@ fn a_wrong_bit_is_refused_or_makes_another_record() {
             outcome.counts.microflows_refused,
         );
         assert_eq!((outcome.sums().0, outcome.dropped), (taken, 0), "bit {bit}");
-        // A length may be that of fewer records: what is behind it is padding.
+        // A length may end after fewer records: the bytes after it are padding.
         assert!(refused == 1 && taken == 0 || refused == 0 && taken <= 2);
     }
 }

@@ -41,7 +41,7 @@ fn sets_wait_for_their_template() {
     let outcome = run(vec![early.clone(), message(2, &[flow(3, 1, 10)])]);
     assert_eq!(outcome.sums().1, 12);
     assert_eq!((outcome.dropped, outcome.counts.sets_waiting_lost), (0, 0));
-    // The template never comes: the gap in the numbers tells how many records were lost.
+    // The template never arrives: the gap in the numbers tells how many records were lost.
     let other = (1, ipfix(7, 2, NOW_S, &[set(300, &[0; 8])]));
     let outcome = run(vec![early, other]);
     assert_eq!((outcome.sums().0, outcome.dropped), (0, 2));
@@ -56,7 +56,7 @@ fn gaps_in_the_numbers_are_losses() {
     assert_eq!(outcome.counts.messages_late, 1);
     let outcome = run(vec![one(0), one(1), one(1)]);
     assert_eq!((outcome.sums().0, outcome.counts.messages_repeated), (2, 1));
-    // NetFlow v9 counts messages, whose records are not known.
+    // NetFlow v9 counts messages, so the number of lost records is unknown.
     let v9 = |sequence| {
         let sets = [
             set(0, &template(256, USUAL)),
@@ -99,7 +99,7 @@ fn numbers_through_the_end_of_messages_are_no_losses() {
     assert_eq!((outcome.sums().0, outcome.dropped), (150, 0));
     assert_eq!(outcome.counts.numbered_through, 1);
     assert_eq!(outcome.counts.sequence_restarts, 0);
-    // Neither the first message nor the last: nothing is before or behind them.
+    // Not the first or the last message: a gap before or after these cannot be seen.
     let inner = counts.into_iter().enumerate().take(5).skip(1);
     for (lost, count) in inner {
         let mut rest = sent.to_vec();
@@ -173,7 +173,7 @@ fn sampled_records_are_counted_and_scaled_only_when_asked() {
     let outcome = run_with(sent, scaling, None);
     assert_eq!(outcome.sums(), (2, 1_300, 130_000));
     assert_eq!(outcome.counts.records_scaled, 2);
-    // The header of v5 says it itself, behind two bits of the mode.
+    // A v5 header contains the interval, after two bits for the mode.
     let sampled = netflow5(0, NOW_S, 5_000, 0x4000 | 10, &[[7, 700, 1_000, 2_000]]);
     let outcome = run_with(vec![(1, sampled)], scaling, None);
     assert_eq!(outcome.sums(), (1, 70, 7_000));

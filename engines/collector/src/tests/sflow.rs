@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets that a switch sampled.
+//! Packets sampled by a switch.
 
 use turboflow_record::Input;
 
@@ -69,10 +69,10 @@ fn header_fields_stand_for_a_frame_that_is_not_there() {
     assert_eq!(one(SAMPLE, &[frame(), v4.clone()]).sums(), (1, 1, 60));
     let outcome = one(SAMPLE, &[v4.clone(), frame()]);
     assert_eq!(outcome.records[0].tcp_flags, 2);
-    // A frame that cannot be read takes nothing from the fields.
+    // A frame that cannot be read does not spoil the other description.
     let outcome = one(SAMPLE, &[v4, first_bytes(&[0; 6], 64)]);
     assert_eq!((outcome.sums(), outcome.records[0].tos), ((1, 1, 60), 8));
-    // Counters of the switch, and what others define, are no packets.
+    // Counter samples and structures of other enterprises are not packets.
     let others = [
         of_format(2, &[0; 88]),
         of_format(4_242 << 12 | 1, &[0; 12]),
@@ -119,7 +119,7 @@ fn samples_that_are_missing_or_were_not_taken_are_losses() {
     let counts = outcome.counts;
     assert_eq!((outcome.dropped, counts.sequence_restarts), (0, 1));
     assert_eq!(counts.samples_dropped, 1);
-    // Drops that go back have begun anew.
+    // A count of drops that decreases has restarted.
     let outcome = received(vec![at(1, 90), at(2, 3), at(3, 5)], CONFIG);
     assert_eq!(outcome.counts.samples_dropped, 2);
     let twice = received(vec![at(1, 0), at(1, 0)], CONFIG);
@@ -157,7 +157,7 @@ fn interfaces_and_tags_are_those_of_the_switch() {
     assert_eq!(key_of(&[untagged.clone(), switch(33)]), tagged);
     assert_ne!(key_of(&[untagged.clone(), switch(34)]), tagged);
     assert_ne!(key_of(std::slice::from_ref(&untagged)), tagged);
-    // What the frame itself says goes before.
+    // The frame itself takes precedence.
     assert_eq!(key_of(&[frame(), switch(34)]), tagged);
     assert!(layout.needs().contains(Input::Vlan));
 }
@@ -175,7 +175,7 @@ fn datagrams_that_end_early_are_malformed_and_cost_nothing_before() {
         assert!(outcome.sums().0 < 2, "{length} bytes");
     }
     assert_eq!(received(vec![whole.clone()], CONFIG).sums().0, 2);
-    // Without the time of its arrival a datagram has none, and lengths may lie.
+    // Without a time of arrival a datagram has no time; and lengths may be false.
     let outcome = run_with(vec![(1, whole.clone())], CONFIG, None);
     assert_eq!(outcome.counts.messages_malformed, 1);
     for at in (28..whole.len() - 3).step_by(4) {
@@ -185,7 +185,7 @@ fn datagrams_that_end_early_are_malformed_and_cost_nothing_before() {
     }
 }
 
-/// Samples of so many data sources, by so many agents.
+/// Samples of this many data sources for each of this many agents.
 fn of_sources(agents: u32, sources: u32) -> Vec<Vec<u8>> {
     let samples: Vec<Vec<u8>> = (0..sources)
         .map(|source| {
@@ -207,7 +207,7 @@ fn data_sources_beyond_the_limits_are_counted() {
     let outcome = received(of_sources(1, 5_000), CONFIG);
     assert_eq!(outcome.sums().0, 5_000);
     assert_eq!(outcome.counts.samples_unchecked, 5_000 - 4_096);
-    // Of all agents; those that are forgotten make room again.
+    // The limit holds for all agents together; forgotten sources make room again.
     let outcome = received(of_sources(20, 4_000), CONFIG);
     assert_eq!(outcome.sums().0, 80_000);
     assert_eq!(outcome.counts.samples_unchecked, 80_000 - 65_536);
