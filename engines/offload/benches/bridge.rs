@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a bridge costs beside a bare redirect, from one veth pair to another:
+//! Measures the cost of a bridge compared with a bare redirect, from one veth pair to another:
 //!
 //!     cargo bench --package turboflow-engine-offload --features kernel --bench bridge
 //!
-//! Frames of 60 bytes go from one host to the other, and are counted and dropped there. All of it
-//! is done by one processor: generator, first cable, program, second cable, counter. Every flow has
-//! a verdict to pass. Contenders take turns, each loaded anew, because what counts the fates of
-//! frames sees all redirects of the system.
+//! Frames of 60 bytes go from one host to the other, and are counted and dropped there. One
+//! processor does all the work: generator, first cable, program, second cable, counter. Every flow
+//! has a verdict to pass. The contenders take turns, and each is loaded anew for its turn, because
+//! the programs that count the fates of frames see all redirects of the system.
 //!
-//! Needs root. Measures the processor time of the thread, in which the kernel does most of the
+//! Needs root. Measures the processor time of this thread, in which the kernel does most of the
 //! work, and of the kernel's thread that does the rest.
 
 #![allow(clippy::unwrap_used, reason = "a measurement ends where it fails")]
@@ -50,7 +50,7 @@ mod measured {
 
     const FLOWS: [u32; 3] = [1, 1_024, 16_384];
     const ROWS: u32 = 1 << 16;
-    /// Turns of which the median is told.
+    /// Number of turns; the median is reported.
     const TURNS: usize = 9;
     const FRAMES: u32 = 1_000_000;
     const XDP_DROP: usize = 1;
@@ -60,7 +60,7 @@ mod measured {
         linger_ns: SECOND_NS,
     };
 
-    /// What is between the ports.
+    /// The program between the ports.
     struct Contender {
         what: &'static str,
         clock: Clock,
@@ -114,7 +114,7 @@ mod measured {
             }
         }
 
-        /// Nanoseconds for each frame that arrives, of which all have to.
+        /// Nanoseconds per frame. Every frame must arrive.
         fn run(&self, network: &Network, flows: u32) -> f64 {
             let mut engine = load_for_all_cpus(&self.config()).unwrap();
             engine.attach(XdpMode::Native, false).unwrap();
@@ -122,7 +122,7 @@ mod measured {
             let mut batch = MicroflowBatch::default();
             let host = network.tester();
             let arrived = || host.returned().unwrap()[XDP_DROP];
-            // Rows and caches of this contender.
+            // Warms up rows and caches for this contender.
             host.run(TestedProgram::Send, &tcp(1, 0x10), FRAMES / 10)
                 .unwrap();
             let (before, before_ns) = (arrived(), processor_ns());
@@ -141,7 +141,8 @@ mod measured {
         }
     }
 
-    /// The processor time of this thread, and of the kernel's thread for what interrupts leave.
+    /// The processor time of this thread, and of the kernel's thread for left-over software
+    /// interrupts.
     fn processor_ns() -> u64 {
         static SOFTIRQS: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
             let mut processes = fs::read_dir("/proc").ok()?.flatten();
@@ -157,7 +158,7 @@ mod measured {
         clock_ns(ClockId::ThreadCPUTime) + of_softirqs.unwrap_or_default()
     }
 
-    /// Every flow passes.
+    /// Gives every flow a verdict to pass.
     fn decide(engine: &KernelEngine, flows: u32) {
         let mut table = KernelTable::new(engine.open_offload().unwrap().table, ROWS);
         let frame = tcp(1, 0x10);
@@ -165,7 +166,7 @@ mod measured {
             let bytes: [u8; 4] = frame[at..at + 4].try_into().unwrap();
             u64::from(u32::from_le_bytes(bytes))
         };
-        // The generator puts the number of the flow in the place of the source, the smaller end.
+        // The generator uses the number of the flow as source address, which is the smaller end.
         let orders = (0..u64::from(flows)).map(|number| Order {
             key: FlowKey::of_words([
                 number | half_word(30) << 32,

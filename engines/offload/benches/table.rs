@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the table in the kernel costs, in processor time of the thread that pays it:
+//! Measures the cost of the table in the kernel, in processor time of the thread that pays for it:
 //!
 //!     cargo bench --package turboflow-engine-offload --features kernel
 //!
-//! - orders a second, by how full the table is;
-//! - a packet with a verdict, beside an empty program, a bare redirect and the engine without rows;
-//! - user space for a flow that its first packet decides.
+//! - orders per second, by the load of the table;
+//! - a packet with a verdict, compared with an empty program, a bare redirect and the engine
+//!   without rows;
+//! - user space, for a flow that is decided by its first packet.
 //!
-//! Needs root. Test runs of the program, without a network.
+//! Needs root. Uses test runs of the program, without a network.
 
 #![allow(clippy::unwrap_used, reason = "a measurement ends where it fails")]
 
@@ -36,7 +37,7 @@ mod measured {
 
     const ROWS: u32 = 1 << 20;
     const BATCH: usize = 4_096;
-    /// Runs of which the median and the least are told.
+    /// Number of runs; their median and minimum are reported.
     const RUNS: usize = 15;
     const REPETITIONS: u32 = 200_000;
 
@@ -49,7 +50,7 @@ mod measured {
         FlowKey::of_words([hosts, 0x406_0050_1234, 0, 0, 0])
     }
 
-    /// Processor time of orders about the flows of these numbers; every outcome must be `expected`.
+    /// Processor time of orders for the flows with these numbers; every outcome must be `expected`.
     fn orders(
         table: &mut KernelTable,
         numbers: std::ops::Range<u32>,
@@ -127,7 +128,7 @@ mod measured {
             }
         }
 
-        /// The flow of the frame gets a row.
+        /// Gives the frame's flow a row.
         fn with_row(self) -> Self {
             let offload = self.engine.open_offload().unwrap();
             let mut table = KernelTable::new(offload.table, ROWS);
@@ -176,7 +177,7 @@ mod measured {
         }
     }
 
-    /// One flow, with both clocks. Contenders take turns.
+    /// Measures one flow with both clocks. The contenders take turns.
     fn packets() {
         let tested = Tested {
             flows: 1,
@@ -215,7 +216,7 @@ mod measured {
         }
     }
 
-    /// The processor time of the thread of that name, by the scheduler.
+    /// The processor time of the thread with that name, as counted by the scheduler.
     fn cpu_ns_of(name: &str) -> Option<u64> {
         let tasks = fs::read_dir("/proc/self/task").ok()?;
         tasks.flatten().find_map(|task| {
@@ -226,8 +227,8 @@ mod measured {
         })
     }
 
-    /// Taps and processor time of user space, in microseconds, both for each flow that was
-    /// offloaded. `None` where the test is skipped.
+    /// Taps, and processor time of user space in microseconds, both per offloaded flow. `None` if
+    /// the test is skipped.
     fn learn(flows: u32, packets: u64) -> Option<(f64, f64)> {
         let config = run::fired(ROWS, flows);
         let mut engine = run::load_offload(&config, Box::new(FirstPacket), TIMES)?;
@@ -252,8 +253,8 @@ mod measured {
         Some((taps / rows, cpu_ns as f64 / 1e3 / rows))
     }
 
-    /// Flows that their first packet decides, of 50 packets each; and short ones. A single run says
-    /// little: how late user space is depends on when the scheduler lets it run.
+    /// Flows that are decided by their first packet: first with 50 packets each, then short ones. A
+    /// single run says little, because the delay of user space depends on the scheduler.
     fn learning(where_to: &str) {
         for (flows, packets) in [(40_000, 2_000_000), (200_000, 800_000)] {
             let runs = (0..RUNS).map_while(|_| learn(flows, packets));
@@ -273,7 +274,7 @@ mod measured {
     }
 
     pub(super) fn all() {
-        // What follows stays on one CPU.
+        // The measurements after this one stay on one CPU.
         learning("all processors");
         programming();
         packets();

@@ -4,15 +4,15 @@
 use turboflow_engine::Abilities;
 use turboflow_record::{Input, InputSet};
 
-/// Abilities of the engine in the kernel, which counts, without the inputs that only drivers know:
-/// a program with those is bound to a device.
+/// The abilities of the engine in the kernel, which counts, but without the inputs that only
+/// drivers know: a program with such inputs is bound to a device.
 pub const ABILITIES: Abilities = Abilities {
     name: "offload",
     inputs: without_driver(turboflow_engine_xdp::INPUTS),
     ..turboflow_engine_xdp::ABILITIES
 };
 
-/// Abilities of the engine between the two ports of a bridge, which also provides its verdicts.
+/// The abilities of the engine between the two ports of a bridge, which also provides its verdicts.
 pub const BRIDGE_ABILITIES: Abilities = Abilities {
     inputs: ABILITIES.inputs.union(InputSet::DECIDED),
     ..ABILITIES

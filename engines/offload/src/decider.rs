@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The trait of what decides about flows by their first packets.
+//! The trait of deciders, which decide about flows by their first packets.
 
 use crate::{FlowKey, Verdict};
 
 /// A packet of a flow without a verdict.
 #[derive(Clone, Copy, Debug)]
 pub struct Tapped<'a> {
-    /// Flow of the packet.
+    /// The flow of the packet.
     pub key: FlowKey,
     /// Time of arrival, in nanoseconds since 1970.
     pub time_ns: u64,
-    /// Whether the packet goes from the greater end of the key to the smaller one.
+    /// Whether the packet goes from the greater end of the key to the smaller.
     pub is_reversed: bool,
-    /// Flags of a TCP packet, 0 for any other.
+    /// Flags of a TCP packet; 0 for other protocols.
     pub tcp_flags: u16,
     /// Length of the frame on the wire, in bytes.
     pub frame_bytes: u32,
@@ -20,20 +20,20 @@ pub struct Tapped<'a> {
     pub frame: &'a [u8],
 }
 
-/// What is decided about a flow.
+/// A decision about a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// More packets, or more time, are needed.
     Undecided,
     /// The flow gets this verdict.
     Decided(Verdict),
-    /// Further packets would tell no more: the flow gets this verdict without a decision.
+    /// Further packets would not help: the flow gets this verdict without a decision.
     GaveUp(Verdict),
     /// The flow gets this verdict in place of an earlier one.
     Changed(Verdict),
 }
 
-/// The decider does not answer any more.
+/// The decider no longer answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the decider is gone")]
 pub struct DeciderGone;
@@ -49,7 +49,7 @@ pub trait Decider: Send {
     /// If the decider is gone. Flows then go on without verdicts.
     fn decide(&mut self, tapped: &Tapped<'_>) -> Result<Decision, DeciderGone>;
 
-    /// Tells the decisions since the last call: about flows that were undecided after their
+    /// Reports the decisions since the last call: about flows that were undecided after their
     /// packets, and about flows whose verdict has changed or is withdrawn.
     ///
     /// # Errors
@@ -62,18 +62,18 @@ pub trait Decider: Send {
         Ok(())
     }
 
-    /// Called when all earlier decisions are in the table, except those that it refused.
+    /// Called when all earlier decisions are in the table, except those that the table refused.
     fn carried_out(&mut self) {}
 
-    /// Called when the connection of a flow that has a row has ended. Another connection may
-    /// follow over the same ports.
+    /// Called when the connection of a flow that has a row has ended. A new connection may follow
+    /// with the same ports.
     fn connection_ended(&mut self, _key: FlowKey, _time_ns: u64) {}
 
-    /// Called when the row of a flow left because the flow was silent or its connection was over
-    /// for some time. Later packets with this key are another flow.
+    /// Called when the row of a flow was removed because the flow was silent, or its connection was
+    /// over for some time. Later packets with this key belong to another flow.
     fn row_ended(&mut self, _key: FlowKey) {}
 
-    /// Called at the end, when no packet follows.
+    /// Called at the end, after the last packet.
     fn finish(&mut self, _now_ns: u64) {}
 }
 
@@ -111,7 +111,7 @@ impl Decider for Box<dyn Decider> {
     }
 }
 
-/// Lets every flow pass from its first packet on.
+/// A decider that lets every flow pass from its first packet on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FirstPacket;
 

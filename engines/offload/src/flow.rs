@@ -14,7 +14,7 @@ pub struct FlowKey {
 const PORTS: u64 = 0xffff_ffff;
 
 impl FlowKey {
-    /// The key of a 5-tuple, and whether the tuple begins with the greater end.
+    /// The key of a 5-tuple, and whether the tuple goes from the greater end to the smaller.
     #[must_use]
     pub fn of(tuple: &FiveTuple) -> (Self, bool) {
         let words = tuple.raw_words();
@@ -39,7 +39,7 @@ impl FlowKey {
         }
     }
 
-    /// The key of these words, the smaller end first: of an IPv4 flow, two words and zeros.
+    /// The key with these words, the smaller end first. For an IPv4 flow: two words, then zeros.
     #[must_use]
     pub const fn of_words(words: [u64; 5]) -> Self {
         Self { words }
@@ -51,8 +51,8 @@ impl FlowKey {
         self.words
     }
 
-    /// The words of the 5-tuple in one direction: from the smaller end on, or, if `is_reversed`,
-    /// from the greater one.
+    /// The words of the 5-tuple in one direction: from the smaller end to the greater, or the
+    /// reverse if `is_reversed`.
     #[must_use]
     pub const fn directed(&self, is_reversed: bool) -> [u64; 5] {
         let [a, b, c, d, e] = self.words;

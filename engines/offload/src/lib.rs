@@ -12,7 +12,7 @@
 //! No packet waits for user space: packets without a verdict go on and are counted like all others.
 //! A full table, a full ring, or a decider that is gone costs decisions, never counts.
 //!
-//! The table in the kernel stands on the engine in the kernel, whose microflow table counts. It
+//! The table in the kernel belongs to the engine in the kernel, whose microflow table counts. It
 //! needs the feature `kernel`.
 
 mod abilities;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The trait of a table of flows: the kernel's, a card's, or a model of one.
+//! The trait of flow tables: that of the kernel, that of a card, or a model of one.
 
 use std::error::Error;
 
@@ -12,11 +12,12 @@ use crate::{FlowKey, Verdict};
 pub struct Limits {
     /// Rows for IPv4 flows.
     pub rows_v4: u64,
-    /// Rows for IPv6 flows. If `is_shared`, these are the rows for IPv4, too.
+    /// Rows for IPv6 flows. If `is_shared`, these are also the rows for IPv4.
     pub rows_v6: u64,
     /// Whether both families share their rows.
     pub is_shared: bool,
-    /// Rows that the table learns in a second. `None`: no limit but the processor that writes them.
+    /// Rows that the table learns per second. `None`: limited only by the processor that writes
+    /// them.
     pub learning_rate: Option<u64>,
 }
 
@@ -48,18 +49,18 @@ pub struct Order {
 pub enum Outcome {
     /// The order was carried out, or will be as soon as the table can.
     Done,
-    /// An order to add found a row.
+    /// For `Add`: there is already a row.
     Exists,
-    /// An order to change, remove or age found no row.
+    /// For `Change`, `Remove` and `Age`: there is no row.
     Absent,
-    /// An order to age left the row, because a packet came too recently.
+    /// For `Age`: the row stays, because its last packet is too recent.
     Stays {
         /// The time of that packet, in nanoseconds since 1970.
         seen_ns: u64,
     },
     /// Refused: the table is full.
     Full,
-    /// Refused: more rows a second than the table learns.
+    /// Refused: there were more rows per second than the table learns.
     TooFast,
     /// Refused for another reason, with the table's error number.
     Failed(i32),
@@ -68,7 +69,7 @@ pub enum Outcome {
 /// Times for carrying out orders, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// The present time as the caller knows it, since 1970. A table with a clock ignores it.
+    /// The current time as known to the caller, since 1970. A table with its own clock ignores it.
     pub now_ns: u64,
     /// How long a flow may be silent before its row leaves.
     pub idle_ns: u64,
@@ -79,7 +80,7 @@ pub struct Times {
 /// Why a row ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndCause {
-    /// Its flow was silent, or the connection was over for some time.
+    /// Its flow was silent, or its connection was over for some time.
     Idle,
     /// It was removed by an order.
     Removed,
@@ -94,7 +95,7 @@ pub struct EndedRow {
     pub cause: EndCause,
 }
 
-/// The table does not answer, or answers wrongly.
+/// The table does not answer, or its answer is wrong.
 #[derive(Debug, thiserror::Error)]
 #[error("the table of flows failed: {0}")]
 pub struct TableError(#[source] Box<dyn Error + Send + Sync>);
@@ -106,10 +107,10 @@ impl TableError {
     }
 }
 
-/// A table that knows flows and treats their packets without user space.
+/// A table that knows flows, and handles their packets without user space.
 ///
 /// A packet is counted where it is handled: in user space if it was delivered there, even if its
-/// flow gets a row meanwhile, and otherwise by the table. So no lock is needed, and no packet is
+/// flow gets a row meanwhile; otherwise by the table. So no lock is needed, and no packet is
 /// counted twice.
 pub trait FlowTable: Send {
     /// How many rows the table can hold and learn.
@@ -122,8 +123,7 @@ pub trait FlowTable: Send {
     /// Carries out orders, and appends the outcome of each. Returns the table's time, in
     /// nanoseconds since 1970.
     ///
-    /// # Errors
-    /// If the table does not answer. Orders that are refused are outcomes.
+    /// If the table does not answer. A refused order is not an error, but an outcome.
     fn program(
         &mut self,
         orders: &[Order],
@@ -131,8 +131,8 @@ pub trait FlowTable: Send {
         outcomes: &mut Vec<Outcome>,
     ) -> Result<u64, TableError>;
 
-    /// Appends microflow records of what rows counted since the last call. A table that leaves
-    /// counting to an engine beside it appends none.
+    /// Appends microflow records of what rows have counted since the last call. A table that leaves
+    /// counting to another engine appends none.
     ///
     /// # Errors
     /// If the table does not answer.
@@ -140,7 +140,7 @@ pub trait FlowTable: Send {
         Ok(())
     }
 
-    /// Appends the rows that ended since the last call, each once. All that they counted is in
-    /// earlier batches of [`collect`](Self::collect) or in the next one.
+    /// Appends the rows that ended since the last call, each once. What they counted is in earlier
+    /// batches of [`collect`](Self::collect) or in the next one.
     fn ended(&mut self, ended: &mut Vec<EndedRow>);
 }

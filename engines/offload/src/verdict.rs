@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Verdicts about flows.
+//! Verdicts on flows.
 
-/// What becomes of a flow's packets. The numbers are those of `engines/xdp/bpf/verdict.h`.
+/// What happens to a flow's packets. The numbers are those in `engines/xdp/bpf/verdict.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Action {
@@ -14,17 +14,17 @@ pub enum Action {
     Redirect = 3,
 }
 
-/// A verdict about a flow.
+/// A verdict on a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// What becomes of the flow's packets.
+    /// What happens to the flow's packets.
     pub action: Action,
-    /// Number of the rule behind the verdict; 0 if there is none.
+    /// Number of the rule that gave the verdict; 0 if there is none.
     pub rule: u16,
 }
 
 impl Verdict {
-    /// Packets pass, without a rule.
+    /// Packets pass. The verdict comes from no rule.
     pub const PASS: Self = Self {
         action: Action::Pass,
         rule: 0,

@@ -20,7 +20,7 @@ pub enum RecordsError {
         /// The system's reason.
         source: io::Error,
     },
-    /// The stream holds something else than messages of this run's definition.
+    /// The stream contains something other than messages of this run's definition.
     #[error("{}, at byte {offset}: {source}", path.display())]
     Message {
         /// The stream.
@@ -43,7 +43,7 @@ pub enum RecordsError {
 }
 
 impl Unreadable {
-    /// The error with its place.
+    /// The error with its place in the stream.
     #[cold]
     pub(crate) fn at(self, path: PathBuf, offset: u64) -> RecordsError {
         let reason = match self {

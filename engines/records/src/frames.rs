@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames that a sender of records handed over whole, because its parser does not read them, as
+//! Whole frames, which a sender of records handed over because its parser does not read them, as
 //! messages of the wire form: they join the records of the same run.
 
 use std::io::{self, Read};
@@ -10,21 +10,21 @@ use turboflow_merge::{Layout, MOST_STATE_WORDS, MicroflowRecord};
 use turboflow_packet::{Frame, Parser, ParserConfig};
 use turboflow_record::{Family, InputValues, Packet, WORDS_V4, WORDS_V6};
 
-/// The time between two watermarks. Frames come in the order of time.
+/// The time between two watermarks. Frames arrive in time order.
 const CELL_NS: u64 = 1_000_000_000;
-/// Records of a cell before they become messages.
+/// Maximum number of records of a cell that wait to be encoded into messages.
 const MOST_WAITING_RECORDS: usize = 4_096;
-/// Of a message.
+/// Maximum length of a message.
 const MESSAGE_BYTES: usize = 1_400;
-/// The stream has one sender, whatever its number is.
+/// The number of the stream's only sender, which can be any.
 const ENGINE_ID: u32 = 0;
 
-/// Where frames come from.
+/// A source of frames.
 pub trait FrameSource: Send {
-    /// Gives the next frames, as many as it likes. Returns false at the end.
+    /// Passes some of the next frames to `each`. Returns false at the end.
     ///
     /// # Errors
-    /// They cannot be read any further.
+    /// If no further frames can be read.
     fn next(&mut self, each: &mut dyn FnMut(&Frame<'_>)) -> io::Result<bool>;
 }
 
@@ -34,15 +34,15 @@ pub struct FrameMessages<S> {
     source: S,
     meter: Meter,
     bytes: Vec<u8>,
-    /// How far `bytes` has been read.
+    /// Position up to which `bytes` has been read.
     at: usize,
-    /// Why there are no further frames, told behind the messages of those that came.
+    /// Why there are no further frames. Reported after the messages of the frames that came.
     failure: Option<io::Error>,
     is_over: bool,
 }
 
 impl<S: FrameSource> FrameMessages<S> {
-    /// The messages of those frames, with records of `layout`.
+    /// The messages of the frames from a source, with records of `layout`.
     #[must_use]
     pub fn new(source: S, layout: &Layout) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl<S: FrameSource> Read for FrameMessages<S> {
             let (meter, bytes) = (&mut self.meter, &mut self.bytes);
             match self.source.next(&mut |frame| meter.frame(frame, bytes)) {
                 Ok(true) => {}
-                // Without a watermark, as a capture ends: no flow is idle for longer than to the
+                // Without a watermark, as at the end of a capture: idle times count only to the
                 // last packet.
                 Ok(false) => {
                     meter.complete(0, true, bytes);
@@ -87,7 +87,7 @@ impl<S: FrameSource> Read for FrameMessages<S> {
     }
 }
 
-/// Frames to records, without a table: few frames come whole.
+/// Makes records of frames. It has no table, because only few frames are handed over whole.
 struct Meter {
     parser: Parser,
     layout: Layout,
@@ -96,7 +96,7 @@ struct Meter {
     encoder: Encoder,
     counters: EngineCounters,
     batch: MicroflowBatch,
-    /// The number of the cell that the last frame is in; 0: none came.
+    /// The number of the last frame's cell; 0 before the first frame.
     cell: u64,
 }
 
@@ -141,7 +141,7 @@ impl Meter {
                 self.record(&packet);
             }
         }
-        // Time may stand still in a capture.
+        // Time may stand still in a capture, so a cell can become large.
         if self.batch.len() >= MOST_WAITING_RECORDS {
             self.encoder
                 .records(&self.batch, |message| bytes.extend(message));
@@ -168,7 +168,7 @@ impl Meter {
         assert!(is_record, "rows have the shape of the layout");
     }
 
-    /// Ends a cell: everything before the watermark has been said.
+    /// Ends a cell: all records before the watermark have been encoded.
     fn complete(&mut self, watermark_ns: u64, is_end: bool, bytes: &mut Vec<u8>) {
         let Self {
             encoder,

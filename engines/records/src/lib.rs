@@ -2,11 +2,11 @@
 //! Microflow records in the wire form ([`turboflow_engine::wire`]) as an engine: replays what
 //! another engine wrote to a file.
 //!
-//! A file is the stream of one engine. The records between two watermarks are read as a whole
-//! before any of them is handed over, so that a run over several files can merge them in the order
-//! of time. What the sender counted, and what was lost on the way, goes into the ledger.
+//! A file is the stream of one engine. All records between two watermarks are read before any of
+//! them is handed over, so that a run over several files can merge them in time order. What the
+//! sender counted, and what was lost on the way, goes into the ledger.
 //!
-//! Frames that a sender handed over whole come by the same way ([`FrameMessages`]).
+//! Frames that a sender handed over whole take the same path ([`FrameMessages`]).
 
 mod error;
 mod frames;
@@ -30,19 +30,19 @@ pub use frames::{FrameMessages, FrameSource};
 use messages::{Messages, Unreadable};
 use totals::Totals;
 
-/// Records between two watermarks at most. They are in memory until the second one.
+/// Maximum number of records between two watermarks. They are kept in memory until the second one.
 const MAX_CELL_RECORDS: usize = 1 << 23;
-/// The time of the records that are handed over together, at most.
+/// Maximum time span of the records that are handed over together.
 const SLICE_NS: u64 = 1_000_000_000;
-/// How long a stream that has nothing at the moment is left alone.
+/// Pause after a stream had nothing to read.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What a replay can do: everything that the engine which wrote the records could do. The layout id
-/// of the messages says whether their definition is that of this run.
+/// The abilities of a replay: those of any engine that may have written the records. The layout id
+/// of the messages tells whether they have the definition of this run.
 #[must_use]
 pub fn abilities() -> Abilities {
     Abilities {
-        // Of what inspection finds, records hold numbers whose texts stayed where it was found.
+        // Records hold inspection results as numbers of texts, and the texts are not in the stream.
         inputs: Input::ALL
             .into_iter()
             .collect::<InputSet>()
@@ -58,14 +58,14 @@ pub fn abilities() -> Abilities {
     }
 }
 
-/// How far the reading of a stream has come.
+/// The state of reading a stream.
 #[derive(Debug)]
 enum State {
     /// More may follow.
     Reading,
-    /// The stream is at its end, or the run has left it.
+    /// The stream has ended, or the run has left it.
     Ended,
-    /// It cannot be read further. This is said once, behind the records that were read before.
+    /// It cannot be read further. Reported once, after the records that were read before.
     Failed(RecordsError),
 }
 
@@ -75,18 +75,18 @@ pub struct RecordsEngine {
     messages: Messages<Box<dyn Read + Send>>,
     layout: Layout,
     decoder: Decoder,
-    /// The sender of the stream, known from its first message on.
+    /// The sender of the stream, known after its first message.
     sender: Option<u32>,
-    /// Whether the sender has said that nothing follows.
+    /// Whether the sender has reported its end.
     is_complete: bool,
     state: State,
-    /// Whether the stream had nothing at the last attempt.
+    /// Whether the stream had nothing to read at the last attempt.
     is_waiting: bool,
     /// Records that were read since the last watermark.
     cell: MicroflowBatch,
     /// Whether `cell` is ready to be handed over, and its watermark.
     ready: Option<Option<u64>>,
-    /// The watermark that was handed over last.
+    /// The last watermark that was handed over.
     complete_ns: u64,
     totals: Totals,
 }
@@ -111,8 +111,8 @@ impl RecordsEngine {
         }
     }
 
-    /// Reads up to the first watermark, which says where in time the stream begins. Returns false
-    /// if a stream without end (a pipe) has not come so far: then this is to be called again.
+    /// Reads up to the first watermark, which tells where in time the stream begins. Returns false
+    /// if an endless stream (a pipe) has not got there yet: then this must be called again.
     ///
     /// # Errors
     /// The stream does not begin with messages of this layout.
@@ -133,8 +133,8 @@ impl RecordsEngine {
         self.messages.path().display().to_string()
     }
 
-    /// Reads until a watermark, unless that was read already or the stream has nothing at the
-    /// moment.
+    /// Reads up to the next watermark. Stops earlier if the stream has nothing to read at the
+    /// moment; does nothing if a cell is ready.
     fn read_cell(&mut self) {
         while self.ready.is_none() && matches!(self.state, State::Reading) {
             let offset = self.messages.offset();
@@ -195,8 +195,8 @@ impl RecordsEngine {
         Ok(true)
     }
 
-    /// Hands over records since the last watermark, of a second of time at most: the run's clock
-    /// has to pass between records that are further apart.
+    /// Hands over records since the last watermark, but at most a second of time: the run's clock
+    /// must advance between records that are further apart.
     fn hand_over(&mut self, batch: &mut MicroflowBatch, watermark_ns: Option<u64>) -> Collected {
         let end_ns = self.complete_ns.saturating_add(SLICE_NS);
         if watermark_ns.is_none_or(|watermark_ns| watermark_ns > end_ns) {
@@ -217,7 +217,7 @@ impl RecordsEngine {
         }
     }
 
-    /// Why the stream cannot be read further. Told once: then the stream is at its end.
+    /// Why the stream cannot be read further. Returned once; after that the stream has ended.
     fn take_failure(&mut self) -> Option<RecordsError> {
         match self.state {
             State::Failed(_) => match std::mem::replace(&mut self.state, State::Ended) {
@@ -250,8 +250,8 @@ impl RemoteEngine for RecordsEngine {
                 Err(EngineError::new(error))
             });
         };
-        // Where the records are later than the last watermark, nothing came until then: the clock
-        // goes there first, with the other engines of the run.
+        // If the records are later than the last watermark, nothing came until then: the clock
+        // advances to them first, together with the run's other engines.
         match self.cell.first_ns() {
             Some(first_ns) if first_ns > self.complete_ns => {
                 self.complete_ns = first_ns;
@@ -298,7 +298,7 @@ impl RemoteEngine for RecordsEngine {
         true
     }
 
-    /// What was not read stays in the file.
+    /// The rest stays unread in the file.
     fn finish(&mut self) -> Result<(), EngineError> {
         if matches!(self.state, State::Reading) {
             self.totals.leave_the_rest();

@@ -17,13 +17,13 @@ pub(crate) enum Unreadable {
     Wrong(WireError),
     /// The stream ends without the sender's last message.
     NoEnd,
-    /// Too many records without a watermark.
+    /// There are too many records without a watermark.
     NoWatermark,
-    /// Records that were read before.
+    /// There are records that were read before.
     Repeated,
-    /// Records of a second engine.
+    /// There are records of a second engine.
     Senders,
-    /// Sums that do not fit 64 bits.
+    /// The sums do not fit in 64 bits.
     TooMany,
 }
 

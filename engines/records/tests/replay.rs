@@ -36,7 +36,7 @@ fn batch(second: u64, records: u64) -> MicroflowBatch {
     batch
 }
 
-/// The messages of an engine: for each second its number of records, then counters.
+/// The messages of an engine: for each second this number of records, then counters.
 fn messages(engine_id: u32, seconds: &[(u64, u64)]) -> Vec<Vec<u8>> {
     let mut encoder = Encoder::new(&layout(), engine_id, 1_400);
     let (mut messages, mut counters) = (Vec::new(), EngineCounters::default());
@@ -57,7 +57,7 @@ fn messages(engine_id: u32, seconds: &[(u64, u64)]) -> Vec<Vec<u8>> {
     messages
 }
 
-/// An engine over a file of these messages, which has begun.
+/// An engine over a file of these messages, after `begin`.
 fn begun(
     folder: &TempDir,
     messages: impl IntoIterator<Item = Vec<u8>>,
@@ -77,7 +77,7 @@ fn engine(folder: &TempDir, messages: impl IntoIterator<Item = Vec<u8>>) -> Reco
     begun(folder, messages).unwrap()
 }
 
-/// What an engine hands over: for each watermark the number of records before it; and its error.
+/// What an engine hands over: the number of records before each watermark, and its error.
 fn collected(engine: &mut RecordsEngine) -> (Vec<(u64, usize)>, Option<String>) {
     let (mut told, mut records) = (Vec::new(), 0);
     let error = loop {
@@ -104,7 +104,7 @@ fn records_wait_until_the_clock_is_there() {
     let folder = TempDir::new().unwrap();
     let mut engine = engine(&folder, messages(7, &[(10, 3), (11, 5_000), (15, 1)]));
     assert_eq!(engine.started_ns(), 10 * SECOND_NS);
-    // Between 12 s and 15 s nothing came: the clock goes there before the records do.
+    // Nothing came between 12 s and 15 s: the clock advances there before the records do.
     let second = |(second, records): (u64, usize)| (second * SECOND_NS, records);
     let expected = [(11, 3), (12, 5_000), (15, 0), (16, 1)].map(second);
     assert_eq!(collected(&mut engine), (expected.to_vec(), None));
@@ -199,7 +199,7 @@ fn streams_that_break_the_rules_are_reported_with_their_offset() {
         let mut engine = engine(&folder, sent);
         let (told, error) = collected(&mut engine);
         let error = error.unwrap();
-        // Nothing from there on is handed over.
+        // Nothing from there on was handed over.
         let handed_over: usize = told.iter().map(|(_, count)| count).sum();
         let counted = engine.counters().unwrap().packets_metered;
         assert_eq!(handed_over as u64, counted, "{error}");
@@ -232,7 +232,7 @@ fn a_run_that_leaves_a_file_counts_what_it_read() {
     assert_eq!((counters.packets_metered, counters.packets_dropped), (3, 0));
 }
 
-/// A pipe that has nothing at every second attempt.
+/// A pipe with nothing to read at every second attempt.
 struct SlowPipe(Vec<u8>, bool);
 
 impl std::io::Read for SlowPipe {

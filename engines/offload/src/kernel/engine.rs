@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine: the one in the kernel, and a learner beside it.
+//! The engine: the one in the kernel, together with a learner.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use super::own_counts::Counted;
 use super::thread::{LearnerThread, Parts};
 use crate::{ABILITIES, BRIDGE_ABILITIES, Decider, LearnerConfig, LearnerCounts};
 
-/// The engine in the kernel with a table of verdicts, and the thread that writes it.
+/// The engine in the kernel with a table of verdicts, and the thread that writes the table.
 pub struct OffloadEngine {
     kernel: KernelEngine,
     learner: State,
 }
 
-/// The learner's thread starts with the first collection. By then this process has dropped its
-/// rights, if it does so; a thread that started earlier would keep them.
+/// The learner's thread starts with the first collection. If this process drops privileges, it has
+/// done so by then; a thread that started earlier would keep them.
 enum State {
     Waits(Option<Box<Parts>>),
     Runs(LearnerThread),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The table in the Linux kernel, beside the microflow table that counts.
+//! The table in the Linux kernel. The microflow table beside it counts the packets.
 
 mod engine;
 mod own_counts;

@@ -5,8 +5,8 @@ use turboflow_engine_xdp::{RowOrder, RowOrderKind, RowResult, VerdictTable, Verd
 
 use crate::{EndCause, EndedRow, FlowTable, Limits, Order, OrderKind, Outcome, TableError, Times};
 
-/// A BPF hash of verdicts. It counts nothing, expires no rows itself, and refuses rows only when it
-/// is full.
+/// A BPF hash map of verdicts. It counts nothing, does not expire rows itself, and refuses rows
+/// only when it is full.
 pub struct KernelTable {
     table: VerdictTable,
     rows: u32,
@@ -16,7 +16,7 @@ pub struct KernelTable {
 }
 
 impl KernelTable {
-    /// The table of an engine that was loaded with `rows` rows.
+    /// The table of an engine that was loaded with room for `rows` rows.
     #[must_use]
     pub const fn new(table: VerdictTable, rows: u32) -> Self {
         Self {

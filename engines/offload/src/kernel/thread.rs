@@ -15,10 +15,10 @@ use crate::{
 
 /// Maximum number of taps between two writes of rows.
 const TAPS_AT_ONCE: usize = 4_096;
-/// Maximum wait for a tap. Rows that are due are handled in between.
+/// Maximum wait for a tap. In between, rows that are due are handled.
 const LONGEST_WAIT_NS: u64 = 20_000_000;
-/// Time between two rounds while taps come, so that rows are written together. A verdict comes late
-/// by at most this.
+/// Time between two rounds while taps arrive, so that rows are written in batches. It delays a
+/// verdict by at most this.
 const ROUND_NS: u64 = 1_000_000;
 
 /// What a learner needs.
@@ -61,13 +61,13 @@ impl LearnerThread {
         *self.shared.lock()
     }
 
-    /// Whether the thread ended by itself, so that no more flows are decided.
+    /// Whether the thread ended without being stopped. Then no more flows are decided.
     pub(super) fn has_failed(&self) -> bool {
         let thread = self.thread.as_ref();
         self.has_failed || thread.is_some_and(JoinHandle::is_finished)
     }
 
-    /// Ends the thread after it has read the taps that wait.
+    /// Ends the thread after it has read the waiting taps.
     pub(super) fn stop(&mut self) {
         let failed = self.has_failed();
         self.shared.stop.store(true, Ordering::Release);
@@ -85,7 +85,7 @@ impl Drop for LearnerThread {
 
 impl Shared {
     fn lock(&self) -> std::sync::MutexGuard<'_, LearnerCounts> {
-        // Every state of the counters is a valid one.
+        // The counters are valid at any moment, so a panic cannot corrupt them.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -105,7 +105,7 @@ fn learn(parts: Parts, shared: &Shared) -> Result<(), TableError> {
     };
     let mut now_ns = table.program(&[], times, &mut Vec::new())?;
     loop {
-        // Read before the taps, so that all taps that wait at a stop are read.
+        // Read before the taps, so that a stop does not leave waiting taps unread.
         let ends = shared.stop.load(Ordering::Acquire);
         let mut any = false;
         loop {
@@ -115,7 +115,7 @@ fn learn(parts: Parts, shared: &Shared) -> Result<(), TableError> {
             any |= read > 0;
             now_ns = learner.step(&mut table, now_ns)?;
             *shared.lock() = learner.counts();
-            // Orders left over from the last round are carried out first, before any wait for taps.
+            // Orders left from the last round are carried out before any wait for taps.
             if read < TAPS_AT_ONCE && learner.waiting() == 0 {
                 break;
             }

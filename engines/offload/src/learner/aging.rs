@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When rows are checked again: in buckets of time, so that the cost of a row does not depend on
-//! the number of rows.
+//! Schedules when rows are checked again: in buckets of time, so that the cost per row does not
+//! depend on the number of rows.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::FlowKey;
 
-/// Keys by the time at which they are due, in steps of time.
+/// Keys by the time at which they are due, in time steps.
 pub(super) struct Aging {
     step_ns: u64,
     /// Number of the first bucket: its time divided by the step.
     first: u64,
     buckets: VecDeque<Vec<FlowKey>>,
-    /// How many times each key is skipped when it is due. This saves a search for it in its bucket.
+    /// How many times each key is skipped when it is due. This saves searching for it in its
+    /// bucket.
     forgotten: HashMap<FlowKey, u32>,
 }
 
-/// Maximum number of steps ahead. Keys that are due later are checked then, and put in again.
+/// Maximum number of steps ahead. Keys due later are checked at that limit, and put in again.
 const MAX_STEPS: u64 = 1 << 12;
 
 impl Aging {
@@ -29,12 +30,13 @@ impl Aging {
         }
     }
 
-    /// Takes a key out once. If it was put in several times, the one that is due first goes.
+    /// Removes one entry of a key. If the key was put in several times, its earliest entry is
+    /// removed.
     pub(super) fn forget(&mut self, key: FlowKey) {
         *self.forgotten.entry(key).or_default() += 1;
     }
 
-    /// Whether a key that is due was taken out before.
+    /// Whether an entry that is due was removed before.
     fn is_forgotten(forgotten: &mut HashMap<FlowKey, u32>, key: FlowKey) -> bool {
         let Some(times) = forgotten.get_mut(&key) else {
             return false;
@@ -46,7 +48,7 @@ impl Aging {
         true
     }
 
-    /// Puts in a key that is due at `due_ns`.
+    /// Adds a key that is due at `due_ns`.
     pub(super) fn push(&mut self, key: FlowKey, due_ns: u64) {
         let number = due_ns / self.step_ns + 1;
         if self.buckets.is_empty() {
@@ -63,7 +65,7 @@ impl Aging {
         self.buckets[place].push(key);
     }
 
-    /// Takes out at most `at_most` of the keys that are due.
+    /// Passes at most `at_most` of the keys that are due to `take`, and removes them.
     pub(super) fn take_due(&mut self, now_ns: u64, at_most: usize, mut take: impl FnMut(FlowKey)) {
         let now = now_ns / self.step_ns;
         let mut taken = 0;
@@ -85,7 +87,7 @@ impl Aging {
         }
     }
 
-    /// Moves all due times back with a clock that was set back by `by_ns`.
+    /// Moves all due times back, after the clock was set back by `by_ns`.
     pub(super) fn set_back(&mut self, by_ns: u64) {
         self.first = self.first.saturating_sub(by_ns / self.step_ns);
     }
@@ -120,7 +122,7 @@ mod tests {
         aging.push(key(6), 1_011);
         assert_eq!(due(&mut aging, 1_099, 9), [6]);
         assert_eq!(due(&mut aging, 1_110, 9), [3]);
-        // Beyond the last bucket: the key comes before it is due, and its row then stays.
+        // Beyond the last bucket: the key comes before it is due, and its row is then kept.
         assert_eq!(due(&mut aging, 2_000_000, 9), [5]);
         assert_eq!(due(&mut aging, u64::MAX, 9), []);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads taps, asks the decider, and orders rows in batches. Time is an argument, so that one
-//! learner writes the kernel's table and that of a model card.
+//! learner can write to the kernel's table and to the table of a model card.
 
 mod aging;
 
@@ -11,11 +11,12 @@ use crate::{
     Outcome, TableError, Tapped, Times,
 };
 
-/// Maximum number of rows checked in one step, so that taps never wait for long.
+/// Maximum number of rows checked in one step, so that taps do not wait long.
 const AGED_AT_ONCE: usize = 16_384;
-/// Idle time and linger are divided by this into steps. Rows leave at most one step late.
+/// Number of time steps into which idle time and linger are divided. Rows leave at most one step
+/// late.
 const PARTS: u64 = 64;
-/// A clock that goes back by more than this was set back.
+/// If time goes back by more than this, the clock was set back.
 const SET_BACK_NS: u64 = 1_000_000_000;
 
 /// The times of a learner, in nanoseconds.
@@ -32,17 +33,17 @@ pub struct LearnerConfig {
 enum Reason {
     Decided,
     GaveUp,
-    /// The connection was over.
+    /// The flow's connection was over.
     Over,
     /// Another connection began with the key of the row.
     Anew,
     Other,
 }
 
-/// The row that a decision asks for, and why.
+/// The row order for a decision, and its reason.
 fn order_of(decision: Decision) -> (OrderKind, Reason) {
     match decision {
-        // The flow had a verdict, which is withdrawn.
+        // The flow had a verdict that is now withdrawn.
         Decision::Undecided => (OrderKind::Remove, Reason::Other),
         Decision::Decided(verdict) => (OrderKind::Add(verdict), Reason::Decided),
         Decision::GaveUp(verdict) => (OrderKind::Add(verdict), Reason::GaveUp),
@@ -66,7 +67,7 @@ pub struct Learner<D> {
 }
 
 impl<D: Decider> Learner<D> {
-    /// A learner that knows no flow.
+    /// A learner that knows no flows.
     #[must_use]
     pub fn new(decider: D, config: LearnerConfig) -> Self {
         Self {
@@ -116,12 +117,13 @@ impl<D: Decider> Learner<D> {
         }
     }
 
-    /// The next packet begins another connection with the key of a flow that has a row.
+    /// Reports that the next packet begins another connection with the key of a flow that has a
+    /// row.
     pub fn begins_anew(&mut self, key: FlowKey) {
         self.order(key, OrderKind::Remove, Reason::Anew);
     }
 
-    /// The connection of a flow that has a row ended at `time_ns`.
+    /// Reports that the connection of a flow that has a row ended at `time_ns`.
     pub fn connection_ended(&mut self, key: FlowKey, time_ns: u64) {
         self.decider.connection_ended(key, time_ns);
         self.over
@@ -222,7 +224,7 @@ impl<D: Decider> Learner<D> {
                     let due_ns = seen_ns.saturating_add(self.config.linger_ns);
                     self.over.push(order.key, due_ns.max(now_ns));
                 }
-                // A later row with this key is put into the lists again.
+                // A later row with this key gets new entries in the lists.
                 (OrderKind::Remove | OrderKind::Age, Outcome::Done)
                     if order.kind == OrderKind::Remove || reason == Reason::Over =>
                 {
@@ -257,13 +259,13 @@ impl<D: Decider> Learner<D> {
                 (_, Outcome::Full) => counts.refused_full += 1,
                 (_, Outcome::TooFast) => counts.refused_too_fast += 1,
                 (_, Outcome::Failed(_)) => counts.refused_failed += 1,
-                // A row that is gone was counted when it ended.
+                // Rows that are gone were counted when they ended.
                 (_, Outcome::Done | Outcome::Absent | Outcome::Stays { .. }) => {}
             }
         }
     }
 
-    /// Carries out the last orders, after the last tap. Rows stay.
+    /// Carries out the last orders, after the last tap. The rows remain.
     ///
     /// # Errors
     /// As [`step`](Self::step).

@@ -21,15 +21,15 @@ const MAX_MOVES: usize = 500;
 pub struct CardPacket {
     /// Flow of the packet.
     pub key: FlowKey,
-    /// Whether the packet goes from the greater end of the key to the smaller one.
+    /// Whether the packet goes from the greater end of the key to the smaller.
     pub is_reversed: bool,
-    /// Length by its IP header, in bytes.
+    /// Length according to the IP header, in bytes.
     pub ip_length_bytes: u32,
-    /// Flags of a TCP packet, 0 for any other.
+    /// Flags of a TCP packet; 0 for other protocols.
     pub tcp_flags: u16,
 }
 
-/// Who handles a packet, and counts it.
+/// Whether the host or the card handles a packet, and counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handled {
     /// The host.
@@ -38,12 +38,12 @@ pub enum Handled {
     ByCard(Verdict),
 }
 
-/// The life of a row.
+/// The state of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Packets meet the row from then on.
+    /// From this time on, packets meet the row.
     Counts { from_ns: u64 },
-    /// Packets go to the host from then on.
+    /// From this time on, packets go to the host.
     Leaves { from_ns: u64, cause: EndCause },
 }
 
@@ -71,23 +71,23 @@ pub struct ModelCard {
     rows: Vec<Option<Row>>,
     free: Vec<u32>,
     by_key: HashMap<FlowKey, u32>,
-    /// Rows that counted since the last collection.
+    /// Rows that have counted since the last collection.
     touched: Vec<u32>,
-    /// Rows that leave, with the time from which no packet counts in them any more.
+    /// Rows that leave, each with the time from which no packet counts in it any more.
     leaving: VecDeque<(u64, u32)>,
     /// Records of rows that are gone.
     final_records: MicroflowBatch,
-    /// Ends of rows, with the time at which the card reports them.
+    /// Ends of rows, each with the time at which the card reports it.
     events: VecDeque<(u64, EndedRow)>,
     now_ns: u64,
-    /// When all orders are carried out.
+    /// The time at which all orders so far are carried out.
     idle_from_ns: u64,
     scanned_ns: u64,
     idle_ns: u64,
 }
 
 impl ModelCard {
-    /// A card without rows. Rows of flows that are silent for `idle_ns` leave.
+    /// A card without rows. The rows of flows that are silent for `idle_ns` nanoseconds leave.
     #[must_use]
     pub fn new(profile: CardProfile, idle_ns: u64) -> Self {
         let shape = Shape {
@@ -142,8 +142,8 @@ impl ModelCard {
         Handled::ByCard(row.verdict)
     }
 
-    /// Does what is due: reads and deletes rows whose flow was handed to the host, and hands silent
-    /// flows to the host.
+    /// Does what is due by `now_ns`: reads and deletes rows whose flow was handed to the host, and
+    /// hands silent flows to the host.
     pub fn advance(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
         while let Some(&(due_ns, number)) = self.leaving.front()
@@ -166,7 +166,7 @@ impl ModelCard {
         }
     }
 
-    /// Spends the time of an order, behind earlier orders. Returns when packets meet its effect.
+    /// Spends the time of an order, after earlier orders. Returns when packets see its effect.
     fn execute(&mut self, accesses: u32) -> u64 {
         let second = 1_000_000_000;
         let by_rate = second / self.profile.learning_rate.max(1);
@@ -188,7 +188,7 @@ impl ModelCard {
         let number = self.free.last().copied();
         let number = number.unwrap_or(self.rows.len() as u32);
         let insertion = self.table.insert(hash, number);
-        // An insertion that finds no room takes time, too.
+        // An insertion that finds no room also takes time.
         let from_ns = self.execute(insertion.accesses);
         if !insertion.is_placed {
             return Outcome::Full;
@@ -234,7 +234,7 @@ impl ModelCard {
     }
 
     /// The first step of a removal: packets go to the host. The row's counters are read when no
-    /// packet can count there any more.
+    /// more packets can count in it.
     fn turn_to_host(&mut self, number: u32, cause: EndCause) {
         let from_ns = self.execute(1);
         let Some(row) = &mut self.rows[number as usize] else {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a card keeps its rows: a cuckoo table, and what an insertion into one costs, by load. A
-//! row that finds its buckets full displaces another, and so on, until one finds room.
+//! The place of a card's rows: a cuckoo table, and the cost of an insertion depending on the load.
+//! A row that finds its buckets full displaces another row, and so on, until one finds room.
 //!
-//! Insertions are simulated row by row; for a seed, the result is the same on every machine. The
-//! evaluation draws the curve of costs, and the planner has points of it.
+//! Insertions are simulated row by row. For a given seed, the result is the same on every machine.
+//! The evaluation draws the curve of costs, and the planner uses points of it.
 //!
 //! # Source
 //! Pagh and Rodler, "Cuckoo hashing", 2004, with several slots a bucket; the victim is chosen at
@@ -44,7 +44,7 @@ pub struct Cuckoo {
     max_moves: usize,
     seed: u64,
     random_state: u64,
-    /// The slots whose rows the present insertion moved.
+    /// The slots whose rows were moved by the current insertion.
     path: Vec<usize>,
 }
 
@@ -73,7 +73,7 @@ impl Cuckoo {
         }
     }
 
-    /// Number of rows that there is room for.
+    /// Number of rows for which there is room.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.slots.len()
@@ -85,11 +85,12 @@ impl Cuckoo {
         self.filled as f64 / self.slots.len() as f64
     }
 
-    /// Inserts a row that is not in the table.
+    /// Inserts a row that is not yet in the table.
     ///
-    /// The buckets of the row are read in turn, an access each. If all are full, a row of one of
-    /// them is displaced, which is another access. The displaced row is placed in the same way: all
-    /// of its buckets are read, because a card does not know from which one the row comes.
+    /// The buckets of the row are read in turn, which costs an access each. If all are full, a row
+    /// in one of them is displaced, which costs another access. The displaced row is placed in the
+    /// same way. All its buckets are read, because a card does not know from which one the row
+    /// comes.
     pub fn insert(&mut self, hash: u64, number: u32) -> Insertion {
         let (mut homeless, mut accesses) = ((hash, number), 0);
         self.path.clear();
@@ -120,7 +121,7 @@ impl Cuckoo {
         }
     }
 
-    /// Takes out a row; returns how many buckets were accessed.
+    /// Removes a row; returns how many buckets were accessed.
     pub fn remove(&mut self, hash: u64, number: u32) -> u32 {
         for way in 0..self.shape.ways {
             let bucket = self.bucket(hash, way);
@@ -133,14 +134,14 @@ impl Cuckoo {
         self.shape.ways
     }
 
-    /// Puts every displaced row back to where it was.
+    /// Puts every displaced row back in its old place.
     fn undo(&mut self, mut homeless: Slot) {
         while let Some(slot) = self.path.pop() {
             std::mem::swap(&mut self.slots[slot], &mut homeless);
         }
     }
 
-    /// The first slot of the bucket that a row has in this way.
+    /// The first slot of a row's bucket in this way.
     fn bucket(&self, hash: u64, way: u32) -> usize {
         let hash = mixed(hash ^ mixed(self.seed.wrapping_add(u64::from(way))));
         // The high half of the product: a number below `buckets`, without a division.
@@ -166,7 +167,7 @@ impl Cuckoo {
 /// The step of `SplitMix64` between two states: 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A number whose bits all depend on all bits of another.
+/// A number in which every bit depends on all bits of the input.
 ///
 /// # Source
 /// Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014: the output function
@@ -182,7 +183,7 @@ pub(super) const fn mixed(number: u64) -> u64 {
 pub struct CurvePoint {
     /// The share of the slots that hold rows at the end of the step.
     pub load: f64,
-    /// Mean accesses of an insertion, refused ones included.
+    /// Mean accesses per insertion, including refused ones.
     pub accesses_per_insertion: f64,
     /// The share of insertions that were refused.
     pub refused_share: f64,
@@ -190,10 +191,11 @@ pub struct CurvePoint {
 
 /// Steps of a curve between an empty and a full table.
 const STEPS: usize = 100;
-/// A curve ends when refusals reach this share of the slots, because the table hardly gets fuller.
+/// A curve ends when refusals reach this share of the slots, because the table then hardly fills
+/// up.
 const REFUSED_IN_ALL: f64 = 0.005;
 
-/// Fills a table of `slots` slots, a hundredth at a time, until it refuses too much.
+/// Fills a table of `slots` slots in steps of a hundredth, until it refuses too many rows.
 #[must_use]
 pub fn curve(shape: Shape, slots: u64, max_moves: usize, seed: u64) -> Vec<CurvePoint> {
     let mut table = Cuckoo::new(shape, slots, max_moves, seed);
@@ -249,7 +251,7 @@ mod tests {
         let held = table.slots.iter().filter(|slot| **slot != FREE).count();
         assert_eq!((held, held), (placed.len(), table.filled));
         assert!(table.load() > 0.97, "{}", table.load());
-        // Each is where it is looked for, once.
+        // Each row is found where it is looked for, and only once.
         for (number, left) in placed.iter().zip((0..placed.len()).rev()) {
             assert!(table.remove((*number).into(), *number) <= 2);
             assert_eq!(table.filled, left);
@@ -283,12 +285,12 @@ mod tests {
         assert_eq!(of(1)[0].accesses_per_insertion, 1.0);
     }
 
-    /// Load, accesses of an insertion, and the share refused.
+    /// Load, accesses per insertion, and the share of refused insertions.
     type Expected = (f64, f64, f64);
 
-    /// Accesses an insertion and the share refused at loads, by another program with another hash
-    /// and other random numbers. Its numbers move by a few percent from seed to seed, and by more
-    /// where insertions are refused.
+    /// Accesses per insertion and the refused share at some loads, computed by another program with
+    /// another hash and other random numbers. Its results differ by a few percent between seeds,
+    /// and by more where insertions are refused.
     const OTHERS: [(u32, u32, &[Expected]); 4] = [
         (
             2,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A model card: a network card with a table of flows that counts. It behaves as vendors describe
-//! theirs, by a clock that the caller gives, and for a seed it behaves alike in every run.
+//! their cards. The caller provides the clock, and for a given seed every run is alike.
 //!
 //! Tests make it slow, full or late on purpose: the flow records must be exact nevertheless.
 

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a card behaves.
+//! The behaviour of a card.
 
 /// The behaviour of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardProfile {
     /// Maximum number of rows, for both families together.
     pub rows: u32,
-    /// Maximum number of rows learned in a second.
+    /// Maximum number of rows learned per second.
     pub learning_rate: u64,
-    /// Accesses to the card's memory in a second. The fuller the table, the more a new row takes.
+    /// Accesses to the card's memory per second. The fuller the table, the more accesses a new row
+    /// needs.
     pub accesses_per_second: u64,
     /// Number of buckets in which a row may be.
     pub ways: u32,
-    /// Number of rows of a bucket.
+    /// Number of slots per bucket.
     pub slots: u32,
-    /// Time from an order's execution until packets meet it, in nanoseconds.
+    /// Time from the execution of an order until packets see its effect, in nanoseconds.
     pub programming_delay_ns: u64,
     /// Time from the end of a row until the card reports it, in nanoseconds.
     pub event_lag_ns: u64,
-    /// Time for which packets may still count in a row whose flow was handed to the host, in
+    /// Time for which packets may still count in a row after its flow was handed to the host, in
     /// nanoseconds.
     pub drain_ns: u64,
     /// Longest wait of an order, in nanoseconds. Orders that would wait longer are refused.

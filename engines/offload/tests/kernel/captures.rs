@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every capture, with tables of 1, 100 and a million rows: the records of each flow add up to one
-//! pass over its packets, and so does every frame that is no packet.
+//! Every capture, with tables of 1, 100 and a million rows. The records of each flow add up to one
+//! pass over its packets, and every frame that is not a packet is counted.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ fn merge(totals: &mut Totals, key: [u64; 5], base: Base) {
         .or_insert(base);
 }
 
-/// Taps are read while frames come, so that flows get verdicts.
+/// Taps are read while frames arrive, so that flows get verdicts.
 const LOOK_EVERY: usize = 64;
 
 fn hold(rows: u32) {
@@ -81,10 +81,10 @@ fn hold(rows: u32) {
         rejected
     );
     assert_eq!(own["offload_hits"] + own["offload_misses"], packets);
-    // No flow is dropped that was not to be.
+    // No flow was dropped unless its verdict said so.
     assert!(own["offload_packets_dropped"] <= dropped_at_most);
     assert!(own["offload_rows_begun"] >= u64::from(rows.min(100)));
-    // The one flow of a single row may have been over when it got that.
+    // In a table of one row, that flow may have ended before it got the row.
     assert!(rows == 1 || own["offload_hits"] > 0);
     assert_eq!(found.len(), expected.len());
     for (key, base) in expected {

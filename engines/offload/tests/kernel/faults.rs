@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is too small, too slow or gone costs verdicts, never counts, and each is named.
+//! Anything too small, too slow or gone costs verdicts, never counts, and each fault has a counter.
 
 use turboflow_engine_offload::{
     Decider, DeciderGone, Decision, FirstPacket, FlowTable, KernelTable, Order, OrderKind, Outcome,
@@ -30,8 +30,8 @@ fn a_full_table_refuses_rows_and_counts_them() {
     assert_eq!(ran.own("rows_open"), ROWS.into());
     let refused = ran.own("refused_full");
     assert!(refused >= u64::from(FLOWS - ROWS) * 9 / 10, "{refused}");
-    // Packets go on until user space has said that it wants no more of a flow. How many those are
-    // depends on the machine, but budgets of 24 packets a flow are not used up.
+    // A flow is tapped until user space has reported that it has no room. How many packets that
+    // takes depends on the machine, but budgets of 24 packets a flow are not used up.
     assert!(refused < 10 * u64::from(FLOWS), "{refused}");
     assert!(ran.own("taps") < 11 * u64::from(FLOWS));
     assert_eq!(ran.own("refused_failed"), 0);
@@ -50,7 +50,7 @@ fn a_tiny_ring_loses_taps_and_counts_them() {
     assert!(ran.own("rows_begun") > u64::from(FLOWS) / 100);
 }
 
-/// Ends after so many packets.
+/// A decider that ends after this many packets.
 struct Mortal(u32);
 
 impl Decider for Mortal {
@@ -76,7 +76,7 @@ fn a_dead_decider_decides_nothing_more() {
     assert!(ran.own("hits") > 0 && ran.own("misses") > PACKETS / 2);
 }
 
-/// Never decides.
+/// A decider that never decides.
 struct Mute;
 
 impl Decider for Mute {
@@ -89,7 +89,7 @@ impl Decider for Mute {
     }
 }
 
-/// A flow is tapped as often as its budget says, whatever is heard of it.
+/// A flow is tapped as often as its budget allows, even if it is never decided.
 #[test]
 fn undecided_flows_are_tapped_within_their_budget() {
     const FEW: u32 = 1_000;
@@ -107,13 +107,13 @@ fn undecided_flows_are_tapped_within_their_budget() {
     };
     assert_eq!((ran.own("hits"), ran.own("misses")), (0, PACKETS));
     let taps = ran.own("taps");
-    // Two CPUs may count a packet of a flow at once.
+    // Two CPUs may count one packet of a flow at the same time.
     let (least, most) = (5 * u64::from(FEW), 6 * u64::from(FEW));
     assert!((least..=most).contains(&taps), "{taps}");
     assert_eq!(ran.own("taps_undecided"), taps);
 }
 
-/// Other rules may need more of a flow than was seen before.
+/// Other rules may need more packets of a flow than the earlier ones did.
 #[test]
 fn a_flow_without_a_verdict_any_more_is_tapped_anew() {
     const BUDGET: u64 = 5;
@@ -143,7 +143,7 @@ fn a_flow_without_a_verdict_any_more_is_tapped_anew() {
         outcomes[0]
     };
     assert_eq!((taps(), taps()), (BUDGET, BUDGET));
-    // Whether or not it has a row.
+    // This holds whether or not the flow has a row.
     assert_eq!(order(OrderKind::Remove), Outcome::Absent);
     assert_eq!((taps(), taps()), (2 * BUDGET, 2 * BUDGET));
     assert_eq!(order(OrderKind::Add(Verdict::PASS)), Outcome::Done);
@@ -152,7 +152,7 @@ fn a_flow_without_a_verdict_any_more_is_tapped_anew() {
     assert_eq!((taps(), taps()), (3 * BUDGET, 3 * BUDGET));
 }
 
-/// A learner that panics is gone, and all is counted on.
+/// A decider that panics: the learner is gone, and everything is still counted.
 struct Broken;
 
 impl Decider for Broken {

@@ -14,7 +14,7 @@ const PACKETS: u64 = 4_000_000;
 
 #[test]
 fn flows_are_offloaded_and_every_packet_is_recorded() {
-    // No row leaves, however long a busy machine takes.
+    // No row expires, however long a busy machine takes.
     let times = LearnerConfig {
         idle_ns: 3_600_000_000_000,
         ..TIMES
@@ -26,7 +26,7 @@ fn flows_are_offloaded_and_every_packet_is_recorded() {
         };
         let ran = fire_at(engine, PACKETS);
         ran.check(PACKETS);
-        // Every flow that was seen has one row, unless its last packet came before a verdict could.
+        // Every flow has one row, unless its last packet came before a verdict was possible.
         assert_eq!(ran.own("rows_begun"), ran.own("rows_open"));
         assert!(ran.own("rows_begun") <= flows.into());
         assert!(ran.own("rows_begun") >= ran.totals.flows() as u64 * 9 / 10);
@@ -35,7 +35,7 @@ fn flows_are_offloaded_and_every_packet_is_recorded() {
     }
 }
 
-/// Rows of silent flows leave, each once.
+/// Rows of silent flows expire, each once.
 #[test]
 fn every_row_ends_once() {
     const FLOWS: u32 = 10_000;
@@ -66,7 +66,7 @@ fn every_row_ends_once() {
     assert_eq!(ran.totals.flows(), FLOWS as usize);
 }
 
-/// A verdict to drop holds for both directions of a flow, and what is dropped is recorded.
+/// A verdict to drop applies to both directions of a flow, and dropped packets are recorded.
 #[test]
 fn dropped_packets_are_recorded() {
     let config = fired(1 << 17, 10_000);
@@ -78,15 +78,15 @@ fn dropped_packets_are_recorded() {
     ran.check(PACKETS);
     let dropped = ran.own("packets_dropped");
     assert_eq!(returned.returned().unwrap()[1], dropped);
-    // Half of the flows, without their first packets.
+    // Half of the flows, except their first packets.
     assert!(
         (PACKETS * 3 / 10..PACKETS * 6 / 10).contains(&dropped),
         "{dropped}"
     );
 }
 
-/// Both ends close; the row leaves after the linger. A connection over the ports of one that is
-/// over begins anew, even while the row is there.
+/// Both ends close, and the row leaves after the linger. A new connection with the same ports
+/// begins anew, even while the row is still there.
 #[test]
 fn rows_end_with_their_connection() {
     const FIN_ACK: u8 = 0x11;
@@ -121,7 +121,7 @@ fn rows_end_with_their_connection() {
     meter(&there(ACK));
     meter(&there(FIN_ACK));
     meter(&back(FIN_ACK));
-    // Over, and begun anew before the linger has passed.
+    // The connection ended, and a new one begins before the linger has passed.
     meter(&there(SYN));
     wait_for("offload_rows_removed", 1);
     wait_for("offload_rows_begun", 2);

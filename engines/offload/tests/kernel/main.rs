@@ -6,11 +6,11 @@
 
 mod bridge;
 mod captures;
-// The suite that the engine in the kernel passes, over this one.
+// The conformance suite of the engine in the kernel, run on this engine.
 #[path = "../../../xdp/tests/kernel/conformance.rs"]
 mod conformance;
 mod faults;
-// The frames of the parser's tests are used there.
+// The conformance suite uses the frames of the parser's tests.
 #[allow(dead_code, reason = "they are used there in other ways")]
 #[path = "../../../../crates/packet/tests/support/build.rs"]
 mod build;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Verdicts are set, changed and removed each millisecond while two CPUs send packets: no packet is
-//! lost or counted twice, and no flow gets the verdict of another whose memory its row has.
+//! Verdicts are set, changed and removed every millisecond while two CPUs send packets. No packet
+//! is lost or counted twice, and no flow gets the verdict of another flow that had the memory of
+//! its row.
 
 use turboflow_engine::MicroflowBatch;
 use turboflow_engine_offload::{
@@ -13,29 +14,29 @@ use crate::run::{LENGTH_BYTES, fire, fired};
 use crate::support::{SECOND_NS, Totals, collect, load_for_all_cpus, tcp, wall_ns};
 
 const PACKETS: u64 = 10_000_000;
-/// Flows that are fired.
+/// Flows that get packets.
 pub(crate) const FLOWS: u32 = 64;
-/// Flows that have rows at times and no packets. Their numbers are greater.
+/// Flows that have rows at times but no packets. Their numbers are greater.
 pub(crate) const PHANTOMS: u32 = 192;
-/// Fewer rows than flows, so that the memory of a row goes from flow to flow.
+/// Fewer rows than flows, so that the memory of a row passes from flow to flow.
 pub(crate) const ROWS: u32 = 96;
 const ROUND_NS: u64 = 1_000_000;
 const XDP_DROP: usize = 1;
 const XDP_PASS: usize = 2;
 
-/// The key of a flow that `fire` sends: its number is the source address.
+/// The key of a flow that `fire` sends: the source address is the flow's number.
 pub(crate) fn key_of(number: u32) -> FlowKey {
     let frame = tcp(1, 0x10);
     let destination = u32::from_le_bytes(frame[30..34].try_into().unwrap());
     let ports = u32::from_le_bytes(frame[34..38].try_into().unwrap());
     let tcp = 6 << 32 | 4 << 40;
-    // The smaller end is first: numbers are smaller than the other address.
+    // The smaller end comes first: numbers are smaller than the destination.
     assert!(number < destination);
     let addresses = u64::from(number) | u64::from(destination) << 32;
     FlowKey::of_words([addresses, u64::from(ports) | tcp, 0, 0, 0])
 }
 
-/// Some of what can be ordered about a flow, by chance.
+/// A random order for a flow.
 fn order(random: &mut Random, drops: impl Fn(u32) -> bool) -> Order {
     let number = random.below((FLOWS + PHANTOMS).into()) as u32;
     let action = match drops(number) && random.below(2) == 0 {
@@ -56,7 +57,7 @@ fn order(random: &mut Random, drops: impl Fn(u32) -> bool) -> Order {
     }
 }
 
-/// What became of all orders.
+/// The results of all orders.
 #[derive(Default, Debug)]
 pub(crate) struct Ordered {
     done: u64,
@@ -66,20 +67,20 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    /// It was a race.
+    /// Checks that there really was a race.
     pub(crate) fn check(&self) {
         assert!(self.done > 100 * self.rounds / 5 && self.full > 0);
         assert!(self.rounds > 50);
     }
 }
 
-/// This thread alone runs when it is due: without it, a round comes after a sender's time slice,
-/// every 3 ms.
+/// Lets this thread run as soon as it is due. Otherwise a round would wait for a sender's time
+/// slice, so that there would be one every 3 ms.
 fn go_first() {
     rustix::process::setpriority_process(None, -20).unwrap();
 }
 
-/// Writes rows by chance, while packets come.
+/// Writes random rows while packets arrive.
 pub(crate) struct Writer {
     table: KernelTable,
     taps: TapRing,
@@ -111,7 +112,7 @@ impl Writer {
         if self.ordered.rounds == 0 {
             go_first();
         }
-        // The senders fill all CPUs: who asks again and again waits for their time slices.
+        // The senders fill all CPUs: polling would make this thread wait for their time slices.
         self.taps.pause(self.next_ns.saturating_sub(wall_ns()));
         self.next_ns = wall_ns() + ROUND_NS;
         self.ordered.rounds += 1;
@@ -132,7 +133,7 @@ impl Writer {
     }
 }
 
-/// Orders rows each millisecond while packets come. Returns what came of both.
+/// Orders rows every millisecond while packets arrive. Returns the results of both.
 fn race(drops: impl Fn(u32) -> bool) -> Option<(Totals, KernelEngine, Ordered)> {
     let mut engine = load_for_all_cpus(&fired(ROWS, FLOWS))?;
     let mut writer = Writer::new(engine.open_offload().unwrap());
@@ -182,7 +183,7 @@ fn no_packet_is_lost_while_verdicts_change() {
     assert_eq!(totals.flows(), FLOWS as usize);
 }
 
-/// Only flows without packets are ever dropped, in rows whose memory goes from flow to flow.
+/// Only flows without packets are ever dropped, while the memory of rows passes from flow to flow.
 #[test]
 fn no_flow_gets_the_verdict_of_another() {
     let Some((totals, engine, ordered)) = race(|number| number >= FLOWS) else {

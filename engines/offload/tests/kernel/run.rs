@@ -18,7 +18,7 @@ use crate::support::{SECOND_NS, Totals, config, load_for_all_cpus, stay_on, tcp}
 
 /// Test runs can be interrupted only between repetitions.
 pub(crate) const REPETITIONS: u32 = 100_000;
-/// IP length of the packets that are fired.
+/// IP length of the generated packets.
 pub(crate) const LENGTH_BYTES: u64 = 40;
 
 pub(crate) fn offload_config(rows: u32) -> OffloadConfig {
@@ -37,7 +37,7 @@ pub(crate) fn offload_config(rows: u32) -> OffloadConfig {
     }
 }
 
-/// The configuration of an engine with so many rows, fired at with packets of so many flows.
+/// The configuration of an engine with `rows` rows that gets packets of `flows` flows.
 pub(crate) fn fired(rows: u32, flows: u32) -> KernelConfig {
     KernelConfig {
         offload: Some(offload_config(rows)),
@@ -56,7 +56,7 @@ pub(crate) const TIMES: LearnerConfig = LearnerConfig {
     linger_ns: SECOND_NS,
 };
 
-/// Loads the engine for a test on several CPUs; `None` where the test is skipped.
+/// Loads the engine for a test on several CPUs; `None` if the test is skipped.
 pub(crate) fn load_offload(
     config: &KernelConfig,
     decider: Box<dyn Decider>,
@@ -76,14 +76,14 @@ pub(crate) fn over(
     OffloadEngine::new(kernel, rows, decider, times).unwrap()
 }
 
-/// The number of CPUs that packets come from: two, where there are.
+/// The number of CPUs that send packets: two if the machine has them.
 pub(crate) fn cpus() -> usize {
     let cpus = thread::available_parallelism().unwrap().get().min(2);
     let _ = is_missing_in_part(&[Need::Right("run on two CPUs", cpus == 2)]);
     cpus
 }
 
-/// Fires packets from two CPUs, and calls `between` again and again until they have been.
+/// Sends packets from two CPUs, and calls `between` repeatedly until all have been sent.
 pub(crate) fn fire(tester: &Tester, packets: u64, mut between: impl FnMut()) {
     let cpus = cpus();
     let share = packets / cpus as u64;
@@ -109,7 +109,7 @@ pub(crate) fn fire(tester: &Tester, packets: u64, mut between: impl FnMut()) {
     });
 }
 
-/// What a run came to.
+/// The results of a run.
 pub(crate) struct Ran {
     pub(crate) totals: Totals,
     pub(crate) counters: KernelCounters,
@@ -122,7 +122,8 @@ impl Ran {
         self.own[format!("offload_{name}").as_str()]
     }
 
-    /// Every packet is in a record, hit or missed, and every row and tap is accounted for.
+    /// Checks that every packet is in a record and is a hit or a miss, and that rows and taps add
+    /// up.
     pub(crate) fn check(&self, packets: u64) {
         let counters = &self.counters;
         assert_eq!(counters.received(), packets);
@@ -151,7 +152,7 @@ pub(crate) fn collect_into(engine: &mut OffloadEngine, totals: &mut Totals) {
     totals.take(&mut batch);
 }
 
-/// Ends an engine; `totals` has its records so far.
+/// Ends an engine; `totals` contains its records so far.
 pub(crate) fn finish(mut engine: OffloadEngine, mut totals: Totals) -> Ran {
     engine.finish().unwrap();
     collect_into(&mut engine, &mut totals);
@@ -162,7 +163,7 @@ pub(crate) fn finish(mut engine: OffloadEngine, mut totals: Totals) -> Ran {
     }
 }
 
-/// Fires packets at an engine, and ends it.
+/// Sends packets to an engine, and ends it.
 pub(crate) fn fire_at(mut engine: OffloadEngine, packets: u64) -> Ran {
     let mut totals = Totals::default();
     collect_into(&mut engine, &mut totals);
@@ -171,7 +172,7 @@ pub(crate) fn fire_at(mut engine: OffloadEngine, packets: u64) -> Ran {
     finish(engine, totals)
 }
 
-/// Decides by the first packet: flows with an odd check sum of their key are dropped.
+/// Decides by the first packet: drops flows whose key has an odd checksum.
 pub(crate) struct DropsHalf;
 
 /// Whether [`DropsHalf`] drops a flow.

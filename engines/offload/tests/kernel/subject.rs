@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine that the conformance suite runs: with few rows, and with half of the flows dropped,
-//! which are recorded in any case.
+//! The engine under test in the conformance suite: with few rows, and with half of the flows
+//! dropped. Dropped packets are recorded too.
 
 use turboflow_engine::Abilities;
 use turboflow_engine_offload::OffloadEngine;

@@ -7,7 +7,7 @@ use turboflow_workload::random::Random;
 
 use crate::world::{MS, SECOND, World, key, packet};
 
-/// Random packets of `flows` flows for a time, with rows removed in between; then silence, until
+/// Random packets of `flows` flows for some time, with rows removed in between; then silence until
 /// all rows are gone.
 fn run(profile: CardProfile, flows: u32, packets: u32, seed: u64) -> World {
     let mut world = World::new(profile, 3, true);
@@ -78,7 +78,7 @@ fn a_full_card_refuses_and_counts() {
     let counts = world.counts();
     assert!(counts.refused_full > 1_000, "{counts:?}");
     assert_eq!((counts.refused_too_fast, counts.refused_failed), (0, 0));
-    // Cuckoo tables of two ways of four slots take nearly all rows.
+    // Cuckoo tables with two ways and four slots per bucket take nearly all rows.
     assert!(counts.rows_begun >= 90, "{counts:?}");
 }
 

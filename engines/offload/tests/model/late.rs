@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What reaches user space of a flow: its budget, and what comes before the card knows it. The
-//! authors' card took flows over seconds late, and 62 % of all packets reached the host.
+//! How many packets of a flow reach user space: its budget, and those that arrive before the card
+//! knows the flow. The authors' card took flows over seconds late, and 62 % of all packets reached
+//! the host.
 
 use std::collections::VecDeque;
 
@@ -10,26 +11,26 @@ use crate::world::{MS, SECOND, World, packet};
 
 /// A new flow every 10 us: 100,000 births a second.
 const BIRTH_NS: u64 = 10_000;
-/// As many flows at a time as are born in 10 s.
+/// A flow lives for 10 s, so the flows born in 10 s exist at a time.
 const LIFE_NS: u64 = 10 * SECOND;
-/// Packets of a flow: some at once, the others over its life.
+/// Number of packets that a flow sends at once; it spreads the others over its life.
 const AT_ONCE: u64 = 6;
 const AT_ONCE_NS: u64 = 2 * MS;
 const APART_NS: u64 = SECOND / 2;
-/// The packet that decides.
+/// The number of the packet that decides.
 const BUDGET: u32 = 4;
-/// How late a packet may still reach user space after that one.
+/// How long after that packet others may still reach user space.
 const BAR_NS: u64 = 10 * MS;
 
 #[derive(Clone, Copy, Default)]
 struct Flow {
-    /// Packets so far, and those that reached user space.
+    /// Number of packets so far, and of those that reached user space.
     packets: u32,
     at_host: u32,
     decided_ns: u64,
 }
 
-/// When a flow's packet of this number comes after its first.
+/// When the packet with this number comes after the flow's first.
 fn offset_ns(number: u64) -> u64 {
     match number < AT_ONCE {
         true => number * AT_ONCE_NS,
@@ -37,11 +38,11 @@ fn offset_ns(number: u64) -> u64 {
     }
 }
 
-/// Flows are born at a steady rate and all alike, so packets of the same number of all flows are a
-/// queue each, and the next packet is the earliest of their heads.
+/// Flows are born at a steady rate and are all alike. So the packets with one number, over all
+/// flows, form a queue, and the next packet is the earliest of the queues' heads.
 struct Traffic {
     flows: Vec<Flow>,
-    /// By number of the packet: the next flow that sends it.
+    /// For each packet number: the next flow that sends it.
     next: Vec<u64>,
     due_ns: VecDeque<u64>,
 }
@@ -119,6 +120,6 @@ fn user_space_sees_the_budget_and_ten_milliseconds_of_a_flow() {
     world.collect();
     let collected: u64 = world.by_card.values().map(|sum| sum.packets).sum();
     assert_eq!(collected, by_card, "the card counted what it kept");
-    // 26 packets of a flow, of which it needs 4, and 1 more may come within 10 ms.
+    // A flow has 26 packets. It needs 4 of them, and one more may come within 10 ms.
     assert!(at_host * 100 < packets * 40, "{at_host} of {packets}");
 }

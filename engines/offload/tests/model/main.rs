@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The learner over a model card: whatever the card does, every packet is counted once, by the card
+//! The learner with a model card: whatever the card does, every packet is counted once, by the card
 //! or by the host, and every row ends once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A host with a card: packets go to the card first, and those that it hands up are counted by the
-//! host and given to the learner, as the engine does.
+//! A host with a card: packets go to the card first. Those that it hands up are counted by the host
+//! and given to the learner, as the engine does.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use turboflow_engine_offload::{
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000 * MS;
-/// The times of the engine in the kernel.
+/// The learner's round, as in the engine in the kernel.
 pub(crate) const ROUND_NS: u64 = MS;
 
-/// Decides by the packet of this number of a flow.
+/// A decider that decides by the packet of a flow that has this number.
 pub(crate) struct AfterPackets {
     needed: u32,
     seen: HashMap<FlowKey, u32>,
@@ -61,7 +61,7 @@ impl Sum {
     }
 }
 
-/// Sums by the 5-tuple.
+/// Sums by 5-tuple.
 pub(crate) type Sums = HashMap<[u64; 5], Sum>;
 
 pub(crate) struct World {
@@ -69,7 +69,7 @@ pub(crate) struct World {
     learner: Learner<AfterPackets>,
     next_round_ns: u64,
     keeps_sums: bool,
-    /// What was sent, what the host counted, and what the card's records say.
+    /// What was sent, what the host counted, and what the card's records contain.
     pub(crate) sent: Sums,
     pub(crate) by_host: Sums,
     pub(crate) by_card: Sums,
@@ -96,12 +96,12 @@ impl World {
         self.learner.counts()
     }
 
-    /// A packet; times do not decrease. Returns who counted it.
+    /// Sends a packet; times must not decrease. Returns who counted it.
     pub(crate) fn packet(&mut self, packet: &CardPacket, now_ns: u64) -> Handled {
         while now_ns >= self.next_round_ns {
             let round_ns = self.next_round_ns;
             self.step(round_ns);
-            // Without packets nothing is due for long.
+            // After a long silence, rounds continue from now.
             self.next_round_ns = (round_ns + ROUND_NS).max(now_ns / ROUND_NS * ROUND_NS);
         }
         let handled = self.card.take(packet, now_ns);
@@ -133,12 +133,12 @@ impl World {
         self.learner.step(&mut self.card, now_ns).unwrap();
     }
 
-    /// Removes the row of a flow, as for another connection with its key.
+    /// Removes the row of a flow, as if another connection with its key began.
     pub(crate) fn remove(&mut self, key: FlowKey) {
         self.learner.begins_anew(key);
     }
 
-    /// Takes what the card counted since.
+    /// Takes the records that the card has counted since the last call.
     pub(crate) fn collect(&mut self) {
         let mut batch = MicroflowBatch::default();
         self.card.collect(&mut batch).unwrap();
@@ -171,7 +171,7 @@ impl World {
 pub(crate) fn key(number: u32) -> FlowKey {
     let (hosts, transport) = (u64::from(number) | 0xffff_ffff << 32, 0x406_0050_1234);
     match number % 5 {
-        // One in five is of IPv6, whose last word has its family.
+        // One flow in five is IPv6: its last word contains the family.
         0 => FlowKey::of_words([number.into(), 1, 2, 3, transport | 0x200_0000_0000]),
         _ => FlowKey::of_words([hosts, transport, 0, 0, 0]),
     }

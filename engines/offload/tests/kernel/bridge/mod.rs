@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bridge between two veth pairs: what comes out, what is counted, and what records say.
+//! A bridge between two veth pairs: which frames arrive, what is counted, and what records contain.
 
-// What the bridge's program is tested with, too.
+// Shared with the tests of the engine in the kernel.
 #[allow(dead_code, reason = "it is used there in other ways")]
 #[path = "../../../../../apps/bridge/tests/kernel/frames.rs"]
 mod frames;
@@ -29,15 +29,15 @@ use network::{HOSTS, Network, PORTS, ip};
 
 /// The longest frame of an interface with the usual MTU.
 const LONGEST: usize = 1_514;
-/// Frames that are sent before they are awaited: an ear holds them.
+/// Frames that are sent before they are received: an ear has room for them.
 const AT_ONCE: usize = 2_000;
 
-/// The standard record with what was decided, which the fast program writes.
+/// The standard record with the bridge's decisions, which the fast program writes.
 fn usual() -> Definition {
     Definition::default().with_verdicts()
 }
 
-/// A definition that is no matter for the fast program.
+/// A definition that the fast program cannot handle.
 fn unusual() -> Definition {
     let mut definition = usual();
     let sum = Feature::new("windows", Op::Sum, Some(Input::TcpWindow));
@@ -67,14 +67,14 @@ fn config_of(bridge: BridgeConfig, definition: &Definition) -> KernelConfig {
     }
 }
 
-/// The word of a column's state.
+/// The state word of an input's column.
 fn word(layout: &Layout, of: Input) -> usize {
     let steps = layout.steps();
     let step = steps.state.iter().find(|step| step.of == Some(of));
     step.unwrap().word
 }
 
-/// A bridge that runs, and the sums of its records.
+/// A running bridge, and the sums of its records.
 struct Running {
     engine: OffloadEngine,
     layout: Layout,
@@ -139,7 +139,7 @@ impl Running {
         self.batch.clear();
     }
 
-    /// Sends frames from a host to the other, and returns those that arrive.
+    /// Sends frames from one host to the other, and returns those that arrive.
     fn pass(&mut self, from: usize, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let open = || HOSTS.map(|host| (Sender::open(host).unwrap(), Ear::at(host)));
         let mut hosts = self.hosts.take().unwrap_or_else(open);
@@ -204,7 +204,7 @@ fn sendable(frame: &[u8]) -> bool {
     (14..=LONGEST).contains(&frame.len())
 }
 
-/// The flow of a frame, if it is a packet of one.
+/// The flow of a frame, if it is a packet of a flow.
 fn flow_of(parser: &mut Parser, bytes: &[u8]) -> Option<[u64; 5]> {
     let packet = parser.parse(&frame(bytes)).ok()?;
     Some(FlowKey::of(&packet.tuple).0.words())
@@ -238,13 +238,13 @@ fn every_capture_comes_out_byte_for_byte() {
         let forwarded = finished.ports.map(|port| port.forwarded);
         assert_eq!(forwarded, sent);
         assert_eq!((finished.packets_dropped, finished.bytes_dropped), (0, 0));
-        // By no rule: passed, or not decided yet.
+        // No rule applied: the packets passed, or were not decided yet.
         let kinds: Vec<_> = finished.verdicts.keys().copied().collect();
         assert_eq!(kinds, [(0, 0), (1, 0)]);
     }
 }
 
-/// Flows of which some are dropped: `heard` are the frames that are left.
+/// Drops some of the flows; `heard` are the remaining frames.
 fn half(bridge: BridgeConfig, definition: &Definition) -> Option<(Vec<Vec<u8>>, usize, Finished)> {
     let config = config_of(bridge, definition);
     let mut running = Running::start(&config, Box::new(DropsHalf))?;
@@ -328,7 +328,7 @@ fn what_is_undecided_and_what_is_no_flow_is_treated_as_configured() {
     let other = frames::frames(26);
     assert_eq!(running.pass(0, &undecided), undecided);
     assert_eq!(running.pass(1, &other), other);
-    // The frame behind which nothing is awaited is in no flow.
+    // The frame that marks the end of a batch belongs to no flow, so it must pass.
     actions.set(BridgeAction::Drop, BridgeAction::Pass);
     assert_eq!(running.pass(0, &undecided).len(), 0);
     assert_eq!(running.pass(1, &other).len(), other.len());
@@ -338,7 +338,7 @@ fn what_is_undecided_and_what_is_no_flow_is_treated_as_configured() {
     assert_eq!(finished.bytes_dropped, 80);
 }
 
-/// Says nothing about any flow.
+/// A decider that never decides.
 struct Mute;
 
 impl Decider for Mute {
@@ -367,7 +367,7 @@ fn frames_too_long_for_the_other_port_are_counted_as_such() {
     long.resize(1_000, 0);
     let frames: Vec<_> = (0..100).map(|_| long.clone()).collect();
     assert_eq!(running.pass(0, &frames).len(), 0);
-    // The end of that cable takes long frames no more, either.
+    // With the smaller MTU, that end of the cable does not receive long frames either.
     let short = vec![tcp(1, 0x10)];
     assert_eq!(running.pass(1, &short), short);
     let finished = running.finish();
@@ -406,7 +406,7 @@ fn frames_longer_than_a_page_pass() {
     }
 }
 
-/// Drops what is in VLAN 10, and lets all else pass.
+/// A decider that drops flows in VLAN 10 and lets all others pass.
 struct DropsVlan10;
 
 impl Decider for DropsVlan10 {
@@ -426,7 +426,7 @@ impl Decider for DropsVlan10 {
     }
 }
 
-/// Two customers with the same addresses.
+/// Two customers use the same addresses.
 #[test]
 fn flows_in_different_vlans_are_different_flows_if_records_have_the_vlan_in_their_key() {
     let Some(_network) = Network::new() else {
@@ -446,7 +446,7 @@ fn flows_in_different_vlans_are_different_flows_if_records_have_the_vlan_in_thei
         frame.splice(12..12, header);
         frame
     };
-    // The priority is no part of the VLAN, and VLAN 0 is none.
+    // The priority does not belong to the VLAN, and VLAN 0 means no VLAN.
     let frames = vec![
         tcp(1, 0x10),
         tagged(0x8100, 0x600a),
@@ -464,7 +464,7 @@ fn flows_in_different_vlans_are_different_flows_if_records_have_the_vlan_in_thei
     assert_eq!(finished.packets_dropped, 1);
 }
 
-/// As if a second cable connected both sides.
+/// Acts as if a second cable connected both sides.
 #[test]
 fn broadcast_frames_that_come_in_at_both_ports_are_counted() {
     let Some(_network) = Network::new() else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A network namespace of a test: two veth pairs `ha - pa` and `pb - hb`, whose ends `pa` and `pb`
-//! are the ports of a bridge.
+//! The network namespace of a test, with two veth pairs `ha - pa` and `pb - hb`. The ends `pa` and
+//! `pb` are the ports of a bridge.
 
 use std::process::Command;
 
@@ -13,21 +13,21 @@ use crate::support::{config, load_for_all_cpus};
 pub(super) const PORTS: [&str; 2] = ["pa", "pb"];
 pub(super) const HOSTS: [&str; 2] = ["ha", "hb"];
 
-/// The test's thread is in the namespace as long as it lives.
+/// The test's thread stays in the namespace while it lives.
 pub(super) struct Network {
-    /// A program on the hosts' ends: a veth interface takes redirected frames only if its peer has
-    /// one, or merges received frames.
+    /// Programs on the hosts' ends. A veth interface takes redirected frames only if its peer has a
+    /// program, or merges received frames.
     ears: Option<KernelEngine>,
 }
 
 impl Network {
-    /// Makes it; `None` if the test is skipped because that is not possible.
+    /// Creates the namespace; `None` if that is not possible, and the test is skipped.
     pub(super) fn new() -> Option<Self> {
         Self::with(|| config(8))
     }
 
-    /// Makes it with another program on the hosts' ends. It is configured when the interfaces are
-    /// there.
+    /// As `new`, with another program on the hosts' ends. It is configured once the interfaces
+    /// exist.
     pub(super) fn with(ears: impl FnOnce() -> KernelConfig) -> Option<Self> {
         // SAFETY: only the test's thread changes its namespace, and it has no network descriptors.
         let unshared = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
@@ -50,12 +50,12 @@ impl Network {
         Some(Self { ears: Some(ears) })
     }
 
-    /// Runs the programs of the hosts' ends.
+    /// A tester that runs the programs of the hosts' ends.
     pub(super) fn tester(&self) -> Tester {
         self.ears.as_ref().expect("they listen").tester()
     }
 
-    /// From now on the hosts' ends take no redirected frames.
+    /// Detaches the hosts' programs: from now on these ends take no redirected frames.
     pub(super) fn deafen(&mut self) {
         let ears = self.ears.take().expect("they listen");
         drop(ears);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Verdicts are set, changed and removed each millisecond while two CPUs send frames through a
-//! bridge, one from each side: no frame is lost or counted twice, and records, rules and ports
+//! Verdicts are set, changed and removed every millisecond while two CPUs send frames through a
+//! bridge, one from each side. No frame is lost or counted twice, and records, rules and ports
 //! agree about every flow.
 
 use std::thread;
@@ -24,7 +24,7 @@ use crate::support::{collect, config, load_for_all_cpus, stay_on, tcp};
 const FRAMES: u64 = 2_000_000;
 const XDP_DROP: usize = 1;
 
-/// Counts and drops what arrives at the hosts, and sends from one of them.
+/// A program that counts and drops the frames arriving at the hosts, and sends from one of them.
 fn host(place: usize) -> KernelConfig {
     KernelConfig {
         tested: Some(Tested {
@@ -38,7 +38,7 @@ fn host(place: usize) -> KernelConfig {
     }
 }
 
-/// Sends frames from both hosts, each from a CPU of its own, and calls `between` meanwhile.
+/// Sends frames from both hosts, each on its own CPU, and calls `between` meanwhile.
 fn send(hosts: [&Tester; 2], mut between: impl FnMut()) {
     thread::scope(|scope| {
         let sending: Vec<_> = (0..2)
@@ -79,8 +79,8 @@ fn add(layout: &Layout, batch: &mut MicroflowBatch, flows: &mut [Flow]) {
     batch.clear();
 }
 
-/// A bridge whose flows get verdicts by chance, and what its records say. Each flow has a rule of
-/// its own.
+/// Runs a bridge whose flows get random verdicts, and returns the contents of its records. Each
+/// flow has its own rule.
 fn race(
     undecided: [BridgeAction; 2],
     drops: impl Fn(u32) -> bool,
@@ -155,7 +155,8 @@ fn no_frame_is_lost_while_verdicts_change() {
     }
 }
 
-/// Every flow is dropped by its own verdict alone, in rows whose memory goes from flow to flow.
+/// Every flow is dropped only by its own verdict, while the memory of rows passes from flow to
+/// flow.
 #[test]
 fn no_flow_is_dropped_by_the_verdict_of_another() {
     let undecided = [BridgeAction::Pass; 2];
