@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A pipeline behind an interface that evicts at a steady rate, for the speed of a receiver at the
-//! other end: `scripts/bench-reports.sh` runs both.
+//! A pipeline behind an interface that evicts records at a steady rate. It measures the speed of a
+//! receiver at the other end: `scripts/bench-reports.sh` runs both.
 //!
 //!   flood_reports IFACE RECORDS_A_SECOND SECONDS FLOWS
 
@@ -19,7 +19,7 @@ use busy::{Busy, REPORTS_A_FRAME};
 
 /// Frames that are sent at once.
 const FRAMES_AT_ONCE: usize = 32;
-/// How long commands are answered once all is sent.
+/// How long commands are still answered after everything was sent.
 const LINGERS: Duration = Duration::from_secs(3);
 
 fn send(sender: &mut Sender, frames: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the receiver costs: records a second on one core, ten reports a frame as a switch coalesces
-//! them. `cargo run --release --package turboflow-engine-p4 --example receiver_cost`
+//! Measures the cost of the receiver: records per second on one core, with ten reports in a frame,
+//! as a switch batches them. `cargo run --release --package turboflow-engine-p4 --example
+//! receiver_cost`
 
 mod busy;
 
@@ -15,7 +16,7 @@ use turboflow_record::Definition;
 
 use busy::{Busy, REPORTS_A_FRAME};
 
-/// An Ethernet header, in front of the reports.
+/// Length of the Ethernet header before the reports.
 const OUTER_BYTES: usize = 14;
 const FRAMES_A_TURN: usize = 1_000;
 const TURNS: u32 = 1_000;
@@ -56,7 +57,7 @@ fn renumber(frame: &mut [u8], next: &mut u32) {
     }
 }
 
-/// Nothing goes in.
+/// An input without frames.
 struct Silent;
 
 impl Frames for Silent {

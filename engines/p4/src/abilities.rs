@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the engine supports.
+//! The engine's abilities.
 
 use turboflow_engine::{Abilities, KeyAbility};
 use turboflow_merge::MOST_STATE_WORDS;
 
 use crate::record::{INPUTS, QUEUE_INPUTS};
 
-/// What a pipeline can do. What a definition needs beyond it is refused by
-/// [`P4Record::new`](crate::P4Record::new), by name.
+/// The abilities of a pipeline. If a definition needs more, [`P4Record::new`](crate::P4Record::new)
+/// refuses it and names what is missing.
 pub const ABILITIES: Abilities = Abilities {
     inputs: INPUTS.union(QUEUE_INPUTS),
     keys: KeyAbility::FiveTuple,

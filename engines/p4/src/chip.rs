@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reports of a chip that computes in words of 32 bits: a Tofino.
+//! Reports of a chip that computes with 32-bit words: a Tofino.
 //!
-//! Its clock has 48 bits, and cannot be set. Times in a record are the lower 32 of them. The report
-//! has all 48 bits of the moment when the record left, which was less than 2^32 ns later.
+//! Its clock has 48 bits and cannot be set. Times in a record are the lower 32 bits. A report
+//! contains all 48 bits of the time at which the record left, which is less than 2^32 ns later.
 
 use crate::record::{P4Op, P4Record};
 use crate::report::Record;
@@ -10,18 +10,18 @@ use crate::report::Record;
 /// Bits of the chip's clock.
 const CLOCK_BITS: u32 = 48;
 
-/// How long after its begin a record's times are known from 32 bits.
+/// The age up to which a record's times can be told from 32 bits.
 const MOST_AGE_NS: i64 = 1 << 32;
-/// A clock that goes back by more was started anew.
+/// If the clock goes back by more than this, it was restarted.
 const MOST_BACK_NS: i64 = 1_000_000_000;
 
-/// Nanoseconds from one time of a chip to another, which is less than 39 hours away.
+/// Nanoseconds from one time of a chip to another. The two must be less than 39 hours apart.
 const fn between(from_ns: u64, to_ns: u64) -> i64 {
     let bits = to_ns.wrapping_sub(from_ns) << (u64::BITS - CLOCK_BITS);
     bits.cast_signed() >> (u64::BITS - CLOCK_BITS)
 }
 
-/// The chip's clock, by a moment on both clocks.
+/// The chip's clock, known by one moment on both clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChipClock {
     chip_ns: u64,
@@ -29,7 +29,7 @@ pub(crate) struct ChipClock {
 }
 
 impl ChipClock {
-    /// A clock that has this time, when this machine's is not known.
+    /// A chip clock at this time, before its relation to this machine's clock is known.
     pub(crate) const fn new(chip_ns: u64) -> Self {
         Self {
             chip_ns,
@@ -37,14 +37,14 @@ impl ChipClock {
         }
     }
 
-    /// A time of the chip on this machine's clock: less than 39 hours from the moment that was read
-    /// last.
+    /// Converts a time of the chip to this machine's clock. It must be less than 39 hours from the
+    /// last reading.
     pub(crate) const fn wall_ns(&self, chip_ns: u64) -> u64 {
         self.wall_ns
             .wrapping_add_signed(between(self.chip_ns, chip_ns))
     }
 
-    /// The chip's clock was read. Returns whether it goes on.
+    /// Notes a reading of the chip's clock. Returns false if the clock was restarted.
     pub(crate) const fn read(&mut self, chip_ns: u64) -> bool {
         let goes_on = between(self.chip_ns, chip_ns) >= -MOST_BACK_NS;
         self.wall_ns = self.wall_ns(chip_ns);
@@ -52,35 +52,35 @@ impl ChipClock {
         goes_on
     }
 
-    /// The chip's clock is that much further behind than was known, modulo 2^64.
+    /// Notes that the chip's clock is further behind than was known, by this much modulo 2^64.
     pub(crate) const fn correct(&mut self, behind_ns: u64) {
         self.wall_ns = self.wall_ns.wrapping_add(behind_ns);
     }
 
-    /// When the clock was read last, on the chip's clock.
+    /// The last reading, on the chip's clock.
     pub(crate) const fn now_ns(&self) -> u64 {
         self.chip_ns
     }
 
-    /// The start of the cell in which the clock was read last, on the chip's clock. Cells begin at
-    /// multiples of their length, a power of two.
+    /// The start of the cell of the last reading, on the chip's clock. Cells begin at multiples of
+    /// their length, a power of two.
     pub(crate) const fn cell_start_ns(&self, cell_ns: u64) -> u64 {
         self.chip_ns / cell_ns * cell_ns
     }
 
-    /// A time that lies less than 2^32 ns before `now_ns`, from its lower 32 bits.
+    /// Restores a time from its lower 32 bits. It must be less than 2^32 ns before `now_ns`.
     const fn widen(now_ns: u64, time_ns: u32) -> u64 {
         now_ns.wrapping_sub((now_ns as u32).wrapping_sub(time_ns) as u64)
     }
 }
 
-/// Copies of frames that did not come to the table. A chip says how many are under way: those that
-/// were lost are so for ever.
+/// Counts copies of frames that did not reach the table. A chip reports how many copies are under
+/// way; those that were lost stay in that number forever.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copies {
-    /// The fewest since [`Copies::settle`].
+    /// The smallest number since [`Copies::settle`].
     fewest: Option<u32>,
-    /// The fewest before that: lost already.
+    /// The smallest number before the run: copies that were already lost.
     lost_before: Option<u32>,
 }
 
@@ -90,26 +90,26 @@ impl Copies {
         lost_before: None,
     };
 
-    /// So many are under way.
+    /// Notes a report of how many copies are under way.
     pub(crate) fn take(&mut self, under_way: u32) {
-        // The number goes around at its end.
+        // The number wraps.
         let is_fewer = |fewest: u32| under_way.wrapping_sub(fewest).cast_signed() < 0;
         if self.fewest.is_none_or(is_fewer) {
             self.fewest = Some(under_way);
         }
     }
 
-    /// Those that never came count from now on.
+    /// From now on, further lost copies count.
     pub(crate) fn begin(&mut self) {
         self.lost_before = self.fewest.take();
     }
 
-    /// Those that are under way now may come. The answers that follow tell which do not.
+    /// Starts to look for the smallest number again: copies under way now may still arrive.
     pub(crate) const fn settle(&mut self) {
         self.fewest = None;
     }
 
-    /// Copies that were lost.
+    /// Number of copies that were lost.
     pub(crate) fn lost(&self) -> u64 {
         match (self.lost_before, self.fewest) {
             (Some(before), Some(now)) => {
@@ -125,16 +125,16 @@ impl Copies {
 pub(crate) struct WideRecord<'a> {
     /// As words of 64 bits, for [`P4Record::append`].
     pub(crate) words: &'a [u8],
-    /// Whether times and sums are known from the chip's words.
+    /// Whether its times and sums can be told from the chip's words.
     pub(crate) is_known: bool,
 }
 
-/// What is known of a chip.
+/// The state of a chip.
 #[derive(Debug)]
 pub(crate) struct Chip {
     pub(crate) clock: ChipClock,
     pub(crate) copies: Copies,
-    /// No record in the table is older, on the chip's clock. Unknown at first.
+    /// No record in the table is older than this, on the chip's clock. Initially unknown.
     pub(crate) oldest_ns: Option<u64>,
     /// The words of one record, as words of 64 bits.
     wide: Vec<u8>,
@@ -150,13 +150,14 @@ impl Chip {
         }
     }
 
-    /// Whether a record may be older than 32 bits tell, because the table was not swept in time.
+    /// Whether a record may be older than 32 bits can tell, because the table was not swept in
+    /// time.
     fn is_outdated(&self, record: &Record<'_>) -> bool {
         self.oldest_ns
             .is_some_and(|oldest_ns| between(oldest_ns, record.now_ns) >= MOST_AGE_NS)
     }
 
-    /// The words of a record with 64 bits, if it is one of this layout.
+    /// The words of a record, widened to 64 bits, if it has this layout.
     pub(crate) fn widen(
         &mut self,
         layout: &P4Record,
@@ -177,7 +178,7 @@ impl Chip {
         if folds.len() != 1 + layout.features().len() {
             return None;
         }
-        // A sum that has reached its end stays there.
+        // A sum that has reached its maximum stays there.
         let is_full = |word: &[u8; 4]| *word == [u8::MAX; 4];
         let mut sums = layout.features().iter().zip(&folds[1..]);
         let has_full_sum =
@@ -279,7 +280,7 @@ mod tests {
         assert!(is_known(None));
         assert!(!is_known(Some(bytes_at)));
         assert!(!is_known(Some(sum_at)));
-        // Another word may have any value.
+        // Any other word may have this value.
         assert!(is_known(Some(sum_at + 4)));
     }
 

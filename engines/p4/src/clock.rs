@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The clock of a replay, cut into cells (`docs/decisions/0001-cells.md`). The packets drive it.
 
-/// What a packet's time does to the clock.
+/// The effect of a packet's time on the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tick {
     /// The packet is in the current cell.

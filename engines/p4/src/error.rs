@@ -3,15 +3,15 @@
 
 use std::io;
 
-/// Why the engine cannot start, or cannot go on.
+/// Why the engine cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum P4Error {
-    /// The port to the pipeline.
+    /// An error of the port to the pipeline.
     #[error("{port}: {source}")]
     Port {
-        /// Its name.
+        /// The name of the port.
         port: String,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
     /// The pipeline has ended.
@@ -37,17 +37,17 @@ pub enum P4Error {
         /// The name of the port.
         port: String,
     },
-    /// The words of records have another size.
+    /// The program's words have another size.
     #[error(
         "{port}: the program there has words of {bits} bits, and there are only those of 32 and 64"
     )]
     Words {
         /// The name of the port.
         port: String,
-        /// Their size.
+        /// The size of its words, in bits.
         bits: u16,
     },
-    /// The program takes frames over this port alone.
+    /// The program takes frames only over this port.
     #[error("{port}: the program there meters only what it is sent: captures, not ports")]
     OnlyReplay {
         /// The name of the port.
@@ -84,7 +84,7 @@ pub enum P4Error {
         /// The length of the program's cells, in nanoseconds.
         program_ns: u64,
     },
-    /// The frames to be metered.
+    /// The frames to be metered cannot be read.
     #[error(transparent)]
     Input(io::Error),
     /// The program is made for another record definition.
@@ -101,12 +101,12 @@ pub enum P4Error {
         /// The id of the run's definition.
         wanted: u64,
     },
-    /// The table is smaller.
+    /// The program's table is smaller than wanted.
     #[error("{port}: the program there has {room} slots a table, not {wanted}")]
     Slots {
         /// The name of the port.
         port: String,
-        /// Its slots.
+        /// Slots of its table.
         room: u32,
         /// Slots wanted.
         wanted: u32,

@@ -8,9 +8,9 @@ use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// Bytes of the length in front of each frame.
+/// Bytes of the length before each frame.
 const LENGTH_BYTES: usize = 4;
-/// Room for what comes.
+/// Size of the receive buffer, in bytes.
 const IN_BYTES: usize = 1 << 18;
 
 /// A stream socket that carries frames. Each is preceded by its length, 32 bits in network byte
@@ -20,13 +20,13 @@ pub(crate) struct FrameStream {
     out: Vec<u8>,
     sent: usize,
     input: Vec<u8>,
-    /// The bytes of `input` that have come and were not taken.
+    /// The bytes of `input` that were received and not yet taken.
     filled: usize,
 }
 
 impl FrameStream {
     /// # Errors
-    /// The socket cannot be told not to block.
+    /// If the socket cannot be set to non-blocking.
     pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
@@ -38,7 +38,7 @@ impl FrameStream {
         })
     }
 
-    /// Writes what is queued, as far as there is room.
+    /// Writes queued bytes, as far as there is room.
     fn write(&mut self) -> io::Result<()> {
         while self.sent < self.out.len() {
             match self.stream.write(&self.out[self.sent..]) {
@@ -73,7 +73,7 @@ impl FrameStream {
         }
     }
 
-    /// Hands over the frames that are there as a whole. Returns their number.
+    /// Passes all complete frames to `take`. Returns their number.
     fn take(&mut self, take: &mut dyn FnMut(&[u8])) -> usize {
         let (mut taken, mut frames) = (0, 0);
         while let Some((length, rest)) = self.input[taken..self.filled].split_first_chunk() {
@@ -98,8 +98,8 @@ impl FrameStream {
         parts.iter().for_each(|part| self.out.extend(*part));
     }
 
-    /// Sends and receives: [`Port::exchange`](crate::Port::exchange). Both at once, because each
-    /// side may have to read before it can write.
+    /// Sends and receives: [`Port::exchange`](crate::Port::exchange). It does both at the same
+    /// time, because each side may have to read before it can write.
     pub(crate) fn exchange(&mut self, wait: bool, take: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
         let mut frames = 0;
         loop {
@@ -130,7 +130,7 @@ impl FrameStream {
             }
         }
     }
-    /// Says to the other side that nothing more comes.
+    /// Tells the other side that nothing more will come.
     pub(crate) fn close(&self) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Both)
     }

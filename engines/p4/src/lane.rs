@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the pipeline is sent: the numbers of `p4/shared/lane.p4`.
+//! What is sent to the pipeline, with the numbers of `p4/shared/lane.p4`.
 
 /// The EtherType between CPU and pipeline: the second that IEEE 802 reserves for local
 /// experiments.
 pub(crate) const ETHER_TYPE: u16 = 0x88b6;
-/// Bytes of the Ethernet header in front.
+/// Bytes of the Ethernet header before a lane header.
 pub(crate) const OUTER_BYTES: usize = 14;
 /// Bytes of a lane header.
 pub(crate) const LANE_BYTES: usize = 24;
-/// Both.
+/// Bytes of both headers.
 pub(crate) const COMMAND_BYTES: usize = OUTER_BYTES + LANE_BYTES;
 
-/// The most bytes of a frame that are sent: a message of the pipeline has 65,535 at most.
+/// Maximum bytes of a frame that are sent. A message to the pipeline has at most 65,535 bytes.
 pub(crate) const MOST_CAPTURED_BYTES: usize = 60_000;
 
 pub(crate) const FLAG_LATE: u8 = 1;
@@ -21,12 +21,12 @@ pub(crate) const FLAG_SLOT: u8 = 2;
 const FLAG_ODD: u8 = 4;
 pub(crate) const FLAG_RESET: u8 = 8;
 
-/// The flag of the list with the slots that packets of a cell came to first.
+/// The flag of the list for a cell. It contains the slots that packets of the cell came to first.
 pub(crate) const fn list_of(cell: u32) -> u8 {
     if cell.is_multiple_of(2) { 0 } else { FLAG_ODD }
 }
 
-/// What is sent.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -43,13 +43,13 @@ pub(crate) struct Lane {
     pub(crate) flags: u8,
     /// Bytes of the frame that follow.
     pub(crate) captured_bytes: u16,
-    /// The place in a list, or how many are in use.
+    /// The place in a list, or the number of places in use.
     pub(crate) argument: u32,
     /// Bytes of the frame on the wire.
     pub(crate) frame_length_bytes: u32,
     /// The number of the current cell of the clock.
     pub(crate) cell: u32,
-    /// A time in nanoseconds since 1970, or a number that comes back.
+    /// A time in nanoseconds since 1970, or a number that the answer returns.
     pub(crate) time_ns: u64,
 }
 
@@ -66,10 +66,10 @@ impl Lane {
         }
     }
 
-    /// The bytes, behind an Ethernet header.
+    /// The bytes of the lane header, after an Ethernet header.
     pub(crate) fn bytes(&self) -> [u8; COMMAND_BYTES] {
         let mut bytes = [0; COMMAND_BYTES];
-        // Both ends take whatever comes over this port; a local address that is no group's.
+        // Neither end checks the address; it must be local and not a group address.
         bytes[0] = 2;
         bytes[6] = 2;
         bytes[12..14].copy_from_slice(&ETHER_TYPE.to_be_bytes());
@@ -89,11 +89,11 @@ impl Lane {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) seeds: [u64; 2],
-    /// What is added to the pipeline's clock, modulo 2^64.
+    /// The offset added to the pipeline's clock, in nanoseconds modulo 2^64.
     pub(crate) time_offset_ns: u64,
     /// Slots of each table, a power of two.
     pub(crate) slots: u32,
-    /// Whether frames of ports without lane are metered.
+    /// Whether frames that arrive on ports without a lane are metered.
     pub(crate) meters: bool,
 }
 

@@ -2,9 +2,9 @@
 //! The P4 engine: microflow records of a programmable switch, or of the same program on a software
 //! pipeline (TurboFlow, sections 4 and 5.1).
 //!
-//! Everything passes over one port of the pipeline, in one order: frames to be metered with their
-//! time (`lane.rs`), commands that sweep records out of the table and ask for counters, and reports
-//! (`report.rs`). The programs are in `p4/`; `docs/p4.md` says how to run them.
+//! Everything passes through one port of the pipeline, in order: frames to be metered, with their
+//! time (`lane.rs`); commands that sweep records out of the table and ask for counters; and reports
+//! (`report.rs`). The programs are in `p4/`; `docs/p4.md` describes how to run them.
 //!
 //! ```text
 //! frames ──▶ Replay ─────lane────▶ Port ──▶ pipeline (child process, bmv2)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The port and what comes from it: commands with their answers, and sweeps.
+//! The port and what it receives: commands with their answers, and sweeps of the table.
 
 use std::ops::Range;
 
@@ -8,33 +8,33 @@ use crate::receiver::Receiver;
 use crate::report::Status;
 use crate::{P4Error, Port};
 
-/// Commands between two looks for what the pipeline has sent, where the port says itself when it is
-/// full.
+/// Commands between two reads of the port, if the port reports itself when it is full.
 const COMMANDS_A_TURN: usize = 256;
-/// Commands that may be under way to a chip: its queues have room for more.
+/// Commands that may be under way to a chip, whose queues have room for more.
 const WINDOW_OF_CHIP: usize = 1024;
 /// A chip's slots have numbers of 16 bits.
 const PLACES_OF_CHIP: u32 = 1 << 16;
-/// The most slots that a table of any switch has.
+/// The largest table of any switch, in slots.
 const MOST_SLOTS: u32 = 1 << 24;
-/// How many times a command without an answer is sent.
+/// Number of times that a command without an answer is sent.
 const TRIES: u32 = 20;
 
-/// The port and what comes from it.
+/// The port and what it receives.
 pub(crate) struct Link {
     port: Box<dyn Port>,
     pub(crate) receiver: Receiver,
-    /// Commands that may be under way at once. `None`: the port says itself when it is full.
+    /// Commands that may be under way at the same time. `None`: the port reports itself when it is
+    /// full.
     window: Option<usize>,
     /// The slots of each table.
     slots: u32,
-    /// The number of the last command that is answered.
+    /// The number of the last command that expects an answer.
     token: u64,
     under_way: usize,
 }
 
 impl Link {
-    /// Opens the port: the program behind it must have the records that `receiver` expects.
+    /// Opens the port. The program there must have the records that `receiver` expects.
     pub(crate) fn open(
         port: Box<dyn Port>,
         receiver: Receiver,
@@ -86,7 +86,7 @@ impl Link {
         self.port.longest_frame_bytes()
     }
 
-    /// Sends what is queued, and takes what has come.
+    /// Sends what is queued, and takes what has arrived.
     pub(crate) fn exchange(&mut self, wait: bool) -> Result<(), P4Error> {
         let Self { port, receiver, .. } = self;
         match port.exchange(wait, &mut |frame| receiver.take(frame)) {
@@ -100,8 +100,8 @@ impl Link {
         }
     }
 
-    /// Sends a command that is answered by a status, and waits for that. A command or its answer
-    /// that is lost is repeated: doing it twice does no harm.
+    /// Sends a command and waits for its status. If the command or its answer is lost, the command
+    /// is repeated: executing it twice does no harm.
     fn ask(
         &mut self,
         kind: Kind,
@@ -132,7 +132,7 @@ impl Link {
         Err(P4Error::NoAnswer { port: self.name() })
     }
 
-    /// Sets seed, size of the table, and clock.
+    /// Sets the seed, the size of the table, and the clock.
     pub(crate) fn configure(&mut self, settings: &Settings) -> Result<Status, P4Error> {
         self.ask(Kind::Settings, 0, 0, &settings.bytes())
     }
@@ -141,7 +141,7 @@ impl Link {
         self.ask(Kind::Status, flags, 0, &[])
     }
 
-    /// Sends a frame or a command that is not answered. Waits where too many are under way.
+    /// Sends a frame, or a command without an answer. Waits if too many are under way.
     pub(crate) fn send(&mut self, lane: &Lane, frame: &[u8]) -> Result<(), P4Error> {
         self.port.send(&[&lane.bytes(), frame]);
         self.under_way += 1;
@@ -155,7 +155,7 @@ impl Link {
         }
     }
 
-    /// Sweeps every record out of the table, of whatever cell.
+    /// Sweeps all records out of the table, whatever their cell.
     pub(crate) fn sweep_all(&mut self) -> Result<(), P4Error> {
         if !self.last_status().has(Status::LISTS) {
             return self.sweep_slots(true);
@@ -176,13 +176,13 @@ impl Link {
         let slots = 0..self.slots.saturating_mul(tables).min(PLACES_OF_CHIP);
         self.sweep_places(slots.clone(), flags, 0)?;
         if all {
-            // For commands that were lost, which is not known.
+            // Again, because the loss of commands cannot be detected.
             self.sweep_places(slots, flags, 0)?;
         }
         Ok(())
     }
 
-    /// Sweeps the slots of a list until it is empty. Records of `cell` stay, unless `all` leave.
+    /// Sweeps the slots of a list until it is empty. Records of `cell` stay, unless `all` is set.
     pub(crate) fn sweep(&mut self, list: u8, cell: u32, all: bool) -> Result<(), P4Error> {
         let flags = if all { FLAG_ALL | list } else { list };
         let places = self.slots.saturating_mul(2);
@@ -196,7 +196,7 @@ impl Link {
                 self.sweep_places(0..places, flags | FLAG_SLOT, cell)?;
             }
             swept = listed;
-            // Slots may have been added meanwhile: then the list is as it was.
+            // If slots were added meanwhile, the list stays as it is.
             let answer = self.ask(Kind::Status, list | FLAG_RESET, listed, &[])?;
             listed = answer.listed;
             if listed == swept {
@@ -216,10 +216,10 @@ impl Link {
                 };
                 self.send(&lane, &[])?;
             }
-            // Commands may be lost, too. To sweep a slot twice does no harm.
+            // Commands may be lost too. Sweeping a slot twice does no harm.
             let now = self.status(0)?.sweeps;
             let have_come = now.wrapping_sub(before) >= places.len() as u64;
-            // A chip does not count them.
+            // A chip does not count sweeps.
             if have_come || self.receiver.chip().is_some() {
                 return Ok(());
             }

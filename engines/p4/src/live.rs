@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A pipeline that meters what passes through its ports, as an engine.
+//! An engine for a pipeline that meters the frames passing through its ports.
 //!
-//! The pipeline's clock is set to that of this machine, so that its cells are those of the run.
-//! That of a chip cannot be set: its times are converted. When a cell is over, what no packet
-//! displaced is swept out.
+//! The pipeline's clock is set to that of this machine, so that its cells are those of the run. The
+//! clock of a chip cannot be set, so its times are converted. When a cell is over, the records that
+//! no packet displaced are swept out.
 
 use std::time::Duration;
 
@@ -18,31 +18,31 @@ use crate::link::Link;
 use crate::receiver::Receiver;
 use crate::{ABILITIES, P4Error, P4Record, Port, StrangeFrames};
 
-/// The length of a pipeline's cells, in nanoseconds, unless it was compiled with others: 2^29, a
-/// shift, because pipelines cannot divide.
+/// The length of a pipeline's cells, in nanoseconds, unless it was compiled with another length. It
+/// is a power of two (2^29), because pipelines can shift but not divide.
 pub const LIVE_CELL_NS: u64 = 1 << 29;
-/// How long after the end of a cell the pipeline is asked whether it is over: its clock may be
-/// behind.
+/// How long after the end of a cell the pipeline is asked whether the cell is over. Its clock may
+/// be behind.
 const SLACK_NS: u64 = 10_000_000;
-/// A clock that differs by more is set again.
+/// If the clock differs by more than this, it is set again.
 const MOST_DRIFT_NS: u64 = 5_000_000;
-/// The shortest cells that are swept in time.
+/// The shortest cells that can be swept in time.
 const SHORTEST_CELL_NS: u64 = 1 << 25;
-/// Readings of the pipeline's clock, of which the fastest counts.
+/// Number of readings of the pipeline's clock, of which the fastest is used.
 const READINGS: usize = 8;
-/// The longest time between two looks at the port.
+/// The longest pause between two reads of the port.
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
-/// How a pipeline is set up.
+/// Settings of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveConfig {
-    /// Slots of the table for IPv4, and as many for IPv6: a power of two.
+    /// Slots of the IPv4 table, and of the IPv6 table: a power of two.
     pub slots: u32,
-    /// The length of the run's cells, in nanoseconds. The program's may be shorter.
+    /// The length of the run's cells, in nanoseconds. The program's cells may be shorter.
     pub cell_ns: u64,
-    /// The seed of the hash.
+    /// The seeds of the hash.
     pub seeds: [u64; 2],
-    /// Commands that may be under way at once, unless the pipeline is a chip, which takes more.
+    /// Commands that may be under way at the same time. A chip takes more.
     pub window: usize,
     /// Reads the wall clock, in nanoseconds since 1970.
     pub wall_ns: fn() -> u64,
@@ -50,20 +50,20 @@ pub struct LiveConfig {
     pub interface_index: Option<u32>,
 }
 
-/// A pipeline that meters what passes through it.
+/// A pipeline that meters the frames passing through it.
 pub struct Live {
     config: LiveConfig,
     link: Link,
     settings: Settings,
-    /// The length of the program's cells.
+    /// The length of the program's cells, in nanoseconds.
     cell_ns: u64,
     started_ns: u64,
-    /// This machine's clock when it was looked at last.
+    /// This machine's clock at the last look.
     looked_ns: u64,
-    /// The end of the pipeline's cell that is swept next.
+    /// The end of the pipeline's cell that will be swept next.
     cell_end_ns: u64,
     is_stopped: bool,
-    /// Why it could not be stopped.
+    /// Why the pipeline could not be stopped.
     failure: Option<P4Error>,
 }
 
@@ -71,7 +71,7 @@ impl Live {
     /// Opens the port, sets seed and clock, and starts to meter.
     ///
     /// # Errors
-    /// The pipeline does not answer, or has another program.
+    /// If the pipeline does not answer, or has another program.
     pub fn open(
         port: Box<dyn Port>,
         record: P4Record,
@@ -104,7 +104,7 @@ impl Live {
             });
         }
         let swept_from_ns = link.receiver.chip().map(|chip| chip.clock.now_ns());
-        // What an earlier run left.
+        // Removes what an earlier run left.
         link.sweep_all()?;
         let mut live = Self {
             config: *config,
@@ -139,7 +139,7 @@ impl Live {
         self.link.receiver.reports_lost()
     }
 
-    /// Frames from the port that were no reports.
+    /// Frames from the port that were not reports.
     #[must_use]
     pub const fn strange_frames(&self) -> StrangeFrames {
         self.link.receiver.strange
@@ -160,7 +160,8 @@ impl Live {
         Ok(best.1)
     }
 
-    /// Sets the pipeline's clock, if it differs by more. Returns whether it did.
+    /// Sets the pipeline's clock if it differs by more than `most_drift_ns`. Returns whether it was
+    /// set.
     fn set_clock(&mut self, most_drift_ns: u64) -> Result<bool, P4Error> {
         let behind_ns = self.behind_ns()?;
         if behind_ns.cast_signed().unsigned_abs() <= most_drift_ns {
@@ -176,13 +177,13 @@ impl Live {
         Ok(true)
     }
 
-    /// The number that the program gives to the cell that ends at this time.
+    /// The program's number of the cell that ends at this time.
     const fn cell_before(&self, end_ns: u64) -> u32 {
         // Cells count from 1, in 31 bits.
         (end_ns / self.cell_ns) as u32 & (u32::MAX >> 1)
     }
 
-    /// The cell that is swept next is that in which the pipeline's clock was read last.
+    /// The cell to be swept next is the one in which the pipeline's clock was last read.
     fn begin_cell(&mut self) {
         let cell_ns = self.cell_ns;
         let start_ns = match self.link.receiver.chip() {
@@ -192,7 +193,7 @@ impl Live {
         self.cell_end_ns = start_ns.saturating_add(cell_ns);
     }
 
-    /// Sweeps the cell that is over. Returns its end, as far as it is one of the run's.
+    /// Sweeps the cell if it is over. Returns the time up to which the run's cells are complete.
     fn sweep_due(&mut self) -> Result<Option<u64>, P4Error> {
         if self.link.receiver.chip().is_some() {
             return self.sweep_chip_due();
@@ -203,7 +204,7 @@ impl Live {
         if now_ns < self.cell_end_ns + SLACK_NS && !is_set_back {
             return Ok(None);
         }
-        // The pipeline's clock decides: no packet of the cell comes behind an answer that is later.
+        // The pipeline's clock decides: no packet of the cell follows an answer with a later time.
         if self.link.status(0)?.now_ns < self.cell_end_ns {
             self.follow_clock()?;
             return Ok(None);
@@ -220,8 +221,8 @@ impl Live {
         Ok(Some(self.end_of_runs_cell(complete_ns)))
     }
 
-    /// Sets the pipeline's clock, if this machine's has gone another way. Its cells then have other
-    /// numbers: the table is swept as a whole.
+    /// Sets the pipeline's clock if it has drifted from this machine's. Cells then get other
+    /// numbers, so the whole table is swept.
     fn follow_clock(&mut self) -> Result<(), P4Error> {
         if self.set_clock(MOST_DRIFT_NS)? {
             self.link.sweep_all()?;
@@ -231,9 +232,9 @@ impl Live {
         Ok(())
     }
 
-    /// Sweeps the cells of a chip that are over. It is asked at each look: its counters have 32
-    /// bits. Its cells begin where its clock has them, those of the run at multiples of their
-    /// length.
+    /// Sweeps the cells of a chip that are over. The chip is asked at each look, because its
+    /// counters have 32 bits. Its cells follow its own clock; those of the run begin at multiples
+    /// of their length.
     fn sweep_chip_due(&mut self) -> Result<Option<u64>, P4Error> {
         if self.link.status(0)?.now_ns < self.cell_end_ns {
             return Ok(None);
@@ -243,7 +244,7 @@ impl Live {
         let chip = self.link.receiver.chip();
         let start_ns = chip.map(|chip| chip.clock.cell_start_ns(cell_ns));
         self.begin_cell();
-        // Whatever is of another cell than the chip's leaves.
+        // Records of other cells than the chip's current one leave.
         self.link.sweep_slots(false)?;
         if let Some(chip) = self.link.receiver.chip_mut() {
             chip.oldest_ns = start_ns;
@@ -253,7 +254,7 @@ impl Live {
         Ok(Some(self.end_of_runs_cell(complete_ns)))
     }
 
-    /// The end of the last cell of the run that is over at this time.
+    /// The end of the run's last cell that is over at this time.
     const fn end_of_runs_cell(&self, time_ns: u64) -> u64 {
         time_ns / self.config.cell_ns * self.config.cell_ns
     }
@@ -276,7 +277,7 @@ impl Live {
         })
     }
 
-    /// Stops to meter, which a chip does not, and takes everything out of the table.
+    /// Stops metering (a chip continues), and takes everything out of the table.
     fn stop(&mut self) -> Result<(), P4Error> {
         self.settings.meters = false;
         self.link.configure(&self.settings)?;
@@ -285,8 +286,9 @@ impl Live {
         self.find_lost_copies()
     }
 
-    /// Of a chip whose frames come to the table as copies: how many do not. Its settings are set
-    /// once more, because that answer has a number, and shows whether the last reports came.
+    /// For a chip whose frames reach the table as copies: finds how many never arrive. Its settings
+    /// are sent once more, because that answer has a number, which shows whether the last reports
+    /// came.
     fn find_lost_copies(&mut self) -> Result<(), P4Error> {
         let Some(chip) = self.link.receiver.chip_mut() else {
             return Ok(());
@@ -298,7 +300,7 @@ impl Live {
         self.link.configure(&self.settings).map(drop)
     }
 
-    /// Nothing more comes: what has come is handed over, and what is missing is lost.
+    /// Nothing more will come: hands over what has arrived, and counts what is missing as lost.
     fn settle(&mut self) {
         self.is_stopped = true;
         self.link.receiver.hold_from(u64::MAX);

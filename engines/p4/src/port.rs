@@ -5,20 +5,20 @@ use std::io;
 
 /// A port that carries frames to the pipeline and back, in order.
 pub trait Port: Send {
-    /// Its name, for messages.
+    /// The name of the port, for messages.
     fn name(&self) -> &str;
 
-    /// The longest frame that it takes, in bytes.
+    /// The longest frame that the port takes, in bytes.
     fn longest_frame_bytes(&self) -> usize {
         usize::from(u16::MAX)
     }
 
-    /// Queues a frame, made of these parts.
+    /// Queues a frame that consists of these parts.
     fn send(&mut self, parts: &[&[u8]]);
 
-    /// Sends what is queued, and hands what has come meanwhile to `take`. With `wait`, not before
-    /// something has come, as far as the port has the patience. Returns false if the other side is
-    /// gone.
+    /// Sends what is queued, and passes the frames that have arrived to `take`. With `wait`, waits
+    /// until something has arrived, but not longer than the port allows. Returns false if the other
+    /// side is gone.
     ///
     /// # Errors
     /// An error of the operating system.

@@ -8,7 +8,7 @@ use crate::P4Record;
 pub struct Program {
     /// The name of its record definition.
     pub definition: &'static str,
-    /// The `.spec` that p4c made.
+    /// The `.spec` compiled by p4c.
     pub spec: &'static str,
 }
 
@@ -16,7 +16,7 @@ impl Program {
     /// Whether it was compiled for these records.
     #[must_use]
     pub fn is_for(&self, record: &P4Record) -> bool {
-        // As the compiler writes the number.
+        // The compiler writes the number in this form.
         self.spec.contains(&format!("0x{:X}", record.id()))
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames that the pipeline does not understand for certain become packets here, and microflow
-//! records of one packet.
+//! Frames that the pipeline does not understand with certainty. Those that are packets become
+//! microflow records of one packet here.
 
 use turboflow_engine::{EngineCounters, MicroflowBatch, RecordShape};
 use turboflow_merge::{Layout, MOST_STATE_WORDS, MicroflowRecord};
@@ -15,7 +15,7 @@ pub(crate) struct PuntedFrames {
     layout: Layout,
     shape: RecordShape,
     values: InputValues,
-    /// Frames, packets and bytes seen here.
+    /// Frames, packets and bytes that were metered here.
     pub(crate) counters: EngineCounters,
 }
 
@@ -44,7 +44,7 @@ impl PuntedFrames {
         &self.layout
     }
 
-    /// The record of a frame; none if it is no packet.
+    /// The record of a frame; `None` if the frame is not a packet.
     pub(crate) fn meter(&mut self, frame: &Frame<'_>) -> Option<PuntedRecord> {
         let wire_bytes = u64::from(frame.wire_length_bytes);
         self.counters.packets_received += 1;

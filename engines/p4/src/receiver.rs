@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Takes what comes from the pipeline: records, frames it does not understand, counters.
+//! Takes what the pipeline sends: records, frames that it does not understand, and counters.
 
 use std::collections::HashSet;
 
@@ -13,55 +13,56 @@ use crate::record::{KEY_BYTES, P4Record};
 use crate::report::{Body, Cause, Punted, Record, RecordSizes, Report, Reports, Status, Strange};
 use crate::sequence::Sequence;
 
-/// Frames from the port that are no reports, by reason.
+/// Frames from the port that are not reports, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StrangeFrames {
-    /// Of another EtherType: the port carries other traffic, too.
+    /// Frames with another EtherType: the port also carries other traffic.
     pub other_ether_type: u64,
-    /// Of another version of the program.
+    /// Reports of another version of the program.
     pub other_version: u64,
-    /// Cut, or with numbers that do not exist.
+    /// Reports that are cut, or contain undefined numbers.
     pub malformed: u64,
 }
 
-/// What came from the pipeline.
+/// The state of receiving from a pipeline.
 pub(crate) struct Receiver {
     record: P4Record,
     sizes: RecordSizes,
-    /// Where words have 32 bits.
+    /// The state of the chip, if the pipeline has 32-bit words.
     chip: Option<Chip>,
     pub(crate) batch: MicroflowBatch,
-    /// Records that began at this time or later wait until what came before is handed over.
+    /// Records that began at this time or later wait until the earlier ones are handed over.
     hold_from_ns: u64,
     held: MicroflowBatch,
-    /// Whether the pipeline was started anew.
+    /// Whether the pipeline was restarted.
     pub(crate) has_restarted: bool,
     punted: PuntedFrames,
     sequence: Sequence,
     /// Keys of which a frame was punted in this cell. Their records wait for the cell's end,
     /// because a record in the table may have begun before that frame.
     keys: HashSet<[u8; KEY_BYTES]>,
-    /// These records, with the time of their first packets.
+    /// The waiting records, each with the time of its first packet.
     waiting: Vec<(u64, MicroflowBatch)>,
     /// The last answer.
     last_status: Status,
-    /// All reports that came.
+    /// Number of reports that have arrived.
     reports: u64,
-    /// Frames that were sent to the pipeline.
+    /// Number of frames that were sent to the pipeline.
     sent_frames: u64,
-    /// What the pipeline had counted when the run began.
+    /// What the pipeline had counted before the run began.
     at_begin: Status,
-    /// Whether the table is swept as a whole from now on: records of the current cell are flushed.
+    /// Whether the whole table is being swept: then records of the current cell count as flushed.
     pub(crate) is_flushing: bool,
     counters: EngineCounters,
     packets_in_records: u64,
     bytes_in_records: u64,
-    /// Frames handed up by the pipeline, and their bytes on the wire, which it counts, too.
+    /// Frames handed up by the pipeline, and their bytes on the wire. The pipeline counts both,
+    /// too.
     punted_frames: u64,
     punted_bytes: u64,
-    /// What is missing in the records of a table that is empty.
+    /// What is missing from the records once the table is empty.
     lost: Lost,
-    /// Records whose times or sums are not known.
+    /// Records whose times or sums cannot be told.
     unknown: Lost,
     pub(crate) strange: StrangeFrames,
 }
@@ -104,7 +105,7 @@ impl Receiver {
         }
     }
 
-    /// The run begins: what came until now belongs to an earlier one.
+    /// Begins a run: what has arrived until now belongs to an earlier one.
     pub(crate) fn begin(&mut self) {
         if let Some(chip) = &mut self.chip {
             chip.copies.begin();
@@ -135,12 +136,12 @@ impl Receiver {
         }
     }
 
-    /// The program that it expects.
+    /// The program id that the receiver expects.
     pub(crate) fn program_id(&self) -> u64 {
         self.record.id()
     }
 
-    /// What is known of the chip, if it is one.
+    /// The state of the chip, if the pipeline is one.
     pub(crate) const fn chip(&self) -> Option<&Chip> {
         self.chip.as_ref()
     }
@@ -149,8 +150,7 @@ impl Receiver {
         self.chip.as_mut()
     }
 
-    /// The program has answered: its words have the size that it says. Returns whether there is
-    /// such a program.
+    /// Takes the word size from the program's answer. Returns whether this size is supported.
     pub(crate) fn set_words(&mut self) -> bool {
         let status = &self.last_status;
         match (status.word_bits, status.has(Status::WRAPS)) {
@@ -164,7 +164,7 @@ impl Receiver {
         true
     }
 
-    /// Hands over the records that waited. Those that begin at this time or later wait from now on.
+    /// Hands over the waiting records. From now on, records that begin at this time or later wait.
     pub(crate) fn hold_from(&mut self, time_ns: u64) {
         self.batch.append(&mut self.held);
         self.hold_from_ns = time_ns;
@@ -174,17 +174,17 @@ impl Receiver {
         &self.last_status
     }
 
-    /// The answer to a command, if it has come.
+    /// The answer to a command, if it has arrived.
     pub(crate) fn answer(&self, token: u64) -> Option<Status> {
         (self.last_status.token == token).then_some(self.last_status)
     }
 
-    /// How many reports have come.
+    /// Number of reports that have arrived.
     pub(crate) const fn reports(&self) -> u64 {
         self.reports
     }
 
-    /// A frame was sent to the pipeline.
+    /// Counts a frame that was sent to the pipeline.
     pub(crate) const fn count_sent(&mut self) {
         self.sent_frames += 1;
     }
@@ -247,7 +247,7 @@ impl Receiver {
         } else {
             self.has_restarted |= status.packets < self.last_status.packets;
         }
-        // What it had counted before is known still.
+        // After a restart, the earlier counters remain valid.
         if !self.has_restarted {
             self.last_status = status;
         }
@@ -285,7 +285,7 @@ impl Receiver {
         } += 1;
     }
 
-    /// Counts a record whose times or sums are not known.
+    /// Counts a record whose times or sums cannot be told.
     fn lose(&mut self, words: &[u8]) {
         let [packets, bytes] = P4Record::packets_and_bytes(words);
         self.unknown.records += 1;
@@ -293,7 +293,8 @@ impl Receiver {
         self.unknown.bytes = self.unknown.bytes.saturating_add(bytes);
     }
 
-    /// Appends a record of these words. Returns its packets and bytes, if it is one.
+    /// Appends a record of these words. Returns its packets and bytes; `None` if the record is
+    /// invalid.
     #[inline]
     fn append(&mut self, words: &[u8]) -> Option<(u64, u64)> {
         match words.first_chunk() {
@@ -324,8 +325,8 @@ impl Receiver {
         }
     }
 
-    /// All records of the cell have come: those that waited follow, in the order of time. Those of
-    /// the next cell go on waiting.
+    /// All records of the cell have arrived: those that waited follow, in time order. Those of the
+    /// next cell keep waiting.
     pub(crate) fn end_cell(&mut self) {
         self.waiting.sort_by_key(|(first_ns, _)| *first_ns);
         let is_over = |(first_ns, _): &(u64, _)| *first_ns < self.hold_from_ns;
@@ -338,7 +339,7 @@ impl Receiver {
         }
     }
 
-    /// The table is empty: what the pipeline counted and did not arrive is lost.
+    /// The table is empty: what the pipeline counted but did not deliver is lost.
     pub(crate) fn settle(&mut self) {
         let status = self.counted();
         if self.chip.is_some() {
@@ -354,9 +355,10 @@ impl Receiver {
         };
     }
 
-    /// A chip cannot be told to stop, and counts packets that are in its table when a run begins or
-    /// ends. So nothing is lost unless the numbers of reports have gaps, or copies did not come to
-    /// the table; then what the counters say is missing, a packet for each of them at least.
+    /// A chip cannot be stopped, and it also counts packets that are in its table when a run begins
+    /// or ends. So nothing counts as lost unless reports are missing by their numbers, or copies
+    /// did not reach the table. In that case, everything missing from the counters is lost, and at
+    /// least one packet for each missing report and copy.
     fn lost_of_chip(&self, status: &Status) -> Lost {
         let unknown = self.unknown;
         let reports = self.sequence.lost();
@@ -376,21 +378,21 @@ impl Receiver {
     }
 
     /// What the pipeline has metered: packets, their bytes, and the bytes of frames. A chip does
-    /// not count frames, and meters before and after the run, too.
+    /// not count frames, and also meters before and after the run.
     fn metered(&self, status: &Status) -> (u64, u64, u64) {
         let packets = self.packets_in_records.saturating_add(self.lost.packets);
         let bytes = self.bytes_in_records.saturating_add(self.lost.bytes);
         if self.chip.is_some() {
             return (packets, bytes, bytes);
         }
-        // It has counted the bytes of what it handed up. Of a pipeline that fails, records come
-        // behind the last answer.
+        // The pipeline also counts the bytes of frames that it hands up. If it fails, its records
+        // may be newer than its last answer.
         let frame_bytes = status.frame_bytes.saturating_sub(self.punted_bytes);
         let bytes = status.bytes.max(bytes);
         (status.packets.max(packets), bytes, frame_bytes.max(bytes))
     }
 
-    /// Frames that did not reach the pipeline, or did not come back from it.
+    /// Frames that did not reach the pipeline, or were handed up and did not arrive.
     fn frames_lost_until(&self, status: &Status) -> u64 {
         let packets = status.packets.max(self.packets_in_records);
         let arrived = packets.saturating_add(status.punted.max(self.punted_frames));
@@ -426,7 +428,7 @@ impl Receiver {
         self.lost.frames
     }
 
-    /// Reports that did not arrive, by their numbers.
+    /// Number of reports that are missing by their sequence numbers.
     pub(crate) const fn reports_lost(&self) -> u64 {
         self.sequence.lost()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The words of a record in the pipeline, as a record definition makes them.
+//! The words of a record in the pipeline, as given by a record definition.
 
 use std::fmt::Write;
 
@@ -19,12 +19,12 @@ const CORE_WORDS: usize = 5;
 const KEY_WORDS: usize = 5;
 /// Bytes of a key in a report.
 pub(crate) const KEY_BYTES: usize = 8 * KEY_WORDS;
-/// What a minimum that no definition asks for is in memory: the largest number.
+/// The stored form of a minimum that no definition asks for: the complement of the largest number.
 const NO_MINIMUM: u64 = 0;
-/// The state word of a smallest or largest value of nothing.
+/// The state word of a minimum or maximum without values.
 const NO_EXTREME: u64 = u64::MAX;
 
-/// How a feature folds its input, by the name that the program has for it.
+/// How a feature folds its input, by the program's name for the fold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum P4Op {
     /// OR of the values.
@@ -54,30 +54,30 @@ impl P4Op {
     }
 }
 
-/// A word of a record beyond those that every record has.
+/// A word of a record in addition to those that every record has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct P4Feature {
-    /// How it folds.
+    /// How it folds its input.
     pub op: P4Op,
-    /// What it folds: an input that every packet has.
+    /// Its input, which every packet has.
     pub of: Input,
 }
 
-/// What of a record definition a pipeline cannot do.
+/// A part of a record definition that a pipeline does not support.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
     /// A key other than the 5-tuple.
     #[error("a key other than the 5-tuple")]
     Key,
-    /// Joining both directions.
+    /// Merging both directions.
     #[error("joining the two directions of a flow")]
     Biflow,
-    /// An op that takes more than one word, or values of single packets.
+    /// An op that needs more than one word, or values of individual packets.
     #[error("{what} of `{}`", .of.map_or("packets", Input::name))]
     Fold {
         /// The op.
         what: &'static str,
-        /// Of which input.
+        /// Its input.
         of: Option<Input>,
     },
     /// An input that the parser does not read.
@@ -94,16 +94,16 @@ pub(crate) const INPUTS: InputSet = InputSet::of(&[
     Input::Ttl,
 ]);
 
-/// The inputs that are known besides where packets are metered behind a queue.
+/// The inputs that are also known if packets are metered behind a queue.
 pub(crate) const QUEUE_INPUTS: InputSet =
     InputSet::of(&[Input::EgressInterface, Input::HopLatency, Input::QueueDepth]);
 
-/// Where the value of a state word comes from.
+/// The source of a state word's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StateWord {
     from: usize,
     op: P4Op,
-    /// Whether the first packet has none.
+    /// Whether the first packet has no value.
     is_of_gaps: bool,
 }
 
@@ -120,13 +120,13 @@ impl StateWord {
 pub struct P4Record {
     features: Vec<P4Feature>,
     shape: RecordShape,
-    /// The feature of each field of a base that not every record has.
+    /// The words of the base fields that not every record has.
     base: BaseWords,
-    /// The value of each state word.
+    /// The source of each state word.
     state: Vec<StateWord>,
 }
 
-/// Places among the words behind the key.
+/// Indexes of words after the key.
 #[derive(Clone, Copy, Debug, Default)]
 struct BaseWords {
     min_length: Option<usize>,
@@ -137,15 +137,15 @@ struct BaseWords {
 }
 
 impl P4Record {
-    /// The words for a definition, whose layout this is.
+    /// The words for a definition; `layout` is the definition's layout.
     ///
     /// # Errors
-    /// The first part of the definition that a pipeline cannot do.
+    /// The first part of the definition that a pipeline does not support.
     pub fn new(definition: &Definition, layout: &Layout) -> Result<Self, Unsupported> {
         Self::with_inputs(definition, layout, INPUTS)
     }
 
-    /// The words where packets are metered behind a queue: `-DBEHIND_QUEUE` of `p4/v1model`. A
+    /// The words for packets that are metered behind a queue: `-DBEHIND_QUEUE` of `p4/v1model`. A
     /// frame that the program hands up has none of the queue's inputs.
     ///
     /// # Errors
@@ -201,20 +201,20 @@ impl P4Record {
         &self.features
     }
 
-    /// Whether a feature folds what is known behind a queue alone.
+    /// Whether a feature folds an input that is only known behind a queue.
     #[must_use]
     pub fn needs_queue(&self) -> bool {
         let mut features = self.features.iter();
         features.any(|feature| !INPUTS.contains(feature.of))
     }
 
-    /// The number of 64-bit words of a record, its key included.
+    /// The number of 64-bit words of a record, including its key.
     #[must_use]
     pub const fn words(&self) -> usize {
         KEY_WORDS + CORE_WORDS + self.features.len()
     }
 
-    /// The bytes of a record.
+    /// The sizes of a record, in bytes.
     pub(crate) const fn sizes(&self) -> RecordSizes {
         let bytes = 8 * self.words();
         RecordSizes {
@@ -223,7 +223,7 @@ impl P4Record {
         }
     }
 
-    /// The bytes of a record of a chip, whose words have 32 bits: `tna/headers.p4`.
+    /// The sizes of a chip's record, whose words have 32 bits, in bytes: `tna/headers.p4`.
     pub(crate) const fn sizes_of_chip(&self) -> RecordSizes {
         // Ports and protocol.
         let other_words = 2 + CORE_WORDS + self.features.len();
@@ -233,14 +233,14 @@ impl P4Record {
         }
     }
 
-    /// Identifies the words of a record: program and receiver must agree. The FNV-1a hash of
-    /// [`P4Record::describe`].
+    /// A number for the words of a record, on which program and receiver must agree: the FNV-1a
+    /// hash of [`P4Record::describe`].
     #[must_use]
     pub fn id(&self) -> u64 {
         fnv_1a(self.describe().as_bytes())
     }
 
-    /// A line for each feature.
+    /// Describes the words, with a line for each feature.
     #[must_use]
     pub fn describe(&self) -> String {
         let mut text = "turboflow p4 1\n".to_owned();
@@ -250,7 +250,8 @@ impl P4Record {
         text
     }
 
-    /// `record.p4`: what the program is compiled with. `name` is that of the definition.
+    /// The text of `record.p4`, with which the program is compiled. `name` is the name of the
+    /// definition.
     #[must_use]
     pub fn source(&self, name: &str) -> String {
         let mut text = format!(
@@ -271,7 +272,7 @@ impl P4Record {
         text
     }
 
-    /// The place of a feature's word behind the key.
+    /// The index of a feature's word after the key.
     fn word_of(&mut self, feature: P4Feature) -> usize {
         let known = self.features.iter().position(|known| *known == feature);
         CORE_WORDS
@@ -289,7 +290,7 @@ impl P4Record {
     ) -> Result<StateWord, Unsupported> {
         let fold = |what| Unsupported::Fold { what, of };
         let op = match what {
-            // Of an input that every packet has: of packets.
+            // Counting an input that every packet has means counting packets.
             StateContent::Count => {
                 let counts = of.is_none_or(|of| inputs.contains(of) && is_of_all(of));
                 return counts
@@ -321,7 +322,7 @@ impl P4Record {
             (P4Op::Sum, Input::IpLength) => 1,
             (P4Op::Min | P4Op::First, Input::Timestamp) => 2,
             (P4Op::Max, Input::Timestamp) => 3,
-            // Where packets are metered in the order of their times.
+            // Only if packets are metered in time order.
             (P4Op::Last, Input::Timestamp) if is_in_order(inputs) => 3,
             (_, Input::Timestamp) => return Err(fold("another fold")),
             _ => self.word_of(P4Feature { op, of }),
@@ -333,7 +334,7 @@ impl P4Record {
         })
     }
 
-    /// The word of a fold of the time between packets, if the pipeline measures it.
+    /// The word of a fold over the time between packets, if the pipeline can measure it.
     fn gaps(&mut self, op: P4Op, inputs: InputSet) -> Option<StateWord> {
         let of = Input::Gap;
         (op == P4Op::Max && is_in_order(inputs)).then(|| StateWord {
@@ -343,7 +344,7 @@ impl P4Record {
         })
     }
 
-    /// The packets and bytes of a record that has all its words.
+    /// The packets and bytes of a record, which must have all its words.
     pub(crate) fn packets_and_bytes(words: &[u8]) -> [u64; 2] {
         [0, 1].map(|at| word_at(words, KEY_WORDS + at))
     }
@@ -353,8 +354,8 @@ impl P4Record {
         word_at(words, KEY_WORDS + 2)
     }
 
-    /// Appends the record made of these bytes: as many as [`P4Record::words`] has. Returns its
-    /// packets and bytes, or nothing if its key is of neither IP version.
+    /// Appends the record with these bytes, which must be as many as [`P4Record::words`] says.
+    /// Returns its packets and bytes, or `None` if its key has neither IP version.
     #[inline]
     pub(crate) fn append(&self, bytes: &[u8], batch: &mut MicroflowBatch) -> Option<(u64, u64)> {
         let wire_word = |at| wire_word(bytes, at);
@@ -421,7 +422,7 @@ impl P4Record {
     }
 }
 
-/// A word of a record, as it came.
+/// A word of a record as received.
 fn wire_word(words: &[u8], at: usize) -> [u8; 8] {
     words.as_chunks().0[at]
 }
@@ -450,14 +451,14 @@ pub(crate) fn key_bytes(tuple: &FiveTuple) -> [u8; KEY_BYTES] {
     bytes
 }
 
-/// The first key word of an IPv4 flow in memory: both addresses as on the wire.
+/// The first key word of an IPv4 flow in memory: both addresses in wire order.
 const fn addresses_v4(source: [u8; 8], destination: [u8; 8]) -> u64 {
     let [_, _, _, _, a, b, c, d] = source;
     let [_, _, _, _, e, f, g, h] = destination;
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// Whether packets come in the order of their times: to a queue they do, those of captures may not.
+/// Whether packets come in time order. Packets to a queue do; those of captures may not.
 const fn is_in_order(inputs: InputSet) -> bool {
     inputs.contains(Input::QueueDepth)
 }
@@ -467,13 +468,13 @@ fn is_of_all(of: Input) -> bool {
     of.is_always_present() || QUEUE_INPUTS.contains(of)
 }
 
-/// A minimum in memory: its complement, in that many bits.
+/// The stored form of a minimum: its complement, limited to the bits of `mask`.
 fn minimum(value: Option<u64>, mask: u64) -> u64 {
     value.map_or(NO_MINIMUM, |value| !value & mask)
 }
 
-/// The events of a TCP connection. A SYN without ACK joins no record, so that only a first packet
-/// can be one.
+/// The events of a TCP connection. A SYN without ACK joins no record, so only the first packet of a
+/// record can be one.
 const fn marks(tcp: u64) -> u8 {
     let mut marks = 0;
     if tcp & STARTS_WITH_SYN != 0 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sends the frames of captures through a pipeline, as an engine.
+//! An engine that sends the frames of captures through a pipeline.
 //!
-//! Time and length of a frame are arguments, so that it does not matter how fast the pipeline is.
-//! When the clock enters a cell, every record of the last one is swept out of the table before the
-//! next frame goes in.
+//! The time and the length of a frame are sent with it, so the speed of the pipeline does not
+//! matter. When the clock enters a cell, all records of the previous cell are swept out of the
+//! table before the next frame goes in.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,56 +25,57 @@ use crate::receiver::Receiver;
 use crate::report::Status;
 use crate::{ABILITIES, P4Error, P4Record, Port, StrangeFrames};
 
-/// Records of a cell that is not over that are handed over together.
+/// Number of records at which those of an unfinished cell are handed over.
 const MANY_RECORDS: usize = 4096;
-/// How long an input that has nothing at the moment is left alone.
+/// Pause after an input had nothing to read.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Where frames come from.
+/// A source of frames.
 pub trait Frames: Send {
-    /// Hands the next frames to `take`, some hundred at most.
+    /// Passes the next frames to `take`, a few hundred at most.
     ///
     /// # Errors
-    /// The input is damaged. What was read before was handed over.
+    /// If the input is damaged. Everything read before that was handed over.
     fn next(&mut self, take: &mut dyn FnMut(&Frame<'_>)) -> io::Result<Came>;
 }
 
-/// What an input had.
+/// The result of reading an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Came {
-    /// Nothing, and there will be nothing more.
+    /// The input has ended.
     End,
     /// Frames.
     Frames,
-    /// Nothing at the moment.
+    /// There is nothing at the moment.
     Nothing,
 }
 
-/// How a pipeline meters.
+/// Settings of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayConfig {
-    /// Slots of the table for IPv4, and as many for IPv6: a power of two.
+    /// Slots of the IPv4 table, and of the IPv6 table: a power of two.
     pub slots: u32,
     /// The length of a cell of the clock, in nanoseconds.
     pub cell_ns: u64,
     /// A packet that is more than this behind sets the clock back, in nanoseconds.
     pub tolerance_ns: u64,
-    /// Whether no packet joins a record with FIN or RST: with a linger of 0.
+    /// Whether no packet joins a record with FIN or RST, as with a linger of 0.
     pub cuts_at_ends: bool,
-    /// The seed of the hash.
+    /// The seeds of the hash.
     pub seeds: [u64; 2],
-    /// Frames that may be under way at once. `None`: the port says itself when it is full.
+    /// Frames that may be under way at the same time. `None`: the port reports itself when it is
+    /// full.
     pub window: Option<usize>,
 }
 
-/// A pipeline that is sent frames.
+/// A pipeline to which frames are sent.
 pub struct Replay {
     cuts_at_ends: bool,
     input: Option<Box<dyn Frames>>,
-    /// Whether the input had nothing the last time.
+    /// Whether the input had nothing at the last read.
     is_waiting: bool,
     link: Link,
-    /// The most bytes of a frame that the port takes.
+    /// Maximum bytes of a frame that the port takes.
     most_captured_bytes: usize,
     clock: ReplayClock,
     parser: Parser,
@@ -83,15 +84,15 @@ pub struct Replay {
     /// Batches to hand over, with their watermarks.
     ready: VecDeque<(MicroflowBatch, Option<u64>)>,
     failure: Option<P4Error>,
-    /// Frames and bytes that went in.
+    /// Frames and bytes that were read.
     seen: PortCounters,
 }
 
 impl Replay {
-    /// Opens the port: the program behind it must have this record.
+    /// Opens the port. The program there must have this record.
     ///
     /// # Errors
-    /// The pipeline does not answer, or has another program.
+    /// If the pipeline does not answer, or has another program.
     pub fn open(
         port: Box<dyn Port>,
         input: Box<dyn Frames>,
@@ -110,7 +111,7 @@ impl Replay {
         if !link.receiver.last_status().has(Status::REPLAY) {
             return Err(P4Error::OnlyLive { port: link.name() });
         }
-        // What an earlier run left.
+        // Removes what an earlier run left.
         link.sweep_all()?;
         link.receiver.begin();
         let room = link.longest_frame_bytes().saturating_sub(COMMAND_BYTES);
@@ -135,7 +136,7 @@ impl Replay {
         self.link.receiver.reports_lost()
     }
 
-    /// Frames from the port that were no reports.
+    /// Frames from the port that were not reports.
     #[must_use]
     pub const fn strange_frames(&self) -> StrangeFrames {
         self.link.receiver.strange
@@ -157,7 +158,7 @@ impl Replay {
             (Some(error), _) => self.fail(error),
             (None, Ok(Came::End)) => self.end(None),
             (None, Ok(Came::Frames | Came::Nothing)) => {
-                // While the input has nothing, what is under way has time to come.
+                // While the input has nothing, reports under way have time to arrive.
                 if self.is_waiting
                     && let Err(error) = self.link.status(0)
                 {
@@ -176,7 +177,7 @@ impl Replay {
     /// Sends a frame.
     ///
     /// # Errors
-    /// The pipeline has ended, or does not answer.
+    /// If the pipeline has ended, or does not answer.
     pub fn send(&mut self, frame: &Frame<'_>) -> Result<(), P4Error> {
         // Packets move the clock, other frames do not.
         let tick = match self.parser.parse(frame) {
@@ -191,7 +192,7 @@ impl Replay {
         self.seen.delivered += 1;
         self.seen.delivered_bytes += u64::from(frame.wire_length_bytes);
         if frame.link_type != LinkType::Ethernet {
-            // Ports of a switch are Ethernet.
+            // The ports of a switch are Ethernet, so such a frame is metered here.
             self.link.receiver.meter(frame);
             return Ok(());
         }
@@ -216,19 +217,20 @@ impl Replay {
         self.link.send(&lane, bytes)
     }
 
-    /// Sweeps the records of the last cell, and enters that of the clock.
+    /// Sweeps the records of the last cell, and enters the clock's current cell.
     fn enter_cell(&mut self) -> Result<(), P4Error> {
         if self.cell > 0 {
             self.sweep()?;
         }
-        // Before the first packet, nothing came: the clock goes there first.
+        // Before the first packet there is nothing: first the clock advances to the packet's cell.
         self.hand_over(Some(self.clock.cell_start_ns()));
-        // 31 bits of a slot's cell word. A record of cell 1 has left long ago.
+        // A slot has 31 bits for the cell. After a wrap, all records of cell 1 have long left.
         self.cell = self.cell % (u32::MAX >> 1) + 1;
         Ok(())
     }
 
-    /// Takes every record out of the table. None is of a later cell: no frame goes in meanwhile.
+    /// Takes all records out of the table. None belongs to a later cell: no frame goes in
+    /// meanwhile.
     fn sweep(&mut self) -> Result<(), P4Error> {
         self.link.sweep(list_of(self.cell), self.cell, true)?;
         self.link.receiver.end_cell();
@@ -236,7 +238,7 @@ impl Replay {
         Ok(())
     }
 
-    /// The input is over: everything leaves the table.
+    /// The input has ended: everything leaves the table.
     fn end(&mut self, failure: Option<P4Error>) {
         self.link.receiver.is_flushing = true;
         match self.sweep().err().or(failure) {
@@ -245,7 +247,8 @@ impl Replay {
         }
     }
 
-    /// Nothing more can be metered. What has come is handed over, and what is missing is lost.
+    /// Nothing more can be metered: hands over what has arrived, and counts what is missing as
+    /// lost.
     fn fail(&mut self, error: P4Error) {
         self.link.receiver.end_cell();
         self.link.receiver.settle();
@@ -264,7 +267,7 @@ impl RemoteEngine for Replay {
         &ABILITIES
     }
 
-    /// Unknown: the first watermark says it.
+    /// Unknown: the first watermark tells it.
     fn started_ns(&self) -> u64 {
         0
     }

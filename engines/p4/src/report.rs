@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the pipeline sends: the numbers of `p4/shared/lane.p4`.
+//! What the pipeline sends, with the numbers of `p4/shared/lane.p4`.
 
 use crate::lane::{ETHER_TYPE, LANE_BYTES, OUTER_BYTES};
 
@@ -21,21 +21,21 @@ pub(crate) enum Cause {
 /// A report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report<'a> {
-    /// Reports before this one. Some answers have none.
+    /// The number of reports before this one. Some answers have none.
     pub(crate) sequence: Option<u32>,
     pub(crate) body: Body<'a>,
 }
 
-/// What a report holds.
+/// The content of a report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body<'a> {
-    /// The words of a record, as they came.
+    /// The words of a record, as received.
     Record(Record<'a>),
-    /// The program's time, and the other counters as they came.
+    /// The program's time, and the other counters as received.
     Status {
         now_ns: u64,
-        /// Copies of frames that are under way to the table, or were lost: where it says so instead
-        /// of a number.
+        /// Copies of frames that are under way to the table or were lost, if the answer gives these
+        /// instead of a number.
         copies: Option<u32>,
         bytes: &'a [u8],
     },
@@ -46,32 +46,32 @@ pub(crate) enum Body<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) cause: Cause,
-    /// The IP version, where words have 32 bits.
+    /// The IP version, if words have 32 bits.
     pub(crate) family: u8,
-    /// When it left, in nanoseconds of the pipeline's clock.
+    /// When it left the table, in nanoseconds of the pipeline's clock.
     pub(crate) now_ns: u64,
-    /// Its words, as they came.
+    /// Its words, as received.
     pub(crate) words: &'a [u8],
 }
 
-/// How long records are, in bytes.
+/// The lengths of records, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordSizes {
     pub(crate) v4_bytes: usize,
     pub(crate) v6_bytes: usize,
 }
 
-/// A frame that the parser of the pipeline does not understand for certain.
+/// A frame that the pipeline's parser does not understand with certainty.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Punted<'a> {
     /// When it arrived, in nanoseconds of the pipeline's clock.
     pub(crate) time_ns: u64,
-    /// Bytes on the wire.
+    /// Length on the wire, in bytes.
     pub(crate) wire_length_bytes: u32,
     pub(crate) bytes: &'a [u8],
 }
 
-/// The program, and what it has counted.
+/// The program, and its counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
     pub(crate) token: u64,
@@ -81,7 +81,8 @@ pub(crate) struct Status {
     pub(crate) word_bits: u16,
     /// Places in use in the list that was asked for.
     pub(crate) listed: u32,
-    /// Without lane, cells last 2 to this power in nanoseconds; 0: there are no such.
+    /// Without a lane, cells last 2 to the power of this in nanoseconds; 0: frames come only by the
+    /// lane.
     pub(crate) cell_shift: u32,
     /// The pipeline's clock, in nanoseconds.
     pub(crate) now_ns: u64,
@@ -91,19 +92,19 @@ pub(crate) struct Status {
     pub(crate) frame_bytes: u64,
     pub(crate) punted: u64,
     pub(crate) evicted: u64,
-    /// Commands that swept a slot.
+    /// Number of commands that swept a slot.
     pub(crate) sweeps: u64,
 }
 
 impl Status {
     /// The program lists the slots in use.
     pub(crate) const LISTS: u16 = 1;
-    /// The program takes frames by the lane.
+    /// The program takes frames over the lane.
     pub(crate) const REPLAY: u16 = 2;
-    /// The program has counters of 32 bits, a clock of 48 that cannot be set, and cannot be told to
-    /// stop. Sums in its records stay at `u32::MAX` once they have reached it.
+    /// The program has 32-bit counters and a 48-bit clock that cannot be set, and it cannot be
+    /// stopped. A sum in its records stays at `u32::MAX` once it has reached that.
     pub(crate) const WRAPS: u16 = 4;
-    /// The program has one table, for IPv4.
+    /// The program has only one table, for IPv4.
     pub(crate) const NO_V6: u16 = 8;
 
     /// Reads the counters of an answer: 88 bytes.
@@ -131,8 +132,8 @@ impl Status {
         self.abilities & ability != 0
     }
 
-    /// The answer of a program whose counters have 32 bits, as it would be with 64, when the one
-    /// before it was `last`. Counters must be asked for before they have gone once around.
+    /// Extends the 32-bit counters of an answer to 64 bits, given the previous answer `last`.
+    /// Counters must be asked for before they wrap a second time.
     pub(crate) const fn continues(self, last: &Self) -> Self {
         const fn go_on(last: u64, now: u64) -> u64 {
             last.wrapping_add((now as u32).wrapping_sub(last as u32) as u64)
@@ -145,16 +146,16 @@ impl Status {
     }
 }
 
-/// Why a frame from the port is no report.
+/// Why a frame from the port is not a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strange {
-    /// It has another EtherType: the port carries other traffic, too.
+    /// It has another EtherType: the port also carries other traffic.
     OtherEtherType,
     /// It ends in the middle of a report.
     Cut,
-    /// The program speaks another version.
+    /// The program has another version.
     Version,
-    /// A cause that this version does not have.
+    /// Its cause does not exist in this version.
     Cause,
 }
 
@@ -165,7 +166,7 @@ pub(crate) struct Reports<'a> {
 }
 
 impl<'a> Reports<'a> {
-    /// The reports in a frame, with records of these sizes.
+    /// The reports in a frame, for records of these sizes.
     pub(crate) fn of(frame: &'a [u8], sizes: RecordSizes) -> Result<Self, Strange> {
         match frame.split_at_checked(OUTER_BYTES) {
             Some((outer, rest)) if outer[12..] == ETHER_TYPE.to_be_bytes() => {
@@ -262,7 +263,7 @@ impl<'a> Reports<'a> {
     }
 }
 
-/// What follows a report that is a further one.
+/// The bytes after a report, if they are another report.
 const fn behind(rest: &[u8], flags: u8) -> &[u8] {
     if flags & HAS_TRAILER == 0 { rest } else { &[] }
 }
@@ -271,7 +272,7 @@ impl<'a> Iterator for Reports<'a> {
     type Item = Result<Report<'a>, Strange>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Short frames are filled up with zeros.
+        // Short frames are padded with zeros.
         if self.rest.iter().all(|byte| *byte == 0) {
             return None;
         }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The numbers of reports, which tell how many were lost.
+//! The sequence numbers of reports, which reveal how many were lost.
 
-/// Counts numbers that are missing. Reports may overtake each other.
+/// Counts missing numbers. Reports may overtake each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sequence {
-    /// The number behind the highest; unknown before the first one.
+    /// The number after the highest; unknown before the first report.
     next: Option<u32>,
-    /// Numbers up to the highest.
+    /// How many numbers there are up to the highest.
     due: u64,
-    /// Numbers that came.
+    /// How many of them have arrived.
     came: u64,
 }
 
 impl Sequence {
-    /// Takes a number. One that is less than 2^31 ahead has those in between missing; any other is
-    /// late.
+    /// Takes a number. If it is less than 2^31 ahead, the numbers in between are missing; otherwise
+    /// it is late.
     pub(crate) fn take(&mut self, number: u32) {
         let ahead = number.wrapping_sub(self.next.unwrap_or(number));
         if ahead < 1 << 31 {
@@ -24,7 +24,7 @@ impl Sequence {
         self.came += 1;
     }
 
-    /// Counts anew from the next number.
+    /// Starts counting again from the next number.
     pub(crate) fn restart(&self) -> Self {
         Self {
             next: self.next,
@@ -32,7 +32,7 @@ impl Sequence {
         }
     }
 
-    /// Numbers that are missing.
+    /// How many numbers are missing.
     pub(crate) const fn lost(&self) -> u64 {
         self.due.saturating_sub(self.came)
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sources of the program, for compilers elsewhere.
+//! The sources of the program, for external compilers.
 
 macro_rules! sources {
     ($($path:literal)*) => {
-        /// Paths below `p4/`, and what is there. `record.p4` is made of a record definition.
+        /// Paths below `p4/`, with the text of each file. `record.p4` depends on the record
+        /// definition.
         pub const SOURCES: &[(&str, &str)] =
             &[$(($path, include_str!(concat!("../p4/", $path)))),*];
     };

@@ -10,9 +10,9 @@ use std::process::{Child, Command};
 use crate::Port;
 use crate::frame_stream::FrameStream;
 
-/// A pipeline in a child process. It ends with this.
+/// A pipeline in a child process, which ends when this is dropped.
 pub struct SwxPort {
-    /// When it is closed, the child ends.
+    /// Closing this ends the child.
     stream: FrameStream,
     child: Child,
 }
@@ -21,7 +21,7 @@ impl SwxPort {
     /// Starts `runner`, the program `turboflow-swx`, with a compiled program.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// If the program cannot be started.
     pub fn start(runner: &Path, spec: &str) -> io::Result<Self> {
         let (here, there) = UnixStream::pair()?;
         let child = Command::new(runner).stdin(OwnedFd::from(there)).spawn()?;
@@ -47,7 +47,7 @@ impl Port for SwxPort {
 
 impl Drop for SwxPort {
     fn drop(&mut self) {
-        // All that it was asked is answered: nothing depends on how it ends.
+        // All requests are answered, so it does not matter how the child ends.
         let _ = self.stream.close();
         let _ = self.child.wait();
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compiles and links what calls DPDK, if the feature `dpdk` is on; does nothing otherwise.
+//! Compiles and links the code that calls DPDK if the feature `dpdk` is enabled; otherwise does
+//! nothing.
 
 fn main() {
     println!("cargo::rerun-if-changed=c/pipeline.c");
@@ -9,7 +10,7 @@ fn main() {
 
 #[cfg(feature = "dpdk")]
 fn dpdk() {
-    // DPDK's own list of libraries has every driver: only two are linked.
+    // DPDK's own list of libraries includes every driver. Only two are linked.
     let found = pkg_config::Config::new()
         .cargo_metadata(false)
         .probe("libdpdk")
@@ -19,7 +20,7 @@ fn dpdk() {
         .includes(&found.include_paths)
         .flag("-include")
         .flag("rte_config.h")
-        // What DPDK marks as experimental may change. The compiler then says so.
+        // DPDK's experimental functions may change. The compiler then reports that.
         .define("ALLOW_EXPERIMENTAL_API", None)
         .compile("turboflow-swx-pipeline");
     for folder in &found.link_paths {

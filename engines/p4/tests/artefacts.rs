@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is generated or compiled is up to date.
+//! Generated and compiled files are up to date.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use std::collections::HashMap;
@@ -54,7 +54,7 @@ fn sha256_of(bytes: &[u8]) -> String {
         })
 }
 
-/// The record definitions that programs come compiled with, and their artefacts.
+/// The record definitions for which there are compiled programs, and their artefacts.
 fn definitions() -> [(&'static str, Definition, &'static [&'static str]); 4] {
     let everywhere = &[
         "pna/default.spec",
@@ -216,11 +216,11 @@ fn the_report_on_the_tofino_is_of_these_sources() {
     }
 }
 
-/// Bytes of a structure that DPDK's pipeline (22.11) addresses. It says nothing about more, and
-/// takes the offset modulo this.
+/// The size of a structure that DPDK's pipeline (22.11) can address, in bytes. It does not report
+/// an offset beyond that, but takes it modulo this.
 const ADDRESSED_BYTES: u32 = 256;
 
-/// What of a `.spec` its instructions name beyond that. And how many operands they name.
+/// The operands of a `.spec` beyond that size, and the number of all operands.
 fn out_of_reach(spec: &str) -> (Vec<String>, usize) {
     // Where each field of each structure ends, and the structure of each operand's name.
     let mut ends: HashMap<(&str, &str), u32> = HashMap::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever comes over the port: a run ends, keeps the records it has, and never panics.
+//! Whatever the port delivers, a run ends, keeps the records that it has, and never panics.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use std::io;
@@ -25,21 +25,22 @@ const CONFIG: ReplayConfig = ReplayConfig {
     window: None,
 };
 
-/// A pipeline that answers, and that sends anything else besides.
+/// A pipeline that answers, but also sends arbitrary other things.
 struct Hostile {
     random: Random,
     /// Commands that are not answered yet.
     tokens: Vec<[u8; 8]>,
     program_id: u64,
-    /// Out of 256 answers, how many are damaged.
+    /// How many answers out of 256 are damaged.
     damaged: u64,
     sent: u64,
-    /// Those that it says to have metered: fewer than before means a new start.
+    /// The number of packets that it claims to have metered. A smaller number than before means a
+    /// restart.
     packets: u64,
 }
 
 impl Hostile {
-    /// The answer to a command. Its counters are anything.
+    /// The answer to a command. Its counters have arbitrary values.
     fn answer(&mut self, token: [u8; 8]) -> Vec<u8> {
         let mut bytes = OUTER.to_vec();
         bytes.extend([VERSION, STATUS, 0, 0]);
@@ -48,9 +49,9 @@ impl Hostile {
         bytes.extend(token);
         bytes.extend(self.program_id.to_be_bytes());
         bytes.extend(1024_u32.to_be_bytes());
-        // It lists slots, takes frames by the lane, and has words of 64 bits.
+        // It lists slots, takes frames over the lane, and has 64-bit words.
         bytes.extend([0, 3, 0, 64]);
-        // Nothing listed, no cells of its own.
+        // Nothing is listed, and it has no cells of its own.
         bytes.extend([0; 8]);
         self.packets += self.random.below(1 << 40);
         bytes.extend(self.packets.to_be_bytes());
@@ -60,7 +61,7 @@ impl Hostile {
         bytes
     }
 
-    /// A frame that looks like a report at first.
+    /// A frame that begins like a report.
     fn strange(&mut self) -> Vec<u8> {
         let length = self.random.below(300) as usize;
         let mut bytes: Vec<u8> = (0..length)
@@ -73,7 +74,8 @@ impl Hostile {
             bytes[14] = VERSION;
             bytes[15] = self.random.below(7) as u8;
             if bytes[15] == STATUS {
-                // A whole answer with other counters is that of a pipeline that was started anew.
+                // A complete answer with smaller counters would mean that the pipeline was
+                // restarted.
                 bytes.truncate(100);
             }
         }
@@ -170,7 +172,7 @@ fn a_run_survives_whatever_comes() {
     }
 }
 
-/// After some answers it begins anew.
+/// A pipeline that restarts after some answers.
 struct StartedAnew {
     hostile: Hostile,
     answers: u64,
@@ -197,7 +199,7 @@ impl Port for StartedAnew {
     }
 }
 
-/// Its counters begin anew, and what was in its table is gone.
+/// Its counters start again, and what was in its table is gone.
 #[test]
 fn a_pipeline_that_was_started_anew_ends_the_run() {
     let definition = Definition::default();

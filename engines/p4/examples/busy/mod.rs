@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a pipeline sends that evicts all the time: reports of records of one packet, and answers.
+//! What a pipeline sends if it evicts all the time: answers, and reports of one-packet records.
 
 use turboflow_engine_p4::P4Record;
 
@@ -10,10 +10,10 @@ const COLLISION: u8 = 1;
 const STATUS: u8 = 4;
 const KIND_STATUS: u8 = 2;
 const KIND_SETTINGS: u8 = 3;
-/// Records of the default definition: the words for packets, bytes, and times.
+/// The default definition's records: offsets of the words for packets, bytes, and times.
 const PACKETS_AT: usize = 40;
 const PACKET_BYTES: u64 = 64;
-/// Reports in a frame.
+/// Reports per frame.
 pub(crate) const REPORTS_A_FRAME: u32 = 10;
 
 /// The pipeline.
@@ -24,7 +24,7 @@ pub(crate) struct Busy {
     pub(crate) sequence: u32,
     /// Records so far, each of one packet.
     pub(crate) records: u64,
-    /// Flows, whose records come one after the other.
+    /// Number of flows. Their records come in turn.
     flows: u32,
     /// Whether ports are metered.
     pub(crate) meters: bool,
@@ -51,7 +51,8 @@ impl Busy {
         self.sequence = self.sequence.wrapping_add(1);
     }
 
-    /// Makes a frame of reports, of records that were one packet at this time of its clock.
+    /// Fills a frame with reports of one-packet records, evicted at this time of the pipeline's
+    /// clock.
     pub(crate) fn evict(&mut self, now_ns: u64, frame: &mut Vec<u8>) {
         let now_ns = now_ns.wrapping_add(self.time_offset_ns);
         frame.clear();
@@ -60,7 +61,7 @@ impl Busy {
             self.report(COLLISION, now_ns, frame);
             let start = frame.len();
             frame.resize(start + self.record_bytes, 0);
-            // A flow has its source address.
+            // The source address is the number of the flow.
             let flow = (self.records % u64::from(self.flows)) as u32;
             frame[start + 12..start + 16].copy_from_slice(&flow.to_be_bytes());
             frame[start + 39] = 4;
@@ -89,7 +90,7 @@ impl Busy {
         frame.extend(&lane[16..24]);
         frame.extend(self.program_id.to_be_bytes());
         frame.extend((1_u32 << 16).to_be_bytes());
-        // It lists slots, takes frames by the lane, and has words of 64 bits.
+        // It lists slots, takes frames over the lane, and has 64-bit words.
         frame.extend([0, 3, 0, 64]);
         // Nothing is listed. Cells last 2^29 ns.
         frame.extend([0, 0, 0, 0, 0, 0, 0, 29]);

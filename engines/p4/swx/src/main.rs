@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs a P4 program, as p4c compiled it for DPDK (a `.spec`), on DPDK's software pipeline.
-//! TurboFlow starts it; it is a program of its own because DPDK takes over the process that it runs
-//! in.
+//! Runs a P4 program, compiled by p4c for DPDK (a `.spec`), on DPDK's software pipeline. TurboFlow
+//! starts this as a separate program, because DPDK takes over the process in which it runs.
 //!
-//! Standard input is a stream socket. Messages are preceded by their length, 32 bits in network
-//! byte order. The first is the `.spec`. Then frames come in, and what the pipeline sends to port 1
-//! goes out, until the other side closes.
+//! Standard input is a stream socket. Each message is preceded by its length, 32 bits in network
+//! byte order. The first message is the `.spec`. Then frames come in, and the frames that the
+//! pipeline sends to port 1 go out, until the other side closes.
 
 #[cfg(feature = "dpdk")]
 mod pipeline;
@@ -35,7 +34,7 @@ fn run() -> anyhow::Result<()> {
     use std::io::Read;
     use std::os::fd::{AsFd, AsRawFd};
 
-    // Not through the buffer of `Stdin`: what follows the program is read elsewhere.
+    // Not through the buffer of `Stdin`: the messages after the program are read elsewhere.
     let stream = std::io::stdin().as_fd().try_clone_to_owned()?;
     let mut stream = std::fs::File::from(stream);
     let mut length = [0; 4];

@@ -39,7 +39,7 @@ unsafe extern "C" {
     fn swx_run(swx: *mut Swx) -> c_int;
 }
 
-/// The processors that the thread may run on, in DPDK's words: all of them.
+/// The processors on which the thread may run, in DPDK's notation: all of them.
 fn processors() -> CString {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let processors: Vec<String> = (0..processors).map(|at| at.to_string()).collect();
@@ -48,7 +48,7 @@ fn processors() -> CString {
 
 /// Runs the program until the stream ends.
 pub(crate) fn run(spec: &Spec, fd: c_int) -> anyhow::Result<()> {
-    // SAFETY: a string.
+    // SAFETY: the argument is a zero-terminated string.
     if unsafe { swx_start(processors().as_ptr()) } != 0 {
         bail!("DPDK does not start here");
     }
@@ -58,7 +58,7 @@ pub(crate) fn run(spec: &Spec, fd: c_int) -> anyhow::Result<()> {
         bail!("DPDK has no room for a pipeline");
     }
     for part in &spec.parts {
-        // SAFETY: the pipeline is not built before the last part.
+        // SAFETY: the pipeline is not built before its last part.
         let status = unsafe { configure(swx, part) };
         refused(status).with_context(|| format!("DPDK refuses {}", part_name(part)))?;
     }
@@ -66,10 +66,10 @@ pub(crate) fn run(spec: &Spec, fd: c_int) -> anyhow::Result<()> {
     refused(unsafe { swx_run(swx) }).context("the stream")
 }
 
-/// Hands a part to DPDK, which copies what it is given.
+/// Hands a part to DPDK, which copies it.
 ///
 /// # Safety
-/// `swx` is a pipeline that is not built yet.
+/// `swx` must be a pipeline that is not built yet.
 unsafe fn configure(swx: *mut Swx, part: &Part) -> c_int {
     match part {
         Part::Struct {
@@ -81,7 +81,7 @@ unsafe fn configure(swx: *mut Swx, part: &Part) -> c_int {
             let bits: Vec<u32> = fields.iter().map(|(_, bits)| *bits).collect();
             let (name, names) = (c_string(name), pointers(&names));
             let (names, count) = (names.as_ptr(), bits.len() as u32);
-            // SAFETY: as many names and bits as it is told.
+            // SAFETY: there are as many names and bits as the count says.
             unsafe {
                 let last_varies = c_int::from(*last_varies);
                 swx_struct(swx, name.as_ptr(), names, bits.as_ptr(), count, last_varies)
@@ -89,13 +89,13 @@ unsafe fn configure(swx: *mut Swx, part: &Part) -> c_int {
         }
         Part::Header { name, of } => {
             let (name, of) = (c_string(name), c_string(of));
-            // SAFETY: strings.
+            // SAFETY: the arguments are zero-terminated strings.
             unsafe { swx_header(swx, name.as_ptr(), of.as_ptr()) }
         }
-        // SAFETY: a string.
+        // SAFETY: the argument is a zero-terminated string.
         Part::Metadata { of } => unsafe { swx_metadata(swx, c_string(of).as_ptr()) },
         Part::Registers { name, count, value } => {
-            // SAFETY: a string.
+            // SAFETY: the argument is a zero-terminated string.
             unsafe { swx_registers(swx, c_string(name).as_ptr(), *count, *value) }
         }
         Part::Action {
@@ -108,13 +108,13 @@ unsafe fn configure(swx: *mut Swx, part: &Part) -> c_int {
             let instructions: Vec<CString> = strings(instructions);
             let mut pointers = pointers(&instructions);
             let count = pointers.len() as u32;
-            // SAFETY: as many instructions as it is told.
+            // SAFETY: there are as many instructions as the count says.
             unsafe { swx_action(swx, name.as_ptr(), args, pointers.as_mut_ptr(), count) }
         }
         Part::Apply { instructions } => {
             let instructions: Vec<CString> = strings(instructions);
             let mut pointers = pointers(&instructions);
-            // SAFETY: as many instructions as it is told.
+            // SAFETY: there are as many instructions as the count says.
             unsafe { swx_apply(swx, pointers.as_mut_ptr(), pointers.len() as u32) }
         }
     }
@@ -147,7 +147,7 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|string| string.as_ptr()).collect()
 }
 
-/// The text up to a zero, which none of ours has.
+/// The text up to a zero byte; our texts contain none.
 fn c_string(text: &str) -> CString {
     let bytes: Vec<u8> = text.bytes().take_while(|byte| *byte != 0).collect();
     CString::new(bytes).expect("it ends before the first zero")

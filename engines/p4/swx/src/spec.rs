@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads a `.spec`, as far as our programs need it: DPDK 22.11 has a parser of its own, but lets no
-//! one else call it.
+//! Reads a `.spec`, as far as our programs need it: DPDK 22.11 has its own parser, but does not
+//! export it.
 
 use anyhow::{Context, bail};
 
@@ -13,7 +13,7 @@ pub(crate) struct Spec {
 /// A part of a program.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Part {
-    /// A structure: fields with their bits. The last one may be of any length up to its bits.
+    /// A structure: fields with their bits. Up to its bits, the last one may have any length.
     Struct {
         name: String,
         fields: Vec<(String, u32)>,
@@ -36,17 +36,17 @@ pub(crate) enum Part {
         args: Option<String>,
         instructions: Vec<String>,
     },
-    /// What is done with each packet. The last part.
+    /// The instructions for each packet. The last part.
     Apply {
         instructions: Vec<String>,
     },
 }
 
 impl Spec {
-    /// The program in this text.
+    /// Parses a program.
     ///
     /// # Errors
-    /// The first line that it does not understand.
+    /// The first line that cannot be parsed.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let mut spec = Self::default();
         let mut lines = text.lines().enumerate();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs the conformance suite with the software engine as golden model, over a P4 program.
+//! Runs the conformance suite on a P4 program, with the software engine as golden model.
 //! [`LEFT_OUT`] lists the checks that do not apply.
 
 use std::collections::BTreeSet;
@@ -27,10 +27,10 @@ const LEFT_OUT: [LeftOut; 1] = [LeftOut {
     why: "its hash is another one than that of user space",
 }];
 
-/// The pipeline, for one trial after the other.
+/// The pipeline, used for one trial after another.
 struct Pipeline(Shared);
 
-/// Frames are given one by one.
+/// An input without frames of its own: frames are sent one by one.
 struct Given;
 
 impl Frames for Given {
@@ -56,7 +56,7 @@ impl OpenRemote for Pipeline {
 
     fn open(&mut self, setup: &Setup) -> Result<Replay, EngineError> {
         let config = ReplayConfig {
-            // A power of two.
+            // The number of slots must be a power of two.
             slots: 1 << setup.slots.ilog2(),
             cell_ns: setup.cell_ns,
             tolerance_ns: setup.idle_ns,
@@ -91,7 +91,7 @@ fn frame_with(bytes: &[u8], timestamp_ns: u64) -> Frame<'_> {
     }
 }
 
-/// Frames that are no packets do not move the clock.
+/// Frames that are not packets do not move the clock.
 fn time_of(arrival: &Arrival) -> u64 {
     let packet = arrival.packet.as_ref();
     packet.map_or(0, |(packet, _)| packet.timestamp_ns)
@@ -124,7 +124,7 @@ fn trial(subject: &mut dyn Subject, setup: &Setup, sequence: &Sequence) -> Repor
     report.expect("it has the default definition")
 }
 
-/// In tables of every size, observed after every packet, at intervals, and only at the end.
+/// Tests tables of every size, observed after every packet, at intervals, and only at the end.
 fn hold(subject: &mut dyn Subject, setup: &Setup, sequence: &Sequence, held: &mut BTreeSet<Check>) {
     for slots in TABLES {
         for look_every in [1, 23, sequence.arrivals.len().max(1)] {

@@ -18,7 +18,7 @@ use turboflow_run::{
 };
 use turboflow_testing::{captures_folder, cases_folder};
 
-/// A port for one run after the other.
+/// A port that is used for one run after another.
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<Mutex<dyn Port>>);
 
@@ -58,8 +58,8 @@ impl Frames for OfFile {
     }
 }
 
-/// Runs every capture through this port, one after the other. The flow records are those of the
-/// software engine.
+/// Runs every capture through this port, one after another. The flow records must equal those of
+/// the software engine.
 pub(crate) fn all_captures_through(port: impl Port + 'static, slots: u32) {
     let port = Shared::new(port);
     let (mut packets, mut punted, mut differ) = (0, 0, Vec::new());
@@ -113,7 +113,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The first difference of the records, in whatever order they came.
+    /// The first difference between the records of both runs, regardless of their order.
     pub(crate) fn difference(&self, other: &Self) -> Option<String> {
         let sorted = |run: &Self| {
             let mut rows = run.rows.clone();

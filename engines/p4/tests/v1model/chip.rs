@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `tna/` sends and takes, made of what `v1model/` does: words of 32 bits, no list of slots, a
-//! clock of 48 bits that cannot be set, and counters that begin anew.
+//! Sends and takes what `tna/` would, made from what `v1model/` does: 32-bit words, no list of
+//! slots, a 48-bit clock that cannot be set, and counters that wrap.
 
 use crate::lane::{
     CAUSE_PUNTED, CAUSE_STATUS, FLAG_COUNTS_COPIES, FLAG_SLOT, KIND_SETTINGS, KIND_STATUS,
@@ -16,17 +16,17 @@ const ABILITY_WRAPS: u8 = 4;
 
 /// Slots of each table.
 pub(crate) const SLOTS: u32 = 64;
-/// The first slot for IPv6 of the program.
+/// The program's first slot for IPv6.
 const FIRST_V6_SLOT: u32 = 1 << 16;
 const CELL_SHIFT: u32 = 29;
-/// What a counter has counted before: it soon begins anew.
+/// The start of the counters: they soon wrap.
 const COUNTED_BEFORE: u32 = u32::MAX - 100;
-/// Of so many answers, one finds copies under way.
+/// One answer out of this many reports copies under way.
 const BUSY_ANSWERS: u32 = 3;
-/// Copies that were lost before the run.
+/// Number of copies that were lost before the run.
 const LOST_BEFORE: u32 = u32::MAX - 1;
 
-/// The program with the table in egress, where frames come to it as copies.
+/// The program with the table in egress, which frames reach as copies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Copies {
     /// The command that is being answered.
@@ -38,19 +38,19 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// A copy of this frame was made, and does not come.
+    /// Notes that the copy of this frame is lost.
     pub(crate) fn lose(&mut self, frame: &[u8]) {
         self.lost += 1;
-        // IPv4 without tags.
+        // The frame is IPv4 without tags.
         self.lost_bytes += u32::from(u16::from_be_bytes([frame[16], frame[17]]));
     }
 
-    /// This command is answered next.
+    /// Notes that this command will be answered next.
     pub(crate) fn take_command(&mut self, bytes: &[u8]) {
         self.command = bytes[0];
     }
 
-    /// The report with its number, or with that of copies.
+    /// Puts its number, or the number of copies, into a report.
     pub(crate) fn number(&mut self, report: &mut [u8]) {
         if report[REPORT_AT + 1] == CAUSE_STATUS {
             let status = &mut report[BODY_AT..];
@@ -71,7 +71,7 @@ impl Copies {
     }
 }
 
-/// Whether the chip would take this command; makes it one for the program.
+/// Whether the chip would take this command. Converts the command for the program.
 pub(crate) fn adapt_command(bytes: &mut [u8], switch: &Switch) -> bool {
     let [kind, flags] = [bytes[LANE_AT], bytes[LANE_AT + 1]];
     match kind {
@@ -96,9 +96,9 @@ pub(crate) fn adapt_command(bytes: &mut [u8], switch: &Switch) -> bool {
     true
 }
 
-/// The report as the chip would send it.
+/// Converts a report to what the chip would send.
 pub(crate) fn adapt_report(mut bytes: Vec<u8>) -> Vec<u8> {
-    // The clock's bits.
+    // The clock has only 48 bits.
     bytes[REPORT_AT + 8..REPORT_AT + 10].fill(0);
     match bytes[REPORT_AT + 1] {
         CAUSE_STATUS => {

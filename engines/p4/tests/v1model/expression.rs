@@ -5,16 +5,16 @@ use serde_json::Value;
 
 use crate::program::{Names, items, number, text};
 
-/// What an expression is evaluated on: numbers without sign. `p4c` cuts every result to the width
-/// of its type, so that 128 bits with carries lost are enough for types of 64.
+/// The values that an expression uses: unsigned numbers. `p4c` limits every result to the width of
+/// its type, so 128 bits without carry are enough for types of 64 bits.
 pub(crate) struct Values<'a> {
-    /// Of all fields of fixed width.
+    /// The values of all fields of fixed width.
     pub(crate) fields: &'a [u128],
-    /// Whether each header is there.
+    /// Whether each header is valid.
     pub(crate) is_valid: &'a [bool],
-    /// How many headers each stack has.
+    /// The number of headers in each stack.
     pub(crate) stacked: &'a [usize],
-    /// Of the action.
+    /// The arguments of the action.
     pub(crate) arguments: &'a [u128],
 }
 
@@ -24,7 +24,7 @@ pub(crate) enum Expression {
     Field(usize),
     IsValid(usize),
     Argument(usize),
-    /// A field of the last header in a stack: that of each header.
+    /// A field of the last header in a stack, with the number of this field in each header.
     OfLast {
         stack: usize,
         fields: Vec<usize>,
@@ -36,7 +36,7 @@ pub(crate) enum Expression {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unary {
     Not,
-    /// Between numbers and truth values, which both are numbers here.
+    /// A conversion between numbers and truth values. Both are numbers here.
     Same,
     IsNotZero,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The numbers of `p4/shared/lane.p4`, written once more: what the engine has is not taken for
-//! granted here.
+//! The numbers of `p4/shared/lane.p4`, written a second time, so that these tests do not depend on
+//! the engine's own numbers.
 
 pub(crate) const KIND_REPLAY: u8 = 0;
 pub(crate) const KIND_SWEEP: u8 = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ports of a switch are metered as they come. The flow records are those of the software
-//! engine, of a switch whose clock is set and of a chip whose clock is not.
+//! Frames on the ports of a switch are metered live. The flow records equal those of the software
+//! engine, both for a switch whose clock is set and for a chip whose clock is not.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,7 +24,7 @@ use crate::{BATCH, PAPER_EIGHT, TAP};
 
 const PORT: u16 = 6;
 const COPY_SESSION: u128 = 101;
-/// How far time goes on between two looks at the port.
+/// How much time passes between two looks at the port.
 const STEP_NS: u64 = 200_000_000;
 
 /// This machine's clock.
@@ -34,7 +34,7 @@ fn wall_ns() -> u64 {
     WALL_NS.load(Ordering::Relaxed)
 }
 
-/// What runs the program.
+/// The program, and the device that runs it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Machine {
     Switch,
@@ -42,11 +42,11 @@ enum Machine {
     Batch,
     /// A switch that meters behind the queue.
     Queue,
-    /// With the chip's clock at the first frame.
+    /// With the time of the chip's clock at the first frame.
     Chip {
         first_ns: u64,
     },
-    /// A chip that meters behind the queue, where frames come again as copies.
+    /// A chip that meters behind the queue, which frames pass once more as copies.
     ChipWithQueue {
         first_ns: u64,
     },
@@ -70,31 +70,31 @@ impl Machine {
     }
 }
 
-/// A frame that comes to a port.
+/// A frame that arrives on a port.
 #[derive(Clone, Debug)]
 struct Arrival {
     time_ns: u64,
-    /// Frames that it meets in the queue.
+    /// Number of frames ahead of it in the queue.
     queued: u32,
     bytes: Vec<u8>,
 }
 
-/// What goes wrong.
+/// The faults of a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Faults {
-    /// Of so many reports one is lost.
+    /// One report out of this many is lost.
     loses_one_in: u64,
-    /// Of so many frames that come again as copies one is lost.
+    /// One copied frame out of this many is lost.
     loses_one_copy_in: u64,
-    /// How long the port is left alone when nothing comes.
+    /// How long the port is not read when nothing comes.
     looks_away_ns: u64,
-    /// By how much this machine's clock is set, once, half way.
+    /// By how much this machine's clock is set, once, halfway through the frames.
     clock_step_ns: i64,
-    /// Whether the switch is gone, half way.
+    /// Whether the switch is gone halfway through the frames.
     is_killed: bool,
 }
 
-/// A switch, and the frames that come to its ports in time.
+/// A switch, and the frames that arrive on its ports at their times.
 struct InTime {
     switch: Switch,
     machine: Machine,
@@ -102,9 +102,9 @@ struct InTime {
     faults: Faults,
     frames: VecDeque<Arrival>,
     first_ns: u64,
-    /// The time, whatever this machine's clock says.
+    /// The true time, whatever this machine's clock says.
     now_ns: u64,
-    /// Half of the frames.
+    /// Half the number of frames.
     half: usize,
     /// Whether ports are metered.
     is_open: bool,
@@ -139,7 +139,7 @@ impl InTime {
             if let Machine::ChipWithQueue { .. } = self.machine {
                 self.copies.number(&mut report);
             }
-            // Answers are asked for again.
+            // The engine asks again for lost answers.
             if report[OUTER_BYTES + 1] != CAUSE_STATUS {
                 self.sent += 1;
                 let every = self.faults.loses_one_in;
@@ -151,7 +151,7 @@ impl InTime {
         }
     }
 
-    /// Time goes on. Frames come until it reaches the next look.
+    /// Advances time. Frames arrive until the time of the next look.
     fn go_on(&mut self) {
         let Some(next) = self.frames.front() else {
             self.set_time(self.now_ns + STEP_NS);
@@ -167,7 +167,7 @@ impl InTime {
         self.set_time(until_ns);
     }
 
-    /// The next frame comes, if its time is not after this. Returns whether it did.
+    /// Delivers the next frame if its time is not after this. Returns whether it did.
     fn next_comes(&mut self, until_ns: u64) -> bool {
         let is_due = |next: &Arrival| next.time_ns <= until_ns;
         if !self.frames.front().is_some_and(is_due) {
@@ -202,7 +202,7 @@ impl Port for InTime {
             self.take_in(CPU_PORT, &command);
         }
         self.is_open |= opens;
-        // Once it is metered, packets come at any time.
+        // Once ports are metered, packets may arrive at any time.
         if self.is_open {
             self.next_comes(self.now_ns);
         }
@@ -218,7 +218,8 @@ impl Port for InTime {
     }
 }
 
-/// The frames of a capture that is in the order of time, with times in whole microseconds.
+/// The frames of a capture in time order, with times in whole microseconds. `None` if it is not in
+/// order.
 fn frames(path: &Path) -> Option<Vec<Arrival>> {
     let mut frames = Vec::new();
     let mut file = OfFile(CaptureFile::open(path).unwrap());
@@ -286,7 +287,7 @@ fn live(config: &PipelineConfig, frames: Vec<Arrival>, machine: Machine, faults:
 
 /// Not the start of a cell.
 const UNALIGNED_NS: u64 = 1_234_567_000;
-/// Captures to compare.
+/// Number of captures to compare.
 const MANY: usize = 30;
 
 /// Captures with their frames.
@@ -304,7 +305,7 @@ fn records_of_ports_are_those_of_the_software_engine() {
     for (path, frames) in some_captures() {
         let expected = in_software(&path);
         let aligned_ns = frames[0].time_ns % LIVE_CELL_NS + (LIVE_CELL_NS << 5);
-        // The clock's bits end on the way.
+        // The 48-bit clock wraps during the run.
         let ends_ns = (1 << 48) - 2 * UNALIGNED_NS;
         let chips = [aligned_ns, UNALIGNED_NS, ends_ns].map(|first_ns| Machine::Chip { first_ns });
         for machine in [&[Machine::Switch, Machine::Batch], &chips[..]].concat() {
@@ -320,7 +321,7 @@ fn records_of_ports_are_those_of_the_software_engine() {
     assert_eq!(compared, MANY);
 }
 
-/// What a chip's records lack is in the ledger, packet by packet.
+/// What is missing from a chip's records is in the ledger, exact to the packet.
 #[test]
 fn what_a_chip_loses_is_counted() {
     if is_missing(&[Need::Captures, Need::Cases]) {
@@ -334,7 +335,7 @@ fn what_a_chip_loses_is_counted() {
             loses_one_in: 3,
             ..Faults::default()
         },
-        // Times are not known from 32 bits then.
+        // Then the times cannot be told from 32 bits.
         Faults {
             looks_away_ns: 5_000_000_000,
             ..Faults::default()
@@ -361,7 +362,7 @@ fn what_a_chip_loses_is_counted() {
     }
 }
 
-/// No packet is lost when this machine's clock is set, and none is in no counter when a switch is
+/// No packet is lost when this machine's clock is set, and all packets are counted when a switch is
 /// killed.
 #[test]
 fn packets_are_counted_whatever_clock_and_switch_do() {
@@ -397,7 +398,7 @@ fn packets_are_counted_whatever_clock_and_switch_do() {
     }
 }
 
-/// Copies of frames that a chip loses before they come to its table are counted, whatever else is
+/// Copies of frames that a chip loses before they reach its table are counted, whatever else is
 /// under way.
 #[test]
 fn copies_that_a_chip_loses_are_counted() {
@@ -428,7 +429,8 @@ fn copies_that_a_chip_loses_are_counted() {
     }
 }
 
-/// Many senders at once fill a queue (table 1): the flow records say who, and who had to wait.
+/// Many simultaneous senders fill a queue (table 1). The flow records show who they were, and who
+/// had to wait.
 #[test]
 fn an_incast_is_in_the_flow_records() {
     const STEADY: u16 = 1;
@@ -472,7 +474,8 @@ fn an_incast_is_in_the_flow_records() {
         let [port, packets, max_depth, gap_ns] = [2, 5, 9, 12].map(number);
         let expected = match port {
             1 => (1_000, 320, 1_000_000),
-            // Ten packets, 32 apart; the last met those of all senders before it.
+            // Ten packets, 32 apart. The last packet found those of all earlier senders in the
+            // queue.
             port => (10, 9 * 32 + port - 100, 32_000),
         };
         assert_eq!((packets, max_depth, gap_ns), expected, "{row}");

@@ -17,16 +17,16 @@ use turboflow_testing::{Need, is_missing};
 
 use switch::Switch;
 
-/// The programs: a tap, a tap that batches reports, one that passes frames on, and two that meter
-/// them behind the queue.
+/// The programs: a tap, a tap that batches reports, one that forwards frames, and two that meter
+/// frames behind the queue.
 const TAP: &str = include_str!("../../compiled/v1model/default.json");
 const BATCH: &str = include_str!("../../compiled/v1model/default-batch.json");
 const INLINE: &str = include_str!("../../compiled/v1model/default-inline.json");
 const QUEUE: &str = include_str!("../../compiled/v1model/queue.json");
 const PAPER_EIGHT: &str = include_str!("../../compiled/v1model/paper_eight.json");
 
-/// Flow records beside those of the software engine: byte by byte the same, whatever the size of
-/// the table.
+/// Flow records of all captures equal those of the software engine, byte by byte, whatever the size
+/// of the table.
 fn all_captures_with(slots: u32) {
     if !is_missing(&[Need::Captures, Need::Cases]) {
         support::all_captures_through(Switch::new(TAP), slots);
@@ -48,7 +48,7 @@ fn captures_with_65536_slots() {
     all_captures_with(65_536);
 }
 
-/// As it is, and with several reports in a frame.
+/// The tap as it is, and the tap with several reports in a frame.
 const TAPS: [&str; 2] = [TAP, BATCH];
 
 #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plain frames on ports give the same reports as frames with a lane.
+//! Plain frames on ports give reports equal to those for frames with a lane.
 
 use std::path::{Path, PathBuf};
 
@@ -17,17 +17,17 @@ use crate::support::{OfFile, captures};
 use crate::switch::{CPU_PORT, Switch};
 use crate::{BATCH, INLINE, TAP};
 
-/// Of the default definition.
+/// Bytes of a record of the default definition.
 const RECORD_BYTES: usize = 15 * 8;
-/// `packets` in a record, behind the key.
+/// Offset of `packets` in a record, after the key.
 const PACKETS_AT: usize = 40;
-/// The program's.
+/// Slots of the program.
 const SLOTS: u32 = 1 << 16;
 const SESSION: u128 = 100;
 const PORT: u16 = 6;
 const NEIGHBOUR: u16 = 7;
 
-/// A lane header behind its Ethernet header.
+/// A lane header after its Ethernet header.
 #[derive(Clone, Copy, Default)]
 struct Lane {
     kind: u8,
@@ -51,14 +51,14 @@ impl Lane {
     }
 }
 
-/// What follows a lane of settings: seeds, no offset of time, the table's size, and that ports are
+/// The content of a settings message: seeds, no time offset, the table's size, and that ports are
 /// metered.
 fn settings_bytes(slots: u32) -> Vec<u8> {
     let sizes = [slots - 1, 1].map(u32::to_be_bytes);
     [&[7; 16][..], &[0; 8], sizes.as_flattened()].concat()
 }
 
-/// A report, without what says how its frame came.
+/// A report, without the parts that depend on how its frame came.
 #[derive(Clone, Debug, PartialEq)]
 struct Report {
     cause: u8,
@@ -124,12 +124,12 @@ enum Way {
     Batch,
 }
 
-/// A switch, and what it has reported.
+/// A switch, and its reports so far.
 struct Metered {
     switch: Switch,
     way: Way,
     reports: Vec<Report>,
-    /// The most reports that came in one frame.
+    /// The largest number of reports in one frame.
     most_in_a_frame: usize,
     cell: u32,
 }
@@ -179,7 +179,7 @@ impl Metered {
         self.status_with(flags, 0)
     }
 
-    /// Empties a list that has so many places in use.
+    /// Empties a list with this many places in use.
     fn reset(&mut self, list: u8, listed: u32) {
         self.status_with(list | FLAG_RESET, listed);
     }
@@ -212,7 +212,7 @@ impl Metered {
         );
     }
 
-    /// A frame arrives. The records of another cell are swept first.
+    /// Delivers a frame. Before that, the records of another cell are swept.
     fn meter(&mut self, now_us: u64, frame: &[u8]) {
         let cell = ((now_us * 1000) >> 29) as u32 + 1;
         self.switch.now_us = now_us;
@@ -251,7 +251,7 @@ impl Metered {
         assert_eq!(is_passed_on, self.way == Way::Inline);
     }
 
-    /// Everything leaves the table.
+    /// Takes everything out of the table.
     fn flush(&mut self) {
         for list in [0, FLAG_ODD] {
             let listed = self.status(list);
@@ -278,7 +278,7 @@ fn frames(path: &Path) -> Vec<(u64, Vec<u8>)> {
     let mut file = OfFile(CaptureFile::open(path).unwrap());
     while let Ok(Came::Frames) = file.next(&mut |frame| {
         if frame.link_type == LinkType::Ethernet {
-            // Lanes count up to 65,535 bytes, and bmv2's clock has 48 bits.
+            // A lane has at most 65,535 bytes, and bmv2's clock has 48 bits.
             let bytes = &frame.bytes[..frame.bytes.len().min(65_535)];
             let time_us = frame.timestamp_ns / 1000 % (1 << 47);
             frames.push((time_us, bytes.to_vec()));
@@ -287,7 +287,7 @@ fn frames(path: &Path) -> Vec<(u64, Vec<u8>)> {
     frames
 }
 
-/// The reports of these frames by every way. They are the same.
+/// The reports of these frames over each path. They must be equal.
 fn by_every_way(frames: &[(u64, Vec<u8>)], slots: u32) -> Metered {
     let ways = [Way::Lane, Way::Tap, Way::Inline, Way::Batch];
     let [lane, tap, inline, mut batch] = ways.map(|way| {
@@ -301,8 +301,8 @@ fn by_every_way(frames: &[(u64, Vec<u8>)], slots: u32) -> Metered {
     });
     assert!(lane.reports == tap.reports);
     assert!(tap.reports == inline.reports);
-    // Frames that are handed up, and answers, overtake records that wait. Answers have the number
-    // that they would have had.
+    // Frames that are handed up, and answers, overtake waiting records. An answer keeps the number
+    // that it would have had.
     batch.reports.sort_by_key(|report| report.sequence);
     assert!(batch.reports == tap.reports);
     assert!(tap.most_in_a_frame == 1 && batch.most_in_a_frame <= 3);
@@ -345,7 +345,7 @@ fn plain_frames_of_all_captures_are_metered_as_with_a_lane() {
     assert!(all > 100_000, "{all} frames");
 }
 
-/// Frames with every header that the parser reads, cut after every byte.
+/// Frames with every header that the parser reads, cut at every length.
 #[test]
 fn frames_that_are_cut_are_metered_as_with_a_lane() {
     let addresses = [0; 12];
@@ -385,7 +385,7 @@ fn frames_that_are_cut_are_metered_as_with_a_lane() {
         }
     }
     assert_eq!(by_every_way(&cut, SLOTS).packets(), cut.len() as u64);
-    // Those with 5 tags alone.
+    // Only those with 5 tags.
     let metered = by_every_way(&whole, SLOTS);
     let punted = metered
         .reports
@@ -404,7 +404,7 @@ fn three_records_leave_in_one_frame() {
     assert_eq!(metered.most_in_a_frame, 3);
 }
 
-/// Nobody would take what they are metered for.
+/// There would be no receiver for the reports.
 #[test]
 fn ports_are_metered_once_a_receiver_says_so() {
     let frame = [&[0; 12][..], &[0x88, 0x47], &[5; 40]].concat();
@@ -436,7 +436,7 @@ fn what_a_host_sends_over_the_cpu_port_is_no_command() {
     }
 }
 
-/// The number 0, with a bit that says that packets may join, is that of an empty slot.
+/// Number 0, together with the bit that lets packets join, is the number of an empty slot.
 #[test]
 fn no_packet_is_lost_in_a_cell_with_the_number_0() {
     let mut metered = Metered::new(Way::Lane, 64);
@@ -451,7 +451,7 @@ fn no_packet_is_lost_in_a_cell_with_the_number_0() {
     assert_eq!(metered.packets(), 3);
 }
 
-/// Whoever sweeps knows then that it lacks slots.
+/// The list then shows that slots are missing from it.
 #[test]
 fn a_list_that_is_full_counts_on() {
     const PLACES: u32 = 2 * SLOTS;
@@ -466,7 +466,7 @@ fn a_list_that_is_full_counts_on() {
     assert_eq!(metered.packets(), u64::from(PLACES + 3));
     assert_eq!(metered.status(FLAG_ODD), PLACES + 3);
     assert_eq!(metered.status(0), 0);
-    // Not while there are more than were read.
+    // The list is not emptied while it has more places in use than were read.
     metered.reset(FLAG_ODD, PLACES + 2);
     assert_eq!(metered.status(FLAG_ODD), PLACES + 3);
     metered.reset(FLAG_ODD, PLACES + 3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A program for bmv2, as `p4c` writes it in JSON, with every name resolved. What TurboFlow's
-//! program does not use is refused by name.
+//! A program for bmv2, as `p4c` writes it in JSON, with all names resolved. Features that
+//! TurboFlow's program does not use are refused by name.
 
 use std::collections::HashMap;
 
@@ -15,14 +15,14 @@ pub(crate) struct Field {
     pub(crate) bytes: usize,
 }
 
-/// A header: its fields in order. A field of variable width is the only one of its header.
+/// A header with its fields in order. A field of variable width is the only field of its header.
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
     pub(crate) fields: Vec<Field>,
     pub(crate) bytes: usize,
 }
 
-/// The numbers of names.
+/// The numbers that stand for names.
 pub(crate) struct Names {
     headers: HashMap<String, usize>,
     fields: HashMap<(String, String), usize>,
@@ -57,7 +57,7 @@ pub(crate) enum Target {
 pub(crate) enum Primitive {
     AddHeader(usize),
     Assign(Target, Expression),
-    /// Of the frame that is in ingress, or in egress. A list of fields goes with it.
+    /// A copy of the frame in ingress or in egress, together with a list of fields.
     Clone {
         session: Expression,
         list: Expression,
@@ -91,21 +91,21 @@ pub(crate) enum Primitive {
 pub(crate) struct State {
     pub(crate) ops: Vec<ParserOp>,
     pub(crate) key: Option<Expression>,
-    /// Value, mask, next state.
+    /// For each transition: value, mask, next state.
     pub(crate) transitions: Vec<(u128, u128, Option<usize>)>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum ParserOp {
     Extract(usize),
-    /// Into the next header of a stack.
+    /// Extracts into the next header of a stack.
     ExtractNext(usize, Vec<usize>),
-    /// As many bits as the expression says.
+    /// Extracts as many bits as the expression says.
     ExtractBits(usize, Expression),
     Set(usize, Expression),
 }
 
-/// A step of a pipeline. Nobody adds entries to tables, so that a table is its default action.
+/// A step of a pipeline. Tables get no entries, so a table is its default action.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     If {
@@ -147,7 +147,7 @@ pub(crate) struct Program {
     pub(crate) egress: Pipeline,
     /// The headers in the order in which they leave.
     pub(crate) order: Vec<usize>,
-    /// The fields that go with a clone, by the number of their list.
+    /// The fields that accompany a clone, by the number of their list.
     pub(crate) lists: HashMap<u128, Vec<usize>>,
     pub(crate) standard: Standard,
 }
@@ -262,7 +262,7 @@ fn size(json: &Value) -> usize {
     json.as_u64().unwrap_or_else(|| panic!("{json} is no size")) as usize
 }
 
-/// The headers, and the numbers of all names but those of calculations.
+/// The headers, and the numbers of all names except those of calculations.
 fn headers(json: &Value, masks: &mut Vec<u128>) -> (Names, Vec<Header>) {
     let types: HashMap<_, _> = items(&json["header_types"])
         .iter()

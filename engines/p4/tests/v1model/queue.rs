@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What packets met in the queue is in the records of the program that meters behind it.
+//! The program that meters behind the queue records what packets met there.
 
 use crate::lane::{
     FLAG_ALL, FLAG_ODD, KIND_SETTINGS, KIND_SWEEP, LANE_BYTES, OUTER_BYTES, REPORT_BYTES,
@@ -11,7 +11,7 @@ const SESSION: u128 = 101;
 const PORT: u16 = 6;
 const NEIGHBOUR: u16 = 7;
 
-/// A sweep of a slot that is listed in the cell of the frames below, whatever the cell.
+/// A sweep of a slot listed in the cell of the frames below. It sweeps records of any cell.
 fn sweep() -> Vec<u8> {
     let mut bytes = vec![0; 12];
     bytes.extend([0x88, 0xb6, KIND_SWEEP, FLAG_ALL | FLAG_ODD]);
@@ -33,7 +33,7 @@ fn switch(program: &str) -> Switch {
     switch
 }
 
-/// A UDP packet from a port, of 28 bytes.
+/// A UDP packet of 28 bytes with this source port.
 pub(crate) fn udp(source_port: u16) -> Vec<u8> {
     let ip = [0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0];
     let addresses = [1, 1, 1, 1, 2, 2, 2, 2];
@@ -41,7 +41,7 @@ pub(crate) fn udp(source_port: u16) -> Vec<u8> {
     [&[0; 12][..], &[8, 0], &ip, &addresses, ports.as_flattened()].concat()
 }
 
-/// The word of a record.
+/// A word of a record.
 fn word(report: &[u8], at: usize) -> u64 {
     let words = &report[OUTER_BYTES + REPORT_BYTES..];
     u64::from_be_bytes(words[8 * at..8 * at + 8].try_into().unwrap())
@@ -54,7 +54,7 @@ fn a_record_has_the_longest_queue_and_the_longest_wait() {
     for (now_us, depth, waits_us) in [(10, 3, 100), (20, 17, 250), (30, 9, 300), (340, 0, 1)] {
         switch.now_us = now_us;
         switch.queue = (depth, waits_us);
-        // The frame is passed on, and nothing else leaves.
+        // The frame is forwarded, and nothing else leaves.
         assert_eq!(switch.receive(PORT, &frame), [(NEIGHBOUR, frame.clone())]);
     }
     switch.queue = (99, 9_999);
@@ -64,7 +64,7 @@ fn a_record_has_the_longest_queue_and_the_longest_wait() {
     };
     let [packets, bytes, first_ns, last_ns] = [5, 6, 7, 8].map(|at| word(report, at));
     assert_eq!((packets, bytes), (4, 4 * 28));
-    // When the packets left.
+    // The times at which the packets left.
     assert_eq!((first_ns, last_ns), (110_000, 341_000));
     let [depth, latency_ns] = [15, 16].map(|at| word(report, at));
     assert_eq!((depth, latency_ns), (17, 300_000));
@@ -90,7 +90,7 @@ fn a_record_has_the_longest_time_between_packets() {
     assert_eq!((sum_depth, max_depth, gap_ns), (29, 17, 240_000));
 }
 
-/// What the parser does not understand is passed on, and handed up.
+/// Frames that the parser does not understand are forwarded, and also handed up.
 #[test]
 fn a_frame_is_handed_up_behind_the_queue() {
     let mut switch = switch(QUEUE);

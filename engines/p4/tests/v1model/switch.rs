@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs a program as bmv2's `simple_switch` does, a frame at a time.
+//! Runs a program like bmv2's `simple_switch`, one frame at a time.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -12,11 +12,11 @@ use crate::program::{ParserOp, Pipeline, Primitive, Program, Step, Target};
 
 /// The program's `CPU_PORT`.
 pub(crate) const CPU_PORT: u16 = 64;
-/// By how much a frame may grow, before it is truncated.
+/// How much a frame may grow before it is truncated, in bytes.
 const MOST_GROWTH_BYTES: usize = 512;
-/// What `mark_to_drop` sends a frame to.
+/// The port to which `mark_to_drop` sends a frame.
 const DROP_PORT: u128 = 511;
-/// The types of frames that do not come in by a port.
+/// The types of frames that did not arrive on a port.
 const INGRESS_CLONE: u128 = 1;
 const EGRESS_CLONE: u128 = 2;
 const RECIRCULATED: u128 = 4;
@@ -29,34 +29,34 @@ pub(crate) struct Switch {
     /// The port of each clone session.
     sessions: HashMap<u128, u16>,
     pub(crate) now_us: u64,
-    /// What every frame meets in its queue: frames, and the time to wait in microseconds.
+    /// What every frame meets in its queue: number of frames, and time to wait in microseconds.
     pub(crate) queue: (u32, u32),
     from_cpu: Vec<u8>,
-    /// For the CPU.
+    /// Reports for the CPU.
     reports: VecDeque<Vec<u8>>,
 }
 
-/// What the program knows of a frame.
+/// The program's state for a frame.
 #[derive(Default)]
 struct FrameState {
     fields: Vec<u128>,
     is_valid: Vec<bool>,
     stacked: Vec<usize>,
-    /// Where the fields of variable width lie in the frame, by header.
+    /// Positions of the fields of variable width in the frame, by header.
     variable: Vec<Range<usize>>,
-    /// Bytes that the parser has read.
+    /// Number of bytes that the parser has read.
     parsed: usize,
     truncated: Option<usize>,
-    /// Clone session and list of fields.
+    /// Clone session and number of the field list.
     clone: Option<(u128, u128)>,
-    /// List of fields.
+    /// Number of the field list.
     recirculate: Option<u128>,
 }
 
-/// A frame on its way, and the fields that go with it.
+/// A frame inside the switch, and the fields that accompany it.
 struct OnItsWay {
     came_by: u16,
-    /// A clone goes to a port, all others to ingress.
+    /// The port to which a clone goes; `None`: the frame goes to ingress.
     to: Option<u16>,
     bytes: Vec<u8>,
     kept: Vec<(usize, u128)>,
@@ -84,7 +84,7 @@ impl Switch {
         self.sessions.insert(session, CPU_PORT);
     }
 
-    /// Takes a frame that comes in by a port. Returns what leaves, by which port.
+    /// Takes a frame that arrives on a port. Returns the frames that leave, with their ports.
     pub(crate) fn receive(&mut self, port: u16, bytes: &[u8]) -> Vec<(u16, Vec<u8>)> {
         let mut leaves = Vec::new();
         let mut frames = VecDeque::from([OnItsWay {
@@ -123,7 +123,7 @@ impl Switch {
         leaves
     }
 
-    /// A frame begins, and is parsed.
+    /// Starts processing a frame, and parses it.
     fn begin(&mut self, on_its_way: &OnItsWay) {
         let Self { program, frame, .. } = self;
         let standard = program.standard;
@@ -148,7 +148,7 @@ impl Switch {
         if on_its_way.instance_type == 0 {
             frame.fields[standard.ingress_timestamp] = self.now_us.into();
         }
-        // An error ends the parser alone.
+        // An error ends only the parser.
         let _ = frame.parse(program, bytes);
     }
 
@@ -177,7 +177,7 @@ impl Switch {
         list.map(|at| (*at, self.frame.fields[*at])).collect()
     }
 
-    /// The clone of a frame, if there is one, and if its session goes anywhere.
+    /// The clone of a frame, if there is one and its session has a port.
     fn cloned(&mut self, of: &OnItsWay, instance_type: u128) -> Option<OnItsWay> {
         let (session, list) = self.frame.clone.take()?;
         Some(OnItsWay {
@@ -368,7 +368,7 @@ impl FrameState {
     }
 }
 
-/// CRC32 as in Ethernet and bmv2, a bit at a time.
+/// CRC32 as in Ethernet and bmv2, computed bit by bit.
 fn crc32(bytes: impl Iterator<Item = u8>) -> u32 {
     !bytes.fold(!0, |crc, byte| {
         (0..8).fold(crc ^ u32::from(byte), |crc, _| {
@@ -397,7 +397,7 @@ impl Port for Switch {
     fn exchange(&mut self, wait: bool, take: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
         let is_silent = self.reports.is_empty();
         self.reports.drain(..).for_each(|frame| take(&frame));
-        // What has not come by now never will.
+        // What has not arrived by now never will.
         Ok(!(wait && is_silent))
     }
 }

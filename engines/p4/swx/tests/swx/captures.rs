@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow records of all captures, beside those of the software engine: byte by byte the same,
-//! whatever the size of the table.
+//! Flow records of all captures equal those of the software engine, byte by byte, whatever the size
+//! of the table.
 
 use turboflow_testing::{Need, is_missing};
 

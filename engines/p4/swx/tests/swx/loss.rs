@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reports that are lost on their way from the pipeline are in the ledger, to the packet.
+//! Reports that are lost on their way from the pipeline are in the ledger, exact to the packet.
 
 use std::io;
 use std::path::Path;
@@ -47,15 +47,15 @@ struct Lost {
     /// Packets and bytes in these records.
     packets: u64,
     bytes: u64,
-    /// Frames that the pipeline handed up.
+    /// Frames that the pipeline handed up and that were lost.
     frames: u64,
 }
 
-/// A port that loses some of the records that come from the pipeline, and of the frames that it
+/// A port that loses some of the records that the pipeline sends, and some of the frames that it
 /// hands up.
 struct LosesReports {
     port: SwxPort,
-    /// Every how many of them one is lost.
+    /// One out of this many is lost.
     every: u64,
     came: u64,
     lost: Arc<Mutex<Lost>>,

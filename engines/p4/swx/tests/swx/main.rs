@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The P4 program on DPDK's software pipeline. One program for all tests, so that the suite of
-//! engines is compiled once.
+//! Tests the P4 program on DPDK's software pipeline. All tests are in one program, so that the
+//! conformance suite is compiled once.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 mod captures;
@@ -15,7 +15,7 @@ use turboflow_testing::{Need, is_missing};
 
 const SWX: Need<'static> = Need::Engine("swx", cfg!(feature = "dpdk"));
 
-/// A pipeline with the program of this definition.
+/// A pipeline that runs the program for this definition.
 fn port(definition: &str) -> SwxPort {
     let runner = Path::new(env!("CARGO_BIN_EXE_turboflow-swx"));
     let mut programs = PROGRAMS.iter();
