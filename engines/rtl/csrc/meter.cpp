@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verilated meter (tf_meter) behind C functions: registers, descriptors in, bytes of messages out.
+// The verilated meter (tf_meter) behind C functions: registers; descriptors go in, message bytes
+// come out.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -18,7 +19,7 @@ struct Meter {
     Model model{named(&context)};
     uint32_t random;
 
-    // Sources may ask for arguments of the command line, of which there are none.
+    // Sources may ask for command-line arguments, of which there are none.
     static VerilatedContext* named(VerilatedContext* context) {
         static const char* arguments[] = {"meter"};
         context->commandArgs(1, arguments);
@@ -39,7 +40,7 @@ struct Meter {
     }
     ~Meter() { model.final(); }
 
-    // Up to the clock edge, where outputs say what is taken.
+    // Runs up to the clock edge, when the outputs show what is taken.
     void settle() {
         model.clk_i = 0;
         model.eval();
@@ -88,8 +89,8 @@ struct Meter {
         return random;
     }
 
-    // Gives descriptors of 64 bytes for so many clocks, or until there is no room for a beat, and
-    // collects the bytes that leave. The receiver is ready in `ready_of_256` of 256 clocks.
+    // Gives descriptors of 64 bytes until the clocks are over or there is no room for another beat,
+    // and collects the bytes that leave. The receiver is ready in `ready_of_256` of 256 clocks.
     std::size_t run(const uint32_t* descriptors, std::size_t count, std::size_t* taken, uint8_t* bytes,
                     std::size_t room, uint32_t ready_of_256, uint64_t clocks) {
         std::size_t given = 0, got = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verilated parser (tf_parser) behind C functions: frames in, beat by beat; what they are, out.
+// The verilated parser (tf_parser) behind C functions: frames go in, beat by beat; descriptions
+// come out.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -75,14 +76,14 @@ struct Parser {
         said.user = model->time_o;
     }
 
-    // Gives frames until something is said of each of them, or so many clocks have passed.
+    // Gives frames until each has been described, or the clocks are over.
     std::size_t run(const uint8_t* bytes, const Given* frames, std::size_t count, Said* said,
                     uint32_t given_of_256, uint32_t ready_of_256, uint64_t limit) {
         Beats beats(bytes, frames, count);
         std::size_t got = 0;
         bool offered = false;
         for (uint64_t i = 0; i < limit && got < count; i++) {
-            // A beat that is offered stands until it is taken.
+            // A beat that is offered stays until it is taken.
             offered = !beats.is_over() && (offered || (draw.next() & 255) < given_of_256);
             model->s_axis_tvalid_i = offered;
             if (offered) {
@@ -91,7 +92,7 @@ struct Parser {
                 model->s_axis_tkeep_i = beat.keep;
                 model->s_axis_tlast_i = beat.last;
                 model->s_axis_tbad_i = beat.last ? beat.bad : draw.next() & 1;
-                // What goes with the frame goes with its first beat alone.
+                // The user part of a frame is only valid with its first beat.
                 model->s_axis_tuser_i = beat.first ? beat.user : draw.next();
             }
             model->ready_i = (draw.next() & 255) < ready_of_256;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verilated lines behind C functions: steps and tokens cross as arrays.
+// The verilated lines behind C functions. Steps and tokens are passed as arrays.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -44,7 +44,7 @@ struct Token {
     uint32_t body[kBodyWords];
 };
 
-// Assertions that failed since the process began. A thread steps one line at a time.
+// Number of assertions that failed since the process started. A thread steps one line at a time.
 thread_local uint32_t failures = 0;
 
 // Kinds of rtl/tf_pkg.sv.
@@ -80,7 +80,7 @@ struct Line {
         model->kind_i = 0;
         model->room_i = 1;
         model->rst_ni = 0;
-        // As long as a place takes through the longest line, so that nothing unknown is left.
+        // As long as a place takes through the longest line, so that no undefined value remains.
         for (int i = 0; i < 16; i++) clock();
         model->rst_ni = 1;
     }
@@ -119,15 +119,15 @@ struct Line {
         return true;
     }
 
-    // Gives steps until all are taken, there is no more room for tokens, an assertion has failed, or
-    // `limit` clocks have passed.
+    // Gives steps until all are taken, there is no room for more tokens, an assertion has failed,
+    // or `limit` clocks have passed.
     std::size_t give(const Step* steps, std::size_t count, std::size_t* taken, Token* tokens,
                      std::size_t room, uint64_t limit) {
         std::size_t given = 0, got = 0;
         const uint32_t failed = failures;
         for (uint64_t i = 0; given < count && got < room && i < limit && failures == failed; i++) {
             put(steps[given]);
-            // Whether the step is taken at the edge is known before it.
+            // Whether the step is taken at the edge is known before the edge.
             model->clk_i = 0;
             model->eval();
             const bool accepted = model->ready_o || steps[given].kind == 0;
@@ -144,7 +144,7 @@ struct Line {
 
 }  // namespace
 
-// Verilator calls this when an assertion fails, and would end the process.
+// Verilator calls this when an assertion fails. Its own version would end the process.
 void vl_stop(const char* file, int line, const char* scope) {
     if (failures == 0) std::fprintf(stderr, "%s:%d: assertion failed in %s\n", file, line, scope);
     failures++;
@@ -172,5 +172,5 @@ LINE_FUNCTIONS(v4)
 LINE_FUNCTIONS(v6)
 LINE_FUNCTIONS(direct)
 
-// Assertions that failed in lines that this thread stepped.
+// Number of assertions that failed in lines stepped by this thread.
 extern "C" uint32_t tf_failures() { return failures; }

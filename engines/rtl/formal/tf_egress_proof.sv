@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proof by induction for the egress: every place that is taken is on its way, in the queue, or paid
-// back (ThePlacesAreAccountedFor in tf_egress); so the queue never overflows. The head takes places
-// as tf_sequencer does, the line gives a record in any place that was taken, and the receiver waits
-// as long as it likes.
+// Proof by induction for the egress: every place that is taken is in the line, in the queue, or
+// paid back (ThePlacesAreAccountedFor in tf_egress). So the queue never overflows. The head takes
+// places like tf_sequencer, the line may return a record in any place that was taken, and the
+// receiver may wait as long as it likes.
 module tf_egress_proof
   import tf_pkg::*;
   import tf_record_pkg::*;
@@ -23,7 +23,7 @@ module tf_egress_proof
   always_ff @(posedge clk_i) if (!rst_n) reset_q <= reset_q + 2'd1;
 
   logic                   room, taken_q;
-  logic [LineLatency-1:0] way_q;   // as the line has it
+  logic [LineLatency-1:0] way_q;   // places in the line
   kind_e                  kind;
 
   always_comb begin
@@ -33,7 +33,7 @@ module tf_egress_proof
     end
   end
   always_ff @(posedge clk_i) begin
-    // A decision of the head is seen a clock later.
+    // The head sees the decision one clock later.
     taken_q <= take_i & room;
     way_q   <= {way_q[LineLatency-2:0], taken_q};
     if (!rst_n) begin

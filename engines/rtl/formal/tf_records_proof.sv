@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bounded proof for the records of a stage: packets in = packets in records + resident.
 //
-// The bench holds the key and the packets of each slot, in the order of ops. A record that leaves
-// has the key and the packets that its slot had; a packet that joins adds one to those of its own
-// key. So no packet is lost, made or given to another flow. The search is free, except for what it
-// promises: a slot was in use if it was kept and not freed since, and a match needs a resident. A
-// sweep frees a slot, whatever key comes with it, and one that finds nothing goes on.
+// The bench keeps the key and the packets of each slot, in the order of ops. A record that leaves
+// has the key and the packets of its slot; a packet that joins adds one to the packets of its own
+// key. So no packet is lost, invented, or given to another flow. The search is free except for its
+// promises: a slot was in use if it was kept and not freed since, and a match needs a resident
+// record. A sweep frees a slot, whatever key comes with it, and a sweep that finds nothing goes on.
 module tf_records_proof
   import tf_pkg::*;
   import tf_record_pkg::*;

@@ -2,10 +2,10 @@
 // Bounded proof for the search of a stage: at most one slot holds a key, and a key that is held is
 // found.
 //
-// The bench holds what the search says of each slot (`held`, in the order of ops, so without any
-// forward), and compares every decision with it. Inputs are free, except for what
-// tf_sequencer promises: nothing until the tags are cleared, and SpecialGap places without a packet behind a
-// token that frees slots or begins a cell.
+// The bench keeps what the search knows of each slot (`held`, in the order of ops, so without any
+// forwarding), and compares every decision with it. Inputs are free, except for the promises of
+// tf_sequencer: nothing comes until the tags are cleared, and after a token that frees slots or
+// begins a cell, SpecialGap places have no packet.
 module tf_search_proof
   import tf_pkg::*;
 (
@@ -19,7 +19,7 @@ module tf_search_proof
   localparam int unsigned TagBits    = 3;
   localparam int unsigned Slots      = 2;
   localparam int unsigned AddrBits   = 1 + BucketBits + 1;
-  localparam int unsigned Depth      = 8;  // from the token to what is said of it
+  localparam int unsigned Depth      = 8;  // from the token to the decision on it
 
   logic [1:0] reset_q;
   logic       rst_n;
@@ -34,7 +34,7 @@ module tf_search_proof
   logic [AddrBits-1:0] addr;
   logic [AddrBits:0]   resident;
 
-  // What tf_sequencer lets in.
+  // The inputs that tf_sequencer allows.
   always_comb begin
     kind = kind_e'(kind_i);
     if (!(kind inside {KindPacket, KindSweep, KindEpoch, KindFlush})) kind = KindIdle;
@@ -68,7 +68,7 @@ module tf_search_proof
     .clean_o(clean), .busy_o(busy)
   );
 
-  // The op that is decided, and what each slot holds before it.
+  // The op that is being decided, and what each slot holds before it.
   typedef struct packed {
     logic [1:0] bucket;
     logic [2:0] tag;

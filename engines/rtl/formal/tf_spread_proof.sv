@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounded proof for the table in front of the line: a key has one stage as long as a record of it
-// may be in a stage, so at most one slot of all stages holds it.
+// Bounded proof for the table before the line: a key keeps its stage while a record of it may be in
+// a stage, so at most one slot of all stages holds it.
 //
-// The bench holds, for each entry, the stage that was said last, and whether a packet came in this
-// cell or in the one before: records of no other cell are in a stage, because tf_sequencer begins
-// no cell until those of the one before the last are out (NothingIsStaleWhenACellBegins in
-// tf_stage_tags). What the table says has to be that stage, for packets and for flushes.
-// Inputs are free, except for what tf_sequencer promises: SpecialGap places without a packet behind
-// a cell that begins and behind a flush. Cells have three numbers, so that they come again. Two of
-// four stages are in use, and what the memory holds at first is free.
+// For each entry, the bench keeps the last stage that was given, and whether a packet came in this
+// cell or in the previous one. No stage holds a record of any other cell, because tf_sequencer
+// begins no cell until the records of the one before the last have left
+// (NothingIsStaleWhenACellBegins in tf_stage_tags). The table must return this stage, for packets
+// and for flushes. Inputs are free, except for the promises of tf_sequencer: SpecialGap places
+// without a packet after a cell begins and after a flush. There are three cell numbers, so that
+// numbers repeat. Two of four stages are in use, and the initial content of the memory is free.
 module tf_spread_proof
   import tf_pkg::*;
 (
@@ -16,7 +16,7 @@ module tf_spread_proof
   input logic [1:0] kind_i,
   input logic       entry_i
 );
-  localparam int unsigned Depth = SpreadLatency;  // from an op to what is said of it
+  localparam int unsigned Depth = SpreadLatency;  // from an op to its result
 
   logic [1:0] reset_q;
   logic       rst_n;
@@ -27,7 +27,7 @@ module tf_spread_proof
   logic [1:0] gap_q;
   logic [MaxStageBits-1:0] stage;
 
-  // What tf_sequencer lets in.
+  // The inputs that tf_sequencer allows.
   always_comb begin
     unique case (kind_i)
       2'd0: kind = KindIdle;

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line of stages behind the hash (SAPTM, section 3.1, Figure 3): packets in, one in every
-// clock; records out, each in the place of the packet that displaced it.
+// The line of stages after the hash (SAPTM, section 3.1, Figure 3): it takes a packet in every
+// clock. A record that is displaced leaves in the place of the packet that displaced it.
 //
-// A stage knows its neighbours alone. The hash of a key says its two buckets and its tag, and its
-// stage by way of a table without keys (tf_spread) that asks no stage; without that table
-// (EntryBits = 0), the stage itself. Deviation: SAPTM asks a tracking table and workload registers
-// in front of stage 1 (SAPTM, section 3.3).
-// Latency 2 + head_latency_of(EntryBits) + StageLatency * NumStages clocks. Out: no handshake, at
-// most one record in a clock.
+// A stage only communicates with its neighbours. The hash of a key gives its two buckets and its
+// tag. Its stage comes from a table without keys (tf_spread), which does not ask the stages;
+// without that table (EntryBits = 0), the hash gives the stage too. Deviation: SAPTM has a tracking
+// table and workload registers before stage 1 (SAPTM, section 3.3).
+// Latency 2 + head_latency_of(EntryBits) + StageLatency * NumStages clocks. Output: no handshake,
+// at most one record in a clock.
 module tf_array
   import tf_pkg::*;
   import tf_record_pkg::*;
 #(
   parameter int unsigned KeyBits    = 104,  // 104: IPv4 5-tuple; 296: IPv6 5-tuple
   parameter int unsigned NumStages  = 4,    // a power of two
-  parameter int unsigned BucketBits = 6,    // a stage has 2**BucketBits buckets a subtable
+  parameter int unsigned BucketBits = 6,    // a stage has 2**BucketBits buckets in each subtable
   parameter int unsigned TagBits    = 10,
-  parameter int unsigned Slots      = 8,    // of a bucket; 1 with one subtable: TurboFlow's table
+  parameter int unsigned Slots      = 8,    // per bucket; 1 with one subtable: TurboFlow's table
   parameter int unsigned Subtables  = 2,
-  parameter bit          TagsApart = 1'b0, // tags of a lane in a memory of their own
+  parameter bit          TagsApart = 1'b0, // each lane of tags in its own memory
   localparam int unsigned AddrBits  = (Subtables - 1) + BucketBits + $clog2(Slots),
-  // log2 of the entries of the table that says the stage; 0: the hash says it
+  // log2 of the entries of the table that gives the stage; 0: the hash gives it
   parameter int unsigned EntryBits  = entry_bits_of(NumStages, AddrBits)
 ) (
   input  logic                     clk_i,
-  input  logic                     rst_ni,         // for 4 + NumStages clocks at least
-  // Configuration, still while anything comes.
+  input  logic                     rst_ni,         // low for at least 4 + NumStages clocks
+  // Configuration. It must not change while anything comes.
   input  logic [SeedBits-1:0]      seed_i,
-  input  logic [MaxStageBits-1:0]  stage_mask_i,   // of a table smaller than it was built for
+  input  logic [MaxStageBits-1:0]  stage_mask_i,   // of a line smaller than the one built
   input  logic [BucketBits-1:0]    bucket_mask_i,
-  input  logic                     ends_cut_i,     // no packet joins a record that holds FIN or RST
+  input  logic                     ends_cut_i,     // no packet joins a record with FIN or RST
   input  logic [15:0]              sweep_every_i,
   input  logic [23:0]              age_period_i,
-  // Whether what leaves has room: without it, places stay empty. One more may still come.
+  // Whether there is room for what leaves. Without room, places stay empty, except for at most one.
   input  logic                     room_i,
   output logic                     taken_o,        // a place was taken: it may leave with a record
-  // In.
+  // Input.
   output logic                     ready_o,
   input  input_e                   kind_i,
   input  logic [63:0]              time_i,
@@ -44,7 +44,7 @@ module tf_array
   input  logic [7:0]               ttl_i,
   input  logic [7:0]               tos_i,
   input  logic [KeyBits-1:0]       key_i,
-  // Out.
+  // Output.
   output kind_e                    kind_o,
   output why_e                     why_o,
   output logic [KeyBits-1:0]       key_o,
@@ -53,8 +53,8 @@ module tf_array
   output logic [NumStages-1:0][AddrBits:0] resident_o
 );
   localparam int unsigned SelectBits = $clog2(NumStages);
-  // Of the hash, from the lowest bit on: buckets, tag, stage. An entry takes the bits of the tag,
-  // and more above them: keys of one entry differ in their buckets.
+  // Hash bits, from the lowest: buckets, tag, stage. The entry uses the bits of the tag and those
+  // above them, so keys with the same entry differ in their buckets.
   localparam int unsigned BucketsBits = Subtables*BucketBits;
   localparam int unsigned SpotBits    = BucketsBits + TagBits;
   localparam int unsigned UpperBits   = (EntryBits == 0) ? TagBits + SelectBits :
@@ -62,8 +62,8 @@ module tf_array
   localparam int unsigned HashBits    = BucketsBits + UpperBits;
   localparam int unsigned HeadLatency = head_latency_of(EntryBits);
 
-  // Reset goes along the line: no net of it has to cross the chip in a clock. It lasts longer than
-  // its way.
+  // Reset travels along the line, so that no net has to cross the chip in one clock. It lasts
+  // longer than that takes.
   logic [NumStages-1:0] rst_nq;
   always_ff @(posedge clk_i) rst_nq <= NumStages'({rst_nq, rst_ni});
 
@@ -78,7 +78,7 @@ module tf_array
   alone_t             head_alone, hashed_alone;
   packet_t            hashed_packet;
   logic [HashBits-1:0] hash;
-  logic [SpotBits-1:0] spot;            // of the hash: where in its stage a key is
+  logic [SpotBits-1:0] spot;            // hash bits that place a key in its stage
   logic [MaxStageBits-1:0] stage;
   logic [KeyBits+HashBits-2:0] seed_q;
   logic               all_clean_q, any_busy_q;
@@ -117,7 +117,7 @@ module tf_array
   end
   assign hashed_kind = kind_q[HeadLatency-1];
 
-  // Where the key lives.
+  // The place of the key.
   if (EntryBits != 0) begin : g_spread
     tf_spread #(.NumStages(NumStages), .EntryBits(EntryBits)) u_spread (
       .clk_i, .rst_ni(rst_nq[0]), .stage_mask_i, .kind_i(kind_q[HashLatency-1]),

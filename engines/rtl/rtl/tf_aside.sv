@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames wait here until the parser has said what they are. Those that are for the host leave whole,
-// behind a beat that says when they came and why; the others are forgotten.
+// Frames wait here until the parser has described them. Frames for the host leave whole, after a
+// beat with their time and the reason; all others are discarded.
 //
 //   byte 0 magic (0x7467)   2 version (1)   3 reason (tf_frame_pkg)   4 bytes of the frame (32 bits)
 //        8 time, ns since 1970 (64 bits)   16 zeros; numbers are in network byte order
 //
-// What is said comes in the order of the frames. A frame that finds no room is lost, which matters
-// only if it is for the host, and is counted then. Out: AXI-Stream, a beat in two clocks.
+// Descriptions come in the order of the frames. A frame that finds no room is lost; this only
+// matters, and is only counted, if the frame is for the host. Output: AXI-Stream, a beat in two
+// clocks.
 module tf_aside
   import tf_frame_pkg::*;
 #(
@@ -14,13 +15,13 @@ module tf_aside
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
-  // Beats.
+  // Beats of frames.
   input  logic         give_i,
   input  logic [511:0] data_i,
   input  logic [63:0]  keep_i,
   input  logic         last_i,
   output logic         room_o,        // the next beat will not be lost
-  // What is said of a frame.
+  // The description of a frame.
   input  logic         said_i,
   output logic         said_ready_o,
   input  reason_e      reason_i,
@@ -31,7 +32,7 @@ module tf_aside
   output logic [511:0] data_o,
   output logic [63:0]  keep_o,
   output logic         last_o,
-  output logic [15:0]  size_o,        // bytes, with the beat in front
+  output logic [15:0]  size_o,        // bytes, including the first beat
   output logic [63:0]  dropped_o
 );
   localparam int unsigned Depth = 2**DepthBits;
@@ -60,7 +61,7 @@ module tf_aside
 
   assign full   = (write_q - read_q) == pointer_t'(Depth);
   assign lost   = lost_q | full;
-  // A frame that alone fills the memory is lost in any case.
+  // A frame that fills the memory on its own is lost in any case.
   assign room_o = !full || lost_q || read_q == start_q;
   always_comb begin
     kept = '0;
@@ -85,7 +86,7 @@ module tf_aside
   end
 
   // Frames, and what is said of them, one after another --------------------------------------------
-  localparam int unsigned FramesBits = 7;   // more than the parser has on their way
+  localparam int unsigned FramesBits = 7;   // more than the frames inside the parser
   localparam int unsigned SaidBits   = 4;
   logic              has_frame, has_said, next;
   frame_t            frame;

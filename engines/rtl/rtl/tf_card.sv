@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a card does with a stream of frames, whatever its shell is: parses them, meters packets of
-// both families, and sends records and the frames that the host has to look at.
+// The part of a card that does not depend on its shell: it parses a stream of frames, meters
+// packets of both families, and sends records and the frames that the host has to look at.
 //
 //   beats that pass ─▶ tap ─▶ parser ─▶ dealer ─▶ meter of IPv4 ─▶ ╮
 //                       │                  ├────▶ meter of IPv6 ─▶ ├─▶ merge ─▶ m_axis, to the host
 //                       ╰──▶ aside ◀───────╯  frames for the host ▶ ╯
 //
-// s_axis is watched, not taken: a beat passes in a clock with s_axis_tvalid_i. s_axis_tpause_o says
-// that a beat would be lost; a shell that can make the stream wait heeds it, and loses nothing; one
-// that cannot ignores it, and frames that are left out are counted. m_axis: messages of the wire form
-// (tf_egress), and frames behind a beat of their own (tf_aside); m_axis_tuser_o is the packet's size.
-// s_axil: 32-bit registers, those of the meters (tf_meter) at 0x1000 (IPv4) and 0x2000 (IPv6), and
+// s_axis is observed, not taken: a beat passes in a clock with s_axis_tvalid_i. s_axis_tpause_o
+// means that a beat would be lost now. A shell that can make the stream wait obeys it, and loses
+// nothing; a shell that cannot ignores it, and the frames that are left out are counted. m_axis
+// carries messages of the wire form (tf_egress), and frames after a beat of their own (tf_aside);
+// m_axis_tuser_o is the packet's size. s_axil has 32-bit registers: those of the meters (tf_meter)
+// at 0x1000 (IPv4) and 0x2000 (IPv6), and
 //
 //   0x000  identity, 0x7466_0002 (read only)
 //   0x008  no packet comes any more (bit 0): the last cell ends
@@ -20,7 +21,7 @@
 //          the host that found no room), packets_longer_than_frame
 //   0x140  frames for the host by reason, as reason_e numbers them; 0: packets for the meters
 //
-// packets_received = packets_dropped + all of 0x140 + those on their way.
+// packets_received = packets_dropped + all of 0x140 + those still in the card.
 module tf_card
   import tf_frame_pkg::*;
 #(
@@ -29,7 +30,7 @@ module tf_card
   parameter int unsigned TagBits    = 8,
   parameter bit          TagsApart  = 1'b0,
   parameter int unsigned CellBits   = 27,
-  parameter int unsigned WaitBits   = 9,     // log2 of the beats that wait for what is said of them
+  parameter int unsigned WaitBits   = 9,     // log2 of the beats that wait for their description
   parameter bit          TimeOfDay  = 1'b0,  // as in tf_parser
   localparam int unsigned TimeBits  = TimeOfDay ? 96 : 64
 ) (
@@ -106,7 +107,7 @@ module tf_card
     .data_o(out_data[2]), .keep_o(out_keep[2]), .last_o(out_last[2]), .size_o(out_size[2]),
     .dropped_o(handed_dropped)
   );
-  // The header of a message has its length; it is in the first beat.
+  // The header of a message contains its length; it is in the first beat.
   always_comb begin
     for (int i = 0; i < 2; i++) begin
       out_size[i] = (out_data[i][15:0] == be16(16'h7466) && !out_last[i])

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registers of a card itself; tf_card has their addresses.
+// The card's own registers, whose addresses are listed in tf_card.
 //
-// A write or a read is done in the clock in which it comes; its answer stands until it is taken.
+// A write or a read is executed in the clock in which it arrives. Its answer stays until it is
+// taken.
 module tf_card_registers (
   input  logic              clk_i,
   input  logic              rst_ni,

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card in an application block of Corundum (one port): it watches the frames that are received,
-// and sends what it says with those that go to the host.
+// The card in an application block of Corundum (one port): it observes the received frames, and
+// sends its own messages together with the frames that go to the host.
 //
-// Names and meanings of the ports are those of the shell's application block, of which this has the
+// The ports have the names and meanings of the shell's application block. This block only has the
 // streams that it needs; the others pass as in an empty block. Streams have 512 bits. The user part
-// of a received frame is a PTP time of day over a bit that marks a bad frame. Nothing waits for the
-// card: the tap only watches, and frames that begin while the card has no room are left out and
-// counted. Records and frames that the host has to look at are Ethernet frames of type 0x88b5 (the
-// wire form's) between those of the interface, for the receive queue HostQueue.
+// of a received frame is a PTP time of day above a bit that marks a bad frame. Nothing waits for
+// the card: the tap only observes, and frames that begin while the card has no room are left out
+// and counted. Records, and frames that the host has to look at, are sent as Ethernet frames of
+// type 0x88b5 (that of the wire form) between those of the interface, for the receive queue
+// HostQueue.
 module tf_corundum #(
   parameter int unsigned NumStages  = 2,
   parameter int unsigned BucketBits = 4,
@@ -17,7 +18,7 @@ module tf_corundum #(
   parameter int unsigned AXIS_IF_RX_ID_WIDTH = 1,
   parameter int unsigned AXIS_IF_RX_DEST_WIDTH = 8,
   parameter logic [AXIS_IF_RX_DEST_WIDTH-1:0] HostQueue = 8'd1,
-  parameter logic [47:0] HostMac = 48'h02_00_00_00_00_02,   // as on the wire, the first byte high
+  parameter logic [47:0] HostMac = 48'h02_00_00_00_00_02,   // first wire byte in the top bits
   parameter logic [47:0] CardMac = 48'h02_00_00_00_00_01
 ) (
   input  logic                             clk,
@@ -78,7 +79,7 @@ module tf_corundum #(
     logic [AXIS_RX_USER_WIDTH-1:0]    tuser;
   } user_t;
 
-  // Received frames pass as they are.
+  // Received frames pass unchanged.
   assign m_axis_sync_rx_tdata  = s_axis_sync_rx_tdata;
   assign m_axis_sync_rx_tkeep  = s_axis_sync_rx_tkeep;
   assign m_axis_sync_rx_tvalid = s_axis_sync_rx_tvalid;
@@ -93,7 +94,7 @@ module tf_corundum #(
   logic         pause;
 
   assign rst_n  = !rst;
-  // The size of a packet has no place in these streams, and nothing here can wait.
+  // These streams have no field for a packet's size, and nothing here can wait.
   assign unused = ^{said_size, pause, s_axil_app_ctrl_awaddr[15:14], s_axil_app_ctrl_araddr[15:14]};
   tf_card #(
     .NumStages(NumStages), .BucketBits(BucketBits), .TagsApart(TagsApart), .TimeOfDay(1'b1)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives packets to the meter of their family, says of every frame whether the host gets it whole, and
-// begins cells: of 2**CellBits ns, for both meters at once.
+// Gives packets to the meter of their family, decides for every frame whether the host gets it
+// whole, and begins cells of 2**CellBits ns, in both meters at the same time.
 //
-// Handshakes are valid/ready; no valid waits for its ready. A packet in every clock, within a cell.
-// A meter that does not take its packet makes those behind it wait, so both have the same cells.
+// Handshakes are valid/ready; no valid waits for its ready. Within a cell, it takes a packet in
+// every clock. If a meter does not take its packet, all later packets wait, so both meters have the
+// same cells.
 module tf_dealer
   import tf_frame_pkg::*;
 #(
-  parameter int unsigned CellBits = 27   // at most 29: a cell has less than 1 s
+  parameter int unsigned CellBits = 27   // at most 29: a cell is shorter than 1 s
 ) (
   input  logic              clk_i,
   input  logic              rst_ni,
@@ -16,7 +17,7 @@ module tf_dealer
   output logic              ready_o,
   input  parsed_t           parsed_i,
   input  logic [63:0]       time_i,
-  // No packet comes any more: the last cell ends at end_i.
+  // No more packets will come: the last cell ends at end_i.
   input  logic              ends_i,
   input  logic [63:0]       end_i,
   // Descriptors, for the meters of IPv4 (0) and IPv6 (1).
@@ -26,15 +27,15 @@ module tf_dealer
   // To tf_aside.
   output logic              said_o,
   input  logic              said_ready_i,
-  // Counters: frames for the host by reason (0: packets for the meters), and of the packets those
-  // that declare more than their frame has.
+  // Counters: frames for the host by reason (0: packets for the meters), and packets that declare
+  // more bytes than their frame has.
   output logic [9:0][63:0]  handed_o,
   output logic [63:0]       longer_o
 );
   typedef enum logic [2:0] {Dealing, Beginning, Closing, Ending, Ended} state_e;
   state_e              state_d, state_q;
   logic [63:CellBits]  cell_d, cell_q;
-  logic [1:0]          told_d, told_q;   // meters that know of the cell
+  logic [1:0]          told_d, told_q;   // meters that have been told of the cell
   logic                is_packet, is_due, all_told, taken;
 
   assign is_packet = parsed_i.reason == ReasonNone;
@@ -62,7 +63,7 @@ module tf_dealer
           state_d = Closing;
         end
       end
-      // A packet stands here that is the first of its cell.
+      // The packet that waits here is the first of its cell.
       Beginning: begin
         meter_valid_o = ~told_q;
         meter_data_o  = {2{cell_descriptor({time_i[63:CellBits], CellBits'(0)}, 1'b0)}};
@@ -73,7 +74,8 @@ module tf_dealer
           state_d = Dealing;
         end
       end
-      // A cell without packets, which empties the line of those before, and then the mark of the end.
+      // A cell without packets, which empties the line of earlier records; then the mark of the
+      // end.
       Closing: begin
         meter_valid_o = ~told_q;
         meter_data_o  = {2{cell_descriptor(end_i, 1'b0)}};

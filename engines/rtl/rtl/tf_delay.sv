@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A delay of Clocks clocks, for words that nothing looks at on their way. No reset.
+// A delay of Clocks clocks, for words that nothing reads on the way. No reset.
 //
-// A ring in LUT RAM: of a word of W bits it takes W/4 RAM16x4 and W registers on ECP5. With
-// Shift it is a shift register, which synthesis for UltraScale+ puts into SRLs.
+// A ring in LUT RAM. On ECP5, a word of W bits takes W/4 RAM16x4 and W registers. With Shift it is
+// a shift register, which synthesis for UltraScale+ maps to SRLs.
 module tf_delay #(
   parameter int unsigned Bits   = 8,
   parameter int unsigned Clocks = 4,       // 2 to 16
@@ -21,7 +21,7 @@ module tf_delay #(
     assign q_o = word_q[Clocks-1];
   end else begin : g_ring
     (* ram_style = "distributed" *) logic [Bits-1:0] mem [16];
-    // Any start will do, so there is no reset; simulation and FPGAs start at 0.
+    // Any start value is correct, so there is no reset. Simulation and FPGAs start at 0.
     logic [3:0] at_q;
     initial at_q = '0;
     logic [3:0] from;

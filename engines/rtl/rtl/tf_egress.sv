@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of the line: records into messages of the wire form (crates/engine/src/wire/mod.rs), each
-// of them in two beats of 512 bits.
+// The end of the line: turns records into messages of the wire form
+// (crates/engine/src/wire/mod.rs), with two beats of 512 bits for each message.
 //
-// Credits: a place that is taken at the head costs one. It comes back when the place leaves the line
-// without a record, or when its record leaves the queue. So the queue never overflows, however long
-// the receiver waits, and nothing in the line ever stalls (ThePlacesAreAccountedFor).
-// A cell that begins becomes a message of counters, whose watermark is the start of the cell before:
-// the next cell does not begin until the records of the last one are out.
+// Credits: a place that is taken at the head costs one credit. The credit comes back when the place
+// leaves the line without a record, or when its record leaves the queue. So the queue never
+// overflows, however long the receiver waits, and nothing in the line ever stalls
+// (ThePlacesAreAccountedFor).
+// The start of a cell becomes a message of counters, whose watermark is the start of the previous
+// cell: the next cell does not begin until the records of the last one have left.
 //
-// Out: AXI-Stream; valid_o does not wait for ready_i, and a beat stands until it is taken. One
+// Output: AXI-Stream. valid_o does not wait for ready_i, and a beat stays until it is taken. One
 // record in two clocks.
 module tf_egress
   import tf_pkg::*;
@@ -21,7 +22,7 @@ module tf_egress
   input  logic               clk_i,
   input  logic               rst_ni,
   input  logic [31:0]        engine_id_i,
-  // Packets and their bytes that came in, for the counters.
+  // Packets that came in, and their bytes, for the counters.
   input  logic [63:0]        packets_i,
   input  logic [63:0]        bytes_i,
   // To the head of the line.
@@ -50,7 +51,7 @@ module tf_egress
   typedef struct packed {
     logic               is_mark;
     logic               ends;
-    wire_t              fields;    // of a mark: first is the watermark
+    wire_t              fields;    // in a mark, first is the watermark
     logic [KeyBits-1:0] key;
   } entry_t;
 
@@ -92,7 +93,7 @@ module tf_egress
   end
 
   // Credits --------------------------------------------------------------------------------------
-  logic [LineLatency-1:0] live_q;   // places on their way
+  logic [LineLatency-1:0] live_q;   // places that are in the line
   logic [DepthBits:0]     credits_q;
   logic                   leaves_empty, pop;
 
@@ -113,7 +114,7 @@ module tf_egress
   // The queue ------------------------------------------------------------------------------------
   logic [DepthBits-1:0] head_q, tail_q;
   logic [DepthBits:0]   count_q;
-  logic                 filled_q;   // what the queue's memory shows is its first entry
+  logic                 filled_q;   // the output of the queue's memory is the first entry
   entry_t               first;
 
   tf_ram #(.Lanes(1), .LaneBits($bits(entry_t)), .AddrBits(DepthBits)) u_queue (
@@ -135,10 +136,10 @@ module tf_egress
 
   // The message ----------------------------------------------------------------------------------
   entry_t       entry_q;
-  logic         has_q, second_q;    // a message stands; its second beat is due
+  logic         has_q, second_q;    // there is a message; its second beat is due
   logic [63:0]  watermark_q;
   logic [31:0]  sequence_q;
-  logic [63:0]  packets_q, bytes_q; // as they were when the mark was taken from the queue
+  logic [63:0]  packets_q, bytes_q; // at the time when the mark was taken from the queue
   logic [1023:0] message;
   logic [7:0]    message_bytes;
 
@@ -196,7 +197,7 @@ module tf_egress
       entry_q <= first;
       has_q   <= 1'b1;
       second_q <= 1'b0;
-      // All messages from this one on have the new watermark.
+      // All messages from this one on contain the new watermark.
       if (first.is_mark) begin
         watermark_q <= first.fields.first;
         packets_q   <= packets_i;
@@ -218,7 +219,7 @@ module tf_egress
     end
   end
 
-  // Records that left, by reason.
+  // Records that have left, by reason.
   always_ff @(posedge clk_i) begin
     if (kind_i inside {KindRecord, KindAlone}) begin
       unique case (why_i)
@@ -238,7 +239,7 @@ module tf_egress
   initial assert (Depth > LineLatency + CreditLatency);
 `endif
 `ifdef TF_ASSERT
-  // Every place that is taken is on its way, in the queue, or paid back.
+  // Every place that is taken is in the line, in the queue, or paid back.
   logic [DepthBits:0] accounted;
   always_comb begin
     accounted = credits_q + count_q + (DepthBits+1)'(push2_q)

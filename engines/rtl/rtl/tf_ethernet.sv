@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// An Ethernet header in front of each packet, so that messages can leave as frames.
+// Puts an Ethernet header before each packet, so that messages can leave as frames.
 //
-// AXI-Stream, packed as tf_window has it; a beat in every clock, and one more behind a packet
-// whose last beat has no room for the 14 bytes. No latency.
+// AXI-Stream, packed as in tf_window. A beat in every clock, and one more after a packet whose last
+// beat has no room for the 14 bytes. No latency.
 module tf_ethernet (
   input  logic         clk_i,
   input  logic         rst_ni,
-  input  logic [111:0] header_i,        // as on the wire, the first byte low
+  input  logic [111:0] header_i,        // first byte on the wire in the low bits
   input  logic         s_axis_tvalid_i,
   output logic         s_axis_tready_o,
   input  logic [511:0] s_axis_tdata_i,
@@ -20,7 +20,7 @@ module tf_ethernet (
 );
   logic [111:0] carried_q;
   logic [13:0]  kept_q;
-  logic         first_q, rest_q;   // the bytes that had no room are due
+  logic         first_q, rest_q;   // the bytes that found no room are due
   logic         overflows;
 
   assign overflows = s_axis_tkeep_i[50];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests take out one forward at a time (+fault=N) and see that it is missed, and so do proofs
+// Tests remove one forward at a time (+fault=N) and check that this is noticed. So do proofs
 // (TF_FAULT). Not in a bitstream.
 `ifdef TF_FAULTS
   int unsigned fault = 0;

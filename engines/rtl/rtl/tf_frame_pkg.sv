@@ -1,50 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parser says of a frame: a packet for the meter, or why the host gets the frame whole.
+// The parser's description of a frame: a packet for the meter, or why the host gets the frame
+// whole.
 package tf_frame_pkg;
   parameter int unsigned EthernetBytes  = 14;
   parameter int unsigned TagBytes       = 4;
-  // What the parser sees of an IP packet: the fixed header of IPv6, and as much behind it (or behind
-  // that of IPv4). That holds the 40 bytes of IPv4 options and a TCP header.
+  // The part of an IP packet that the parser sees: the fixed header of IPv6 and this many bytes
+  // after it, or after that of IPv4. They have room for 40 bytes of IPv4 options and a TCP header.
   parameter int unsigned RestBytes      = 64;
   parameter int unsigned PacketBytes    = 40 + RestBytes;
-  // And of a frame, with two tags: no more than two beats have.
+  // The part of a frame that the parser sees, with two tags: at most two beats.
   parameter int unsigned HeadBytes      = EthernetBytes + 2*TagBytes + PacketBytes;
   parameter int unsigned ExtensionSteps = 4;   // IPv6 extension headers that are followed
-  // Clocks in tf_headers and tf_transport.
+  // Latency of tf_headers and tf_transport, in clocks.
   parameter int unsigned HeadersLatency   = 4;
   parameter int unsigned TransportLatency = 2 * ExtensionSteps + 3;
 
   parameter int unsigned KeyBits6 = 296;
 
-  // Why the host gets a frame whole. The first that applies, in the order of the headers.
+  // Why the host gets a frame whole: the first reason that applies, in the order of the headers.
   typedef enum logic [3:0] {
-    ReasonNone       = 4'd0,   // it does not: the meter takes the packet
-    ReasonDamaged    = 4'd1,   // the MAC says so, a beat has a gap, or it is beyond 65,536 bytes
+    ReasonNone       = 4'd0,   // the host does not get it: the meter takes the packet
+    ReasonDamaged    = 4'd1,   // the MAC says so, a beat has a gap, or it exceeds 65,536 bytes
     ReasonLinkCut    = 4'd2,   // it ends within the Ethernet header or the tags
     ReasonTags       = 4'd3,   // a third VLAN tag
     ReasonEtherType  = 4'd4,   // neither IPv4 nor IPv6
-    ReasonVersion    = 4'd5,   // the IP header is of another version than announced
+    ReasonVersion    = 4'd5,   // the IP header has another version than announced
     ReasonIpHeader   = 4'd6,   // the IP header is cut, or its lengths contradict each other
     ReasonNoLength   = 4'd7,   // a length of 0: segmentation offload, or a jumbogram
     ReasonExtension  = 4'd8,   // an authentication header of IPv6
     ReasonDeep       = 4'd9    // the headers reach beyond what the parser sees
   } reason_e;
 
-  // A packet as the meter takes it, with the fields that crates/packet reads of it.
+  // A packet as the meter takes it, with the fields that crates/packet reads from it.
   typedef struct packed {
-    logic [KeyBits6-1:0] key;         // of IPv4: its low 104 bits
+    logic [KeyBits6-1:0] key;         // for IPv4: its low 104 bits
     logic [7:0]          tos;
     logic [7:0]          ttl;
     logic [11:0]         tcp_flags;
     logic [16:0]         length;      // IP length
     logic                is_v6;
-    logic                is_longer;   // than the frame
-    logic [15:0]         last_byte;   // of the frame: its length less one
-    reason_e             reason;      // with one, nothing else but last_byte is said
+    logic                is_longer;   // than the frame has
+    logic [15:0]         last_byte;   // index of the frame's last byte: its length less one
+    reason_e             reason;      // with a reason, only last_byte is valid
   } parsed_t;
 
-  // A descriptor of tf_meter: a packet, or a cell that begins at `stamp` (the last one, if a length
-  // of 1 says so).
+  // A descriptor of tf_meter: a packet, or a cell that begins at `stamp`; with a length of 1, the
+  // last cell.
   function automatic logic [511:0] packet_descriptor(parsed_t parsed, logic [63:0] stamp);
     return 512'({parsed.key, parsed.tos, parsed.ttl, 4'd0, parsed.tcp_flags, 32'(parsed.length), stamp,
                  6'd0, tf_pkg::InputPacket});
@@ -53,7 +54,7 @@ package tf_frame_pkg;
     return 512'({32'(is_last), stamp, 6'd0, tf_pkg::InputCell});
   endfunction
 
-  // Network byte order: the first byte is the low one.
+  // Network byte order: the first byte is in the low bits.
   function automatic logic [15:0] be16(logic [15:0] bytes);
     return {bytes[7:0], bytes[15:8]};
   endfunction

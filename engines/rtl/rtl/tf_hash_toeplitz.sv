@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A keyed hash: bit i is the parity of the key under the seed from bit i on (Toeplitz).
 //
-// For a random seed, two different keys agree in n bits with probability 2^-n (XOR-universal). It
-// takes XORs alone, where SAPTM's unit multiplies (SAPTM, section 3.5, Figure 9).
+// For a random seed, the hashes of two different keys agree in n bits with probability 2^-n
+// (XOR-universal). It only needs XORs, while SAPTM's unit multiplies (SAPTM, section 3.5,
+// Figure 9).
 // Latency 4 clocks, one key in every clock, no handshake.
 module tf_hash_toeplitz #(
   parameter int unsigned KeyBits  = 104,
@@ -13,7 +14,7 @@ module tf_hash_toeplitz #(
   input  logic [KeyBits-1:0]            key_i,
   output logic [HashBits-1:0]           hash_o
 );
-  // Parities of four bits at a time, three times, and then of the rest.
+  // Parities of four bits at a time, three times; then of the remaining bits.
   localparam int unsigned Parts1 = (KeyBits + 3) / 4;
   localparam int unsigned Parts2 = (Parts1 + 3) / 4;
   localparam int unsigned Parts3 = (Parts2 + 3) / 4;

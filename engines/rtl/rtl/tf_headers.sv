@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ethernet, up to two VLAN tags, and the fixed header of IPv4 or IPv6, of the first bytes of a frame.
+// Reads Ethernet, up to two VLAN tags, and the fixed IPv4 or IPv6 header from the start of a frame.
 //
 // Latency 4 clocks, one frame in every clock, no handshake:
 //
 //   h0 EtherTypes compared     h2 fields of the IP header
 //   h1 IP header aligned       h3 its lengths compared
 //
-// Lengths are counted from behind the fixed header on (rest), so that the comparisons of both
-// versions are the same and no sum comes before one. Whatever is read behind the end of the frame is
-// anything, and the frame has a reason.
+// Lengths are counted from the end of the fixed header (rest), so that the comparisons are the same
+// for both versions, and no sum is needed before a comparison. Bytes after the end of the frame may
+// be anything; then the frame has a reason.
 module tf_headers
   import tf_frame_pkg::*;
 (
@@ -20,18 +20,18 @@ module tf_headers
   input  logic [63:0]            last_keep_i,
   input  logic [9:0]             beats_i,
   input  logic                   damaged_i,
-  // A clock after h2: what nothing looks at before the end.
+  // One clock after h2: values that are not needed before the end.
   output logic [255:0]           addresses_o,
   output logic [7:0]             tos_o,
   output logic [7:0]             ttl_o,
   output logic [8*RestBytes-1:0] rest_o,
-  // A clock after h3.
+  // One clock after h3.
   output logic                   done_o,
   output logic                   is_v6_o,
-  output logic [7:0]             protocol_o,     // of IPv6: the next header
+  output logic [7:0]             protocol_o,     // for IPv6: the next header
   output logic                   is_later_o,     // a later fragment of IPv4
-  output logic [3:0]             words_o,        // of options of IPv4
-  output logic [15:0]            rest_end_o,     // where the IP packet ends in the frame
+  output logic [3:0]             words_o,        // words of IPv4 options
+  output logic [15:0]            rest_end_o,     // end of the IP packet in the frame
   output logic [16:0]            length_o,
   output logic                   is_longer_o,
   output logic [15:0]            last_byte_o,
@@ -46,7 +46,7 @@ module tf_headers
     return announced inside {16'h8100, 16'h88a8, 16'h9100};
   endfunction
 
-  // h0: how many tags, and what they announce ----------------------------------------------------
+  // h0: number of tags, and the type after them ---------------------------------------------------
   localparam int unsigned AlignBits = 8*(PacketBytes + 2*TagBytes);
   logic [2:0]           tag0, v4_0, v6_0;
   logic [5:0]           last0;
@@ -80,7 +80,7 @@ module tf_headers
 
   // h1: the IP header comes to the front ---------------------------------------------------------
   logic [8*PacketBytes-1:0] packet2_q;
-  logic [16:0]              have1, have2_q;   // bytes from the IP header on; its sign is at the top
+  logic [16:0]              have1, have2_q;   // bytes from the IP header on; top bit: sign
   logic                     done2_q, is_v6_2_q;
   logic [15:0]              last2_q;
   reason_e                  reason2_q;
@@ -115,8 +115,8 @@ module tf_headers
   localparam logic [16:0] FixedV6 = 17'd40;
   logic        done3_q, is_v6_3_q, is_later3_q, no_length3_q;
   logic [7:0]  protocol3_q;
-  logic [3:0]  header_words3_q;           // of IPv4
-  logic [16:0] have3_q, declared3_q;      // behind the fixed header; signs are at the top
+  logic [3:0]  header_words3_q;           // for IPv4
+  logic [16:0] have3_q, declared3_q;      // after the fixed header; the top bit is the sign
   logic [15:0] total3_q, last3_q;
   logic [15:0] total2, payload2;
   reason_e     reason3_q;
@@ -148,12 +148,12 @@ module tf_headers
   end
 
   // h3: lengths ----------------------------------------------------------------------------------
-  logic [3:0]  words3;                    // of options
+  logic [3:0]  words3;                    // words of options
   logic        short3, longer3;
 
   always_comb begin
     words3  = (is_v6_3_q || fault == 28) ? '0 : header_words3_q - 4'd5;
-    // Options are up to 40 bytes: of the comparisons, the low bits are enough if the high ones are 0.
+    // Options have up to 40 bytes: if the high bits are 0, comparing the low bits is enough.
     short3  = have3_q[16] || (have3_q[15:6] == '0 && have3_q[5:0] < {words3, 2'b00})
               || (!is_v6_3_q && header_words3_q < 4'd5)
               || (!is_v6_3_q && !no_length3_q

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several streams of packets into one, a packet at a time, in turn.
+// Merges several streams of packets into one, a packet at a time, in turn.
 //
-// AXI-Stream; no latency but the clock in which a packet is chosen. m_axis_size_o is that of the
-// packet, and stands as long as it passes.
+// AXI-Stream. No latency except the clock in which a packet is chosen. m_axis_size_o is the size of
+// the packet, and stays while it passes.
 module tf_merge #(
   parameter int unsigned Streams  = 3,
   parameter int unsigned UserBits = 16
@@ -26,7 +26,7 @@ module tf_merge #(
   logic [IndexBits-1:0] chosen_q, next;
   logic                 passes_q, any;
 
-  // The next stream behind the one that had its turn.
+  // The next stream after the one that had the last turn.
   always_comb begin
     next = chosen_q;
     any  = 1'b0;
@@ -44,7 +44,7 @@ module tf_merge #(
   end
   always_ff @(posedge clk_i) begin
     if (!passes_q || (m_axis_tvalid_o && m_axis_tready_i && m_axis_tlast_o)) begin
-      // Choosing takes a clock, in which nothing passes.
+      // Choosing takes a clock in which nothing passes.
       passes_q <= any & !passes_q;
       if (!passes_q) chosen_q <= next;
     end

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line as a block of a card: packet descriptors in, messages of records out, registers.
+// The line as a block of a card: packet descriptors go in, messages with records come out;
+// registers.
 //
-// s_axis: one descriptor in a beat, in descriptor_t of its low bits. m_axis: messages of the wire
-// form, of two beats each. s_axil: 32-bit registers.
+// s_axis: one descriptor per beat, in its low bits as descriptor_t. m_axis: messages of the wire
+// form, with two beats each. s_axil: 32-bit registers.
 //
 //   0x000  identity, 0x7466_0001 (read only)    0x010  packets between two sweeps
 //   0x004  engine id                            0x014  packets of a period of activity, less one
@@ -14,8 +15,8 @@
 //          bytes_metered, evicted_collision, evicted_age, evicted_cut, microflows (records sent),
 //          clocks in which a descriptor waited
 //
-// Registers are written before `running` is set, and stand as long as it is. Nothing is taken from
-// s_axis without it, and until all tags are cleared.
+// Registers are written before `running` is set, and must not change while it is set. Nothing is
+// taken from s_axis before it is set and all tags are cleared.
 module tf_meter
   import tf_pkg::*;
   import tf_record_pkg::*;
@@ -24,9 +25,9 @@ module tf_meter
   parameter int unsigned NumStages  = 2,
   parameter int unsigned BucketBits = 4,
   parameter int unsigned TagBits    = 8,
-  parameter bit          TagsApart  = 1'b0, // tags of a lane in a memory of their own
+  parameter bit          TagsApart  = 1'b0, // each lane of tags in its own memory
   localparam int unsigned AddrBits  = 1 + BucketBits + 3,
-  // log2 of the entries of the table that says the stage; 0: the hash says it
+  // log2 of the entries of the table that gives the stage; 0: the hash gives it
   parameter int unsigned EntryBits  = entry_bits_of(NumStages, AddrBits),
   localparam int unsigned LineLatency = head_latency_of(EntryBits) + StageLatency*NumStages
 ) (
@@ -59,7 +60,7 @@ module tf_meter
 );
   localparam int unsigned Counters = 7;
 
-  // A packet, or a cell that begins at `stamp`; with a length of 1, the last one.
+  // A packet, or a cell that begins at `stamp`; with a length of 1, the last cell.
   typedef struct packed {
     logic [KeyBits-1:0] key;
     logic [7:0]         tos;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card in a user box of OpenNIC (250 MHz, one port): frames from the port go on to the host, and
-// are parsed and metered on their way; frames to the port pass.
+// The card in a user box of OpenNIC (250 MHz, one port): frames from the port go on to the host,
+// and are parsed and metered on the way. Frames to the port pass.
 //
-// Names and meanings of the ports are those of the shell's box. Streams have 512 bits and a user
-// part of three numbers: the size of the packet, and bit masks of where it comes from and goes to.
-// The shell's queue in front of the port makes the stream wait here, so no frame is left out: the
-// port waits while the card cannot take a beat. Records and frames that the host has to look at share
-// the stream to the host, a packet at a time, and go to HostRecords. The box has no time stamps:
-// now_ns is the time in which the first beat of a frame passes. AXI-Lite is on the clock of the
-// streams; the shell has another one, and the crossing belongs before it.
+// The ports have the names and meanings of the shell's box. Streams have 512 bits, and a user part
+// of three numbers: the size of the packet, and bit masks of its source and destination. The
+// shell's queue before the port makes the stream wait here, so no frame is left out: the port waits
+// while the card cannot take a beat. Records, and frames that the host has to look at, share the
+// stream to the host, a packet at a time, and go to HostRecords. The box has no time stamps: now_ns
+// is the time at which the first beat of a frame passes. AXI-Lite uses the clock of the streams.
+// The shell's AXI-Lite has another clock, and has to cross to this one before the box.
 module tf_opennic #(
   parameter int unsigned NumStages   = 2,
   parameter int unsigned BucketBits  = 4,
   parameter bit          TagsApart   = 1'b0,
-  parameter logic [15:0] HostFrames  = 16'h0001,  // the function that frames from the port go to
-  parameter logic [15:0] HostRecords = 16'h0002,  // and that of records
-  parameter logic [15:0] Port        = 16'h0040   // the port that frames from the host go to
+  parameter logic [15:0] HostFrames  = 16'h0001,  // the function that gets frames from the port
+  parameter logic [15:0] HostRecords = 16'h0002,  // the function that gets records
+  parameter logic [15:0] Port        = 16'h0040   // the port that gets frames from the host
 ) (
   input  logic         axis_aclk,
   input  logic         mod_rstn,
@@ -95,8 +95,8 @@ module tf_opennic #(
   logic unused_dst;
   assign unused_dst = ^{s_axis_qdma_h2c_tuser_dst, s_axis_adap_rx_250mhz_tuser_dst};
 
-  // From the port to the host: 0 passes, 1 is what the card says. A beat that the card cannot take
-  // waits.
+  // From the port to the host: 0 is the passing frames, 1 is what the card sends. A beat that the
+  // card cannot take waits.
   logic [1:0]        valid, ready, last;
   logic [1:0][511:0] data;
   logic [1:0][63:0]  keep;

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames in, in a stream of 512 bits; out, in their order, what each of them is: a packet for the
+// Takes frames in a stream of 512 bits, and gives a description of each, in order: a packet for the
 // meter, or the reason why the host gets the frame whole.
 //
-// Ethernet, up to two VLAN tags, IPv4 with options, IPv6 with up to four extension headers
-// (hop-by-hop, routing, destination, fragment), and ports and flags of what follows. What the parser
-// says of a packet is what crates/packet says of it (engines/rtl/tests/frames/parser.rs).
+// It reads Ethernet, up to two VLAN tags, IPv4 with options, IPv6 with up to four extension headers
+// (hop-by-hop, routing, destination, fragment), and the ports and flags after them. It describes a
+// packet as crates/packet does (engines/rtl/tests/frames/parser.rs).
 //
-// In: AXI-Stream as tf_window has it; s_axis_tuser_i is the time of a frame and goes with its first
-// beat, s_axis_tbad_i with the last. Out: valid_o does not wait for ready_i. Latency 18 clocks from
-// the last beat. A beat in every clock, so a frame in every clock: the parser never stalls by itself;
-// s_axis_tready_o falls only if what leaves is not taken, and never within a frame. Credits, as in
-// tf_egress: the last beat of a frame costs one, which comes back when its entry leaves the queue.
+// Input: AXI-Stream, packed as in tf_window. s_axis_tuser_i is the time of a frame, valid with its
+// first beat; s_axis_tbad_i is valid with the last. Output: valid_o does not wait for ready_i.
+// Latency 18 clocks from the last beat. A beat in every clock, so a frame in every clock: the
+// parser itself never stalls. s_axis_tready_o only falls if the output is not taken, and never
+// within a frame. Credits, as in tf_egress: the last beat of a frame costs one, which comes back
+// when its entry leaves the queue.
 module tf_parser
   import tf_frame_pkg::*;
 #(
-  // A time is ns since 1970, or a PTP time of day: 48 bits of seconds, 32 of ns, 16 of their parts.
+  // A time is in ns since 1970, or a PTP time of day: 48 bits of seconds, 32 of ns, 16 of
+  // fractions.
   parameter bit          TimeOfDay = 1'b0,
   localparam int unsigned UserBits = TimeOfDay ? 96 : 64
 ) (
@@ -32,10 +34,10 @@ module tf_parser
   output parsed_t             parsed_o,
   output logic [63:0]         time_o         // ns since 1970
 );
-  // More than frames on their way, so that none waits for a credit that comes back.
+  // More than the frames in transit, so that no frame waits for a credit to come back.
   localparam int unsigned DepthBits = 5;
   localparam int unsigned Depth     = 2**DepthBits;
-  localparam int unsigned InTransit = 3;   // frames that end before a credit is missed
+  localparam int unsigned InTransit = 3;   // frames that may end before a missing credit is noticed
 
   logic                   given, first, done, damaged;
   logic [8*HeadBytes-1:0] head;
@@ -78,7 +80,7 @@ module tf_parser
     .done_o(ended), .is_v6_o(is_v6_end), .protocol_o(protocol_end), .ports_o(ports),
     .tcp_flags_o(tcp_flags), .reason_o(reason_end)
   );
-  // What nothing looks at waits beside it.
+  // Values that are not needed on the way wait beside it.
   localparam int unsigned WholeLatency = HeadersLatency + TransportLatency;
   if (TimeOfDay) begin : g_time_of_day
     localparam int unsigned TodLatency = 7;
@@ -123,7 +125,7 @@ module tf_parser
   end
 
 `ifdef VERILATOR
-  // As long as entries are taken, beats are.
+  // While entries are taken, beats are taken.
   logic [5:0] taken_for_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni || (valid_o && !ready_i)) taken_for_q <= '0;

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens of the line, and widths of the machine that do not follow from the record definition.
+// Tokens of the line, and widths that do not depend on the record definition.
 package tf_pkg;
   parameter int unsigned MaxStageBits  = 6;   // a line has at most 64 stages
   parameter int unsigned MaxBucketBits = 12;  // a subtable has at most 4,096 buckets in a stage
   parameter int unsigned MaxTagBits    = 16;
   parameter int unsigned AgeBits       = 2;   // coarse time of the last use of a slot
-  // Packets from the first that is written with a new period to the first that is compared with it:
-  // more than there are ops between the search for a slot and its writing.
+  // Packets from the first one written with a new period to the first one compared with it. This is
+  // more than the ops between the search for a slot and its writing.
   parameter int unsigned TurningPackets = 8;
-  parameter int unsigned SeedBits      = 512; // of the hash, as many as the largest key takes
+  parameter int unsigned SeedBits      = 512; // of the hash; as many as the longest key needs
   parameter int unsigned StageLatency  = 13;  // clocks that any token spends in a stage
   parameter int unsigned HashLatency   = 4;
-  parameter int unsigned SpreadLatency = 4;   // of the table that says the stage
-  // Places behind a token that empties slots or begins a cell in which no packet may come. Ops up
-  // to this distance apart forward what they decided, and expect of each other that slots are
-  // taken and never freed.
+  parameter int unsigned SpreadLatency = 4;   // of the table that gives the stage
+  // Places without a packet after a token that empties slots or begins a cell. Ops within this
+  // distance forward their decisions, and rely on each other to take slots and never free them.
   parameter int unsigned SpecialGap    = 3;
 
-  // log2 of the entries of the table that says the stage: a quarter of the slots of all stages, and
-  // none where there is one stage.
+  // log2 of the entries of the table that gives the stage: a quarter of the slots of all stages; 0
+  // if there is only one stage.
   function automatic int unsigned entry_bits_of(int unsigned stages, int unsigned addr_bits);
     return (stages == 1) ? 0 : $clog2(stages) + addr_bits - 2;
   endfunction
@@ -27,10 +26,10 @@ package tf_pkg;
     return HashLatency + ((entry_bits == 0) ? 0 : SpreadLatency);
   endfunction
 
-  // Places that are taken before the head misses a credit that was spent.
+  // Places that may be taken before the head notices that a credit was spent.
   parameter int unsigned CreditLatency = 6;
-  // log2 of the entries of the egress's queue: more than places that are on their way, and 128 at
-  // least, so that a receiver that waits for a moment makes no packet wait.
+  // log2 of the entries of the egress's queue: more than the places in transit, and at least 128,
+  // so that a short wait of the receiver makes no packet wait.
   function automatic int unsigned depth_bits_of(int unsigned line_latency);
     return (line_latency + CreditLatency < 128) ? 7 : $clog2(line_latency + CreditLatency + 1);
   endfunction
@@ -44,30 +43,30 @@ package tf_pkg;
     KindSweep  = 3'd3,  // an empty place that a stage may fill with a record of an ended cell
     KindEpoch  = 3'd4,  // a cell begins
     KindFlush  = 3'd5,  // evict the record of this key
-    KindAlone  = 3'd6   // a packet that no record has room for, on its way out
+    KindAlone  = 3'd6   // a packet for which no record has room, on its way out
   } kind_e;
 
-  // Why a record left, in the ledger's words.
+  // Why a record left, in the terms of the ledger.
   typedef enum logic [1:0] {
     WhyCollision = 2'd0,
     WhyAge       = 2'd1,
     WhyCut       = 2'd2
   } why_e;
 
-  // What comes in.
+  // What the input brings.
   typedef enum logic [1:0] {
     InputNone   = 2'd0,
     InputPacket = 2'd1,
     InputCell   = 2'd2  // a cell begins; everything of the cell before it leaves
   } input_e;
 
-  // Where a key lives, and when it came.
+  // The place of a key, and the time of its packet.
   typedef struct packed {
     logic [MaxStageBits-1:0]       stage;
     logic [1:0][MaxBucketBits-1:0] bucket;
     logic [MaxTagBits-1:0]         tag;
     logic                          epoch;
     logic [AgeBits-1:0]            age;
-    logic                          turning;  // the next period has begun for what is written
+    logic                          turning;  // the next period has begun for slots being written
   } place_t;
 endpackage

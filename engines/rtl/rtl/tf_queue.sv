@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue of a few entries in LUT RAM; what is first stands at the output, in a register.
+// A queue of a few entries in LUT RAM. The first entry is at the output, in a register.
 //
-// In: an entry is put only where there is room (TheQueueNeverOverflows). Out:
-// valid_o does not wait for ready_i. One entry in every clock, latency 2 clocks.
+// Input: an entry may only be put if there is room (TheQueueNeverOverflows). Output: valid_o does
+// not wait for ready_i. One entry in every clock, latency 2 clocks.
 module tf_queue #(
   parameter int unsigned Bits      = 8,
   parameter int unsigned DepthBits = 5    // log2 of the entries

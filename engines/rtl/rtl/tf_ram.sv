@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A memory with one write port with lane enables and one read port, on one clock.
 //
-// Read data comes one clock after the address. A lane that is written in the clock in which it is
-// read gives anything: users forward what they wrote. Lanes of that row that are not written read
-// as they are. Two ways to have that (docs/fpga.md says which family promises what):
-// - The lanes are one memory, each padded to whole bytes with write enables of their own. Where two
-//   ports collide, only bytes that are written read as anything, whatever the write mode is. Without
-//   no_rw_check, Yosys has to choose the mode that reads first as well.
-// - Apart: each lane is a memory of its own. Nothing is asked of a row that is written.
-// This module, tf_delay and tf_queue are the only ones that depend on the family.
+// Read data comes one clock after the address. If a lane is written in the clock in which it is
+// read, its data is undefined: users forward what they wrote. Other lanes of that row read
+// correctly. There are two ways to get this (docs/fpga.md says which family guarantees what):
+// - The lanes are one memory, each padded to whole bytes with its own write enables. If both ports
+//   access the same row, only the bytes being written read as undefined, in any write mode. Without
+//   no_rw_check, Yosys would also have to choose the mode that reads first.
+// - Apart: each lane is its own memory. Nothing is required of a row that is being written.
+// Only this module, tf_delay and tf_queue depend on the family.
 module tf_ram #(
   parameter int unsigned Lanes    = 1,
   parameter int unsigned LaneBits = 8,
@@ -25,8 +25,8 @@ module tf_ram #(
   localparam int unsigned Bits = Lanes * LaneBits;
 
 `ifdef VERILATOR
-  // A lane that is written while it is read gives the complement of what it held, so that tests see
-  // a missing forward.
+  // A lane that is written while it is read gives the complement of its old value, so that tests
+  // notice a missing forward.
   logic [Bits-1:0] mem [2**AddrBits];
   logic [Bits-1:0] mask, flip;
   always_comb begin
@@ -40,8 +40,8 @@ module tf_ram #(
     read_data_o <= mem[read_addr_i] ^ flip;
   end
 `else
-  // Memories apart that are no deeper are of LUT: they would leave most of a block empty, and block
-  // RAMs of one stage would lie up to 60 columns apart (docs/fpga.md).
+  // Separate memories up to this depth are made of LUTs. They would leave most of a block empty,
+  // and the block RAMs of one stage would be up to 60 columns apart (docs/fpga.md).
   localparam int unsigned LutAddrBits = 6;
   if (Apart || Lanes == 1) begin : g_apart
     for (genvar l = 0; l < Lanes; l++) begin : g_lane
@@ -56,7 +56,7 @@ module tf_ram #(
       end
     end
   end else begin : g_rows
-    // Bytes of block RAM have nine bits.
+    // A byte of block RAM has nine bits.
     localparam int unsigned ByteBits  = 9;
     localparam int unsigned LaneBytes = (LaneBits + ByteBits - 1) / ByteBits;
     localparam int unsigned Bytes     = Lanes * LaneBytes;

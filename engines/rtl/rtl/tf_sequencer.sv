@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The head of the line: deals out its places to packets, cells and sweeps.
+// The head of the line: gives places to packets, cells and sweeps.
 //
 // Cell clock: a packet's time becomes an offset from the start of its cell. A packet from before
-// its cell, or too long for a record's fields, travels alone: a token that evicts the record of its
-// key, and then itself, so that the records of a flow stay in order.
-// Sweep control: after a cell began, sweeps empty the stages of the records of the cell before, in
-// places without a packet, and in one of sweep_every_i + 1 + SpecialGap places. The next cell waits
-// until they are through, and then every place is a sweep.
-// Behind a token that frees slots or begins a cell, SpecialGap places stay without a packet.
+// the cell, or too long for the fields of a record, travels alone: first a token that evicts the
+// record of its key, then the packet itself, so that the records of a flow stay in order.
+// Sweep control: after a cell has begun, sweeps remove the records of the previous cell from the
+// stages. They use places without a packet, and one of every sweep_every_i + 1 + SpecialGap places.
+// The next cell waits until the sweeps are complete; while it waits, every place is a sweep.
+// After a token that frees slots or begins a cell, SpecialGap places stay without a packet.
 //
 // Latency 2 clocks. Handshake: ready_o may fall while valid_i is up; valid_i does not wait for it.
 module tf_sequencer
@@ -16,22 +16,22 @@ module tf_sequencer
 #(
   parameter int unsigned KeyBits    = 104,
   parameter int unsigned BucketBits = 6,
-  parameter int unsigned Settle     = 100  // clocks until all stages know of a new cell
+  parameter int unsigned Settle     = 100  // clocks until all stages know about a new cell
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
-  // Configuration, still while anything comes.
+  // Configuration. It must not change while anything comes.
   input  logic [BucketBits-1:0] bucket_mask_i,
-  input  logic [15:0]           sweep_every_i,  // packets between two sweeps in background; 0: none
+  input  logic [15:0]           sweep_every_i,  // packets between background sweeps; 0: none
   input  logic [23:0]           age_period_i,   // packets of a period of activity, less one
   input  logic                  room_i,         // places may be taken
-  // In: a packet, or a cell that begins at time_i; with a length of 1, the last one.
+  // Input: a packet, or a cell that begins at time_i; with a length of 1, the last cell.
   output logic                  ready_o,
   input  input_e                kind_i,
   input  logic [63:0]           time_i,         // ns since 1970
   input  arrival_t              arrival_i,
   input  logic [KeyBits-1:0]    key_i,
-  // Out, in every clock.
+  // Output, in every clock.
   output kind_e                 kind_o,
   output logic                  epoch_o,
   output logic [AgeBits-1:0]    age_o,
@@ -58,8 +58,8 @@ module tf_sequencer
 
   assign ready_o = ~busy_i & (kind_q == InputNone || taken);
   always_comb begin
-    // In 2**TimeBits from the start: the high bits are those of the start, or the next ones. So
-    // there is no carry over 64 bits.
+    // An offset is less than 2**TimeBits, so the high bits are those of the start, or the next
+    // higher value. So there is no carry over 64 bits.
     {borrow, offset_d} = {1'b0, time_i[TimeBits-1:0]} - {1'b0, start_q[TimeBits-1:0]};
     packet_d = packet_of(offset_d, arrival_i);
     alone    = !(borrow_q ? is_next_q : is_start_q) || !fits_q;
@@ -99,7 +99,7 @@ module tf_sequencer
   logic                  open_d, open_q;        // a packet may take the place, if there is room
   kind_e                 place;
 
-  // Two sweeps in a row visit different buckets, if there are so many.
+  // Two consecutive sweeps visit different buckets, if there are at least four.
   assign dense     = &bucket_mask_i[1:0];
   assign may_sweep = sweeping_q & (gap_q == '0 || (dense & swept_q));
   assign stands    = kind_q != InputNone;
@@ -151,7 +151,7 @@ module tf_sequencer
     end
   end
 
-  // Whether the input is taken goes to all its registers, so it is prepared a clock ahead.
+  // Whether the input is taken drives all its registers, so it is prepared one clock ahead.
   always_comb begin
     sweep_due_d = sweep_every_i != '0 && since_q >= sweep_every_i && place != KindSweep;
     open_d      = gap_d == '0 && !flushed_d && !(sweeping_d && sweep_due_d);
@@ -159,9 +159,9 @@ module tf_sequencer
                                                   || (kind_q == InputCell && !sweeping_q)));
   end
 
-  // Periods of activity are counted in packets, so that records do not depend on idle places. What
-  // is written is of the new period at once, and the search follows TurningPackets later: so no slot
-  // grows idle between an op that wrote it and one that was searching meanwhile.
+  // Periods of activity are counted in packets, so that records do not depend on idle places. Slots
+  // are written with the new period at once, and the search uses it TurningPackets later. So no
+  // slot becomes idle between an op that wrote it and one that was searching meanwhile.
   localparam int unsigned TurningBits = $clog2(TurningPackets + 1);
   logic [23:0]            left_q;
   logic [AgeBits-1:0]     age_q;

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spreads keys over stages: a table in front of the line, addressed by the hash, without keys.
+// Spreads keys over stages: a table before the line, addressed by the hash, without keys.
 //
-//   stage of an entry = the one it has, if a packet of it came in this cell or in the one before
+//   stage of an entry = the one it has, if one of its packets came in this cell or the previous one
 //                       else the next stage in turn that does not have too many entries
 //
-// Too many are in this cell more than the mean of all stages and one: so new entries take stages in
-// turn, and even out what those that keep their stages leave uneven.
+// Too many entries are more than the mean of all stages in this cell, plus one. So new entries take
+// stages in turn, and even out the differences between entries that keep their stages.
 //
-// The hash alone gives stages numbers of flows that are binomially distributed; this evens them out
-// (docs/decisions/0008-both-buckets-in-one-stage.md).
+// With the hash alone, the numbers of flows per stage are binomially distributed; the table evens
+// them out (docs/decisions/0008-both-buckets-in-one-stage.md).
 //
-// A cell does not begin until the records of the one before the last are out of the stages. So a
-// record that is in a stage is of this cell or of the one before, and its entry had a packet then:
-// an entry changes its stage only when none of its records is left, and at most one slot of all
-// stages holds a key.
-// Cells are numbered from 1 on, and again from 1 after 2**CellBits - 1 of them; 0 is an entry that
-// no packet came to. An entry that is older than that looks young and keeps its stage, which is
-// never wrong. So nothing has to be cleared, not even after reset, when no stage holds a record.
+// A cell does not begin until the records of the one before the last have left the stages. So a
+// record in a stage belongs to this cell or to the previous one, and its entry had a packet then.
+// An entry therefore changes its stage only when none of its records is left, and at most one slot
+// of all stages holds a key. Cells are numbered from 1 to 2**CellBits - 1, and then again from 1; 0
+// means that no packet came to the entry. An entry older than one round of numbers looks young and
+// keeps its stage, which is always correct. So nothing has to be cleared, not even after reset,
+// when no stage holds a record.
 //
-// What is chosen depends on the order of packets alone, not on the clocks between them: all
-// registers of the choice step with the first packet of an entry in a cell.
-// Flushes look their stage up and change nothing.
+// The choice depends only on the order of packets, not on the clocks between them: all registers of
+// the choice advance with the first packet of an entry in a cell. Flushes look up their stage and
+// change nothing.
 //
 // Latency tf_pkg::SpreadLatency clocks, one key in every clock, no handshake:
 //
@@ -31,11 +31,11 @@ module tf_spread
 #(
   parameter int unsigned NumStages = 4,  // a power of two, at least 2
   parameter int unsigned EntryBits = 4,
-  parameter int unsigned CellBits  = 3   // of the number of a cell; at least 2
+  parameter int unsigned CellBits  = 3   // bits of a cell number; at least 2
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
-  input  logic [MaxStageBits-1:0] stage_mask_i,  // of a line smaller than it was built for
+  input  logic [MaxStageBits-1:0] stage_mask_i,  // of a line smaller than the one built
   input  kind_e                   kind_i,        // at t0
   input  logic [EntryBits-1:0]    entry_i,       // at t0
   output logic [MaxStageBits-1:0] stage_o        // at t4
@@ -70,7 +70,7 @@ module tf_spread
     .read_addr_i(entry_i), .read_data_o(read1)
   );
 
-  // t1: which packets ahead are of the same entry -------------------------------------------------
+  // t1: which packets ahead have the same entry -------------------------------------------------
   // same2_q[n]: the one that is n + 1 ahead.
   logic [3:0] same2_q;
   logic       same3_q;
@@ -106,14 +106,14 @@ module tf_spread
     is_new3   = is_first3 && !is_known3_q;
   end
 
-  // The choice of the next stage: the entries of each stage in this cell, and which have too many.
-  // That is known a step late, so no sum is on the way to a choice.
+  // The choice of the next stage: the number of entries of each stage in this cell, and which
+  // stages have too many. This is known one step late, so that no sum delays a choice.
   stage_t               turn_d, turn_q, left_q;
-  count_t               most_q;    // the mean and one
+  count_t               most_q;    // the mean plus one
   count_t [NumStages-1:0] count_q;
   logic   [NumStages-1:0] full_q;
 
-  // The first stage from the one behind `turn` on that is not full; the one behind it if all are.
+  // The first stage after `turn` that is not full; the one right after it if all are full.
   function automatic stage_t following(stage_t turn, logic [NumStages-1:0] full, stage_t used);
     following = (turn + 1'b1) & used;
     for (int i = NumStages; i >= 1; i--) begin
@@ -165,7 +165,7 @@ module tf_spread
     stage6_q  <= stage5_q;
     number3_q <= number_q;
     number4_q <= number3_q;
-    // Ops behind the token are compared with the new cell.
+    // Ops after the token are compared with the new cell.
     if (kind2_q == KindEpoch) begin
       last_q   <= number_q;
       number_q <= (&number_q) ? CellBits'(1) : number_q + 1'b1;
@@ -185,8 +185,8 @@ module tf_spread
 `ifdef VERILATOR
   initial assert (NumStages == 2**SelectBits && SelectBits inside {[1:MaxStageBits]}
                   && CellBits >= 2);
-  // Written last, an entry at t4 is what all ops ahead made of it: so this is what is known of it
-  // without a forward.
+  // After the last write, an entry at t4 is the result of all ops ahead. So it shows what is known
+  // of the entry without forwarding.
   number_t last3_q, last4_q;
   entry_t  held4;
   always_ff @(posedge clk_i) begin

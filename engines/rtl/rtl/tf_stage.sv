@@ -13,7 +13,7 @@ module tf_stage
   parameter int unsigned TagBits    = 10,
   parameter int unsigned Slots      = 8,
   parameter int unsigned Subtables  = 2,
-  parameter bit          TagsApart = 1'b0, // tags of a lane in a memory of their own
+  parameter bit          TagsApart = 1'b0, // each lane of tags in its own memory
   localparam int unsigned AddrBits  = (Subtables - 1) + BucketBits + $clog2(Slots)
 ) (
   input  logic                  clk_i,
@@ -34,7 +34,7 @@ module tf_stage
 );
   localparam int unsigned SearchLatency = 7;
 
-  // Whatever the search does not need waits beside it.
+  // Values that the search does not need wait beside it.
   kind_e              kind_q [SearchLatency+1];
   logic [KeyBits-1:0] key7;
   body_t              body7;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second half of a stage: merges a packet into the record of its slot, or displaces that.
+// The second half of a stage: merges a packet into the record of its slot, or displaces that
+// record.
 //
 //   record = slot
-//   if record is the packet's flow, in its cell: slot = record + packet
+//   if record belongs to the packet's flow and cell: slot = record + packet
 //   else: slot = packet; the record leaves in the packet's place
 //
 // Latency 6 clocks, one op in every clock, no handshake:
@@ -11,11 +12,11 @@
 //   r1 slot read, key written       r4 join or displace (loop of one clock)
 //   r2 key compared in groups       r5 state written, token out
 //
-// A slot holds the key of the last op on it, whatever that op did, so keys are written before they
-// are compared, and only the op just ahead is forwarded. States are read at r0 and written at r5:
-// ops on their way there watch the one at r5 and take what it writes. May the packet join? That
-// depends on what the op just ahead does at r4, so it is answered for both cases at r3; the loop is
-// then one choice of one bit.
+// A slot holds the key of the last op on it, whatever that op did. So keys are written before they
+// are compared, and only the op directly ahead is forwarded. States are read at r0 and written at
+// r5: ops in between watch the one at r5 and take what it writes. Whether a packet may join depends
+// on what the op directly ahead does at r4. So this is computed for both cases at r3, and the loop
+// only selects one of two bits.
 module tf_stage_records
   import tf_pkg::*;
   import tf_record_pkg::*;
@@ -25,8 +26,8 @@ module tf_stage_records
 ) (
   input  logic                clk_i,
   input  logic                rst_ni,
-  input  logic                ends_cut_i,   // no packet joins a record that holds FIN or RST
-  // At r0: what the search decided, and the token.
+  input  logic                ends_cut_i,   // no packet joins a record with FIN or RST
+  // At r0: the decision of the search, and the token.
   input  logic                act_i,
   input  logic                keep_i,
   input  logic                matched_i,
@@ -44,12 +45,12 @@ module tf_stage_records
   output logic [KeyBits-1:0]  key_o,
   output body_t               body_o
 );
-  // Parts of a key that are compared apart.
+  // Groups of key bits that are compared separately.
   localparam int unsigned Groups    = 8;
   localparam int unsigned GroupBits = (KeyBits + Groups - 1) / Groups;
 
   typedef struct packed {
-    logic                act;        // the slot is touched
+    logic                act;        // the op accesses the slot
     logic                keep;       // it holds the packet afterwards
     logic                matched;
     logic                was_valid;
@@ -60,7 +61,7 @@ module tf_stage_records
 
 `include "tf_fault.svh"
 
-  // The op and its token on their way ------------------------------------------------------------
+  // The op and its token on the way --------------------------------------------------------------
   use_t               use0, use1_q, use2_q, use3_q, use4_q, use5_q;
   packet_body_t       in0, in1_q, in2_q, in3_q, in4_q;
   logic [KeyBits-1:0] key1_q, key2_q, key3_q;
@@ -73,7 +74,7 @@ module tf_stage_records
                   was_stale: was_stale_i, sweep: sweep_i, addr: addr_i};
   assign in0  = packet_of_body(body_i);
 
-  // Tokens that only pass.
+  // Tokens that only pass through.
   tf_delay #(.Bits(KeyBits + BodyBits + 2), .Clocks(5)) u_passing (
     .clk_i, .d_i({why_i, key_i, body_i}), .q_o({passing_why5, passing_key5, passing_body5})
   );
@@ -116,7 +117,7 @@ module tf_stage_records
     .write_data_i(new5_q), .read_addr_i(use0.addr), .read_data_o(state_read1)
   );
 
-  // seesN_q: the op at rN sees what the one at r5 writes. Addresses are known a clock before.
+  // seesN_q: the op at rN sees what the op at r5 writes. Addresses are known one clock earlier.
   always_ff @(posedge clk_i) begin
     has1_q   <= (fault != 22) & sees(use0, use5_q);
     seen1_q  <= new5_q;
@@ -191,7 +192,7 @@ module tf_stage_records
     kind2_q <= kind1_q;
     kind3_q <= kind2_q;
     kind4_q <= kind3_q;
-    // The token's place: what was displaced, or nothing. A sweep that found nothing goes on.
+    // The token's place: the displaced record, or nothing. A sweep that found nothing goes on.
     kind5_q <= displaces4 ? KindRecord : (use4_q.act & ~use4_q.sweep) ? KindIdle : kind4_q;
     if (!rst_ni) begin
       use1_q.act <= 1'b0;
@@ -214,7 +215,8 @@ module tf_stage_records
   assign body_o = displaces5_q ? body_of_state(old5_q) : passing_body5;
 
 `ifdef VERILATOR
-  // A join adds one packet to what the slot holds, and only a packet that the search matched joins.
+  // A join adds one packet to the content of the slot, and only a packet that the search matched
+  // joins.
   OnlyMatchedPacketsJoin: assert property (@(posedge clk_i) disable iff (!rst_ni)
     joins4 |-> (use4_q.act && use4_q.matched && kind4_q == KindPacket));
   ADisplacedRecordHasPackets: assert property (@(posedge clk_i) disable iff (!rst_ni)

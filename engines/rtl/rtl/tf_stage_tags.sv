@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first half of a stage: finds the slot of a key, or a place for it.
+// The first half of a stage: finds the slot of a key, or a slot for it.
 //
 // A stage holds Subtables subtables of 2**BucketBits buckets of Slots slots. Both buckets of a key
-// are in one stage. Deviation: in SAPTM they may be in different ones (SAPTM, section 3.2). So the
-// tag and the index of the other bucket are a signature that at most one slot has: two keys with
-// one signature share both buckets, and the second of them found the first.
+// are in one stage. Deviation: in SAPTM they may be in different stages (SAPTM, section 3.2). So
+// the tag and the index of the other bucket form a signature that at most one slot has: two keys
+// with the same signature share both buckets, and the second of them found the first.
 //
 //   slot = the one with my signature
 //        else the first free one of the emptier bucket, the left one on a tie (SAPTM, section 2.3)
 //        else the first idle or stale one
 //        else any one, by bits of the tag
 //
-// Idle is a slot whose last use was one or two periods ago (SAPTM, section 3.4, with 2 bits in each
-// slot and without a table of candidates). One that was used again counts as used a period later, so
-// records of one packet make room first. Stale is a record of the cell before.
+// A slot is idle if its last use was one or two periods ago (SAPTM, section 3.4, with 2 bits in
+// each slot and without a table of candidates). A slot that was used more than once counts as used
+// one period later, so that records of one packet make room first. A slot is stale if its record is
+// of the previous cell.
 //
 // Latency 7 clocks, one op in every clock, no handshake:
 //
@@ -21,39 +22,40 @@
 //   s1 rows                    s4 without what the op two ahead took   s7 out
 //   s2 compared                s5 decided (loop of one clock)
 //
-// Tags are read at s0 and written at s6, so the six ops ahead are forwarded: those four to six
-// ahead at s2 as a whole. The three ahead are packets (tf_pkg::SpecialGap), and packets take slots
-// and never free them. So s3, s4 and s5 have only to strike out the slot that was taken, and three
-// candidates of each kind suffice until the last of them is known.
+// Tags are read at s0 and written at s6, so the decisions of the six ops ahead are forwarded. Those
+// of the ops four to six ahead are forwarded completely, at s2. The three ops directly ahead are
+// packets (tf_pkg::SpecialGap), and packets take slots and never free them. So s3, s4 and s5 only
+// have to exclude the slot that was taken, and three candidates of each kind are enough until the
+// last of these ops has decided.
 module tf_stage_tags
   import tf_pkg::*;
 #(
   parameter int unsigned Id         = 0,
   parameter int unsigned BucketBits = 6,
   parameter int unsigned TagBits    = 10,
-  parameter int unsigned Slots      = 8,   // of a bucket: 1, 2, 4 or 8
+  parameter int unsigned Slots      = 8,   // slots per bucket: 1, 2, 4 or 8
   parameter int unsigned Subtables  = 2,   // 1 or 2
-  parameter bit          TagsApart = 1'b0, // tags of a lane in a memory of their own
+  parameter bit          TagsApart = 1'b0, // each lane of tags in its own memory
   localparam int unsigned SlotBits  = $clog2(Slots),
   localparam int unsigned AddrBits  = (Subtables - 1) + BucketBits + SlotBits
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
-  input  logic [BucketBits-1:0] bucket_mask_i,  // of a table smaller than it was built for
+  input  logic [BucketBits-1:0] bucket_mask_i,  // of a table smaller than the one built
   input  kind_e                 kind_i,         // before s0
   input  place_t                place_i,        // before s0
   // At s7.
-  output logic                  act_o,          // a slot is touched
+  output logic                  act_o,          // the op accesses the slot
   output logic                  keep_o,         // it holds the packet afterwards
   output logic                  matched_o,      // it has the packet's signature
   output logic                  was_valid_o,
   output logic                  was_stale_o,
   output logic                  sweep_o,
   output logic [AddrBits-1:0]   addr_o,
-  // What is resident, and whether nothing of it is stale.
+  // Number of resident records, and whether none of them is stale.
   output logic [AddrBits:0]     resident_o,
   output logic                  clean_o,
-  output logic                  busy_o          // tags are cleared after reset
+  output logic                  busy_o          // tags are being cleared after reset
 );
   localparam int unsigned SigBits = TagBits + (Subtables - 1) * BucketBits;
   localparam int unsigned S       = Subtables;
@@ -97,7 +99,7 @@ module tf_stage_tags
   logic                  has_stale_q;
   op_t                   op0_d, op0_q, op1_q, op2_q, op3_q, op4_q, op5_q, op6_q, op7_q;
 
-  // A sweep that finds nothing does no harm, so whether it may is known a clock late.
+  // A sweep that finds nothing does no harm, so whether it is allowed may be known one clock late.
   always_comb begin
     op0_d        = '0;
     op0_d.sweep  = (kind_i == KindSweep) && has_stale_q;
@@ -118,7 +120,7 @@ module tf_stage_tags
     if (S == 2) return SigBits'({op.bucket[(S-1)-s], op.tag});
     return SigBits'(op.tag);
   endfunction
-  // The index of a subtable: 0, where there is one.
+  // The index of a subtable; 0 if there is only one.
   function automatic logic index(logic sub);
     return (S == 2) & sub;
   endfunction
@@ -145,7 +147,8 @@ module tf_stage_tags
     always_comb begin
       write      = (decision6_q.write && decision6_q.sub == 1'(s)) ? decision6_q.slot : '0;
       write_addr = op6_q.bucket[s];
-      // A slot that was used again is idle a period later than one that was used once.
+      // A slot that was used more than once becomes idle one period later than one that was used
+      // once.
       written    = '{valid: decision6_q.keep, epoch: op6_q.epoch,
                      age: op6_q.age + AgeBits'(is_next_age), sig: sig(op6_q, s)};
       if (busy_q) begin
@@ -174,7 +177,8 @@ module tf_stage_tags
   assign busy_o = busy_q;
 
   // s1: which ops ahead share buckets and signature ----------------------------------------------
-  // buckets3_q: with the op three ahead when this one is at s3, and so on. At s2: four, five, six.
+  // buckets3_q is about the op three ahead when this op is at s3, and so on. At s2: four, five,
+  // six.
   logic [2:0][S-1:0] buckets2_q;
   logic [2:0]        same2_q;
   logic [S-1:0]      buckets3_q, buckets4_q, buckets5_q;
@@ -194,14 +198,14 @@ module tf_stage_tags
     row2_q     <= row1;
   end
 
-  // The slots that the op at s6 writes, in buckets that it shares with a later one.
+  // The slots that the op at s6 writes, in buckets shared with a later op.
   function automatic lanes_t written_by(decision_t by, logic [S-1:0] shared);
     for (int s = 0; s < S; s++) begin
       written_by[s] = (by.write && by.sub == 1'(s) && shared[s]) ? by.slot : '0;
     end
   endfunction
 
-  // The subtables in which the op at s6 took a free slot of a bucket that it shares with a later one.
+  // The subtables in which the op at s6 took a free slot of a bucket shared with a later op.
   function automatic logic [S-1:0] took_free_of(decision_t by, logic [S-1:0] shared);
     for (int s = 0; s < S; s++) begin
       took_free_of[s] = by.write && by.took_free && by.sub == 1'(s) && shared[s];
@@ -232,7 +236,8 @@ module tf_stage_tags
         free2[s][k]  = over ? ~keep : ~row2_q[s][k].valid;
         stale2[s][k] = over ? keep & stale
                             : row2_q[s][k].valid & (row2_q[s][k].epoch != op2_q.epoch);
-        // What was written just now is not idle (TurningPackets). One or two periods are.
+        // A slot written just now is not idle (TurningPackets). One not used for one or two periods
+        // is.
         idle2[s][k]  = stale2[s][k] | (~over & row2_q[s][k].valid & (^unused_for));
       end
     end
@@ -245,15 +250,15 @@ module tf_stage_tags
   end
 
   // s3: without what the op three ahead took; the first three candidates -------------------------
-  // more_than4_q: whether more than n slots were free, before the op three ahead took one. In unary,
-  // counts compare without a carry.
+  // more_than4_q: whether more than n slots were free, before the op three ahead took one. Unary
+  // counts are compared without a carry.
   lanes_t                         took3, match3, free3;
   logic   [S-1:0][Listed-1:0]     has_free3, has_pick3;
   lanes_t [Listed-1:0]            list_free3, list_pick3;
   logic   [S-1:0][Slots-1:0]      more_than4_q;
   logic   [S-1:0]                 counted_less4_q;
 
-  // The first, second and third of some slots.
+  // The first, second and third of the given slots.
   function automatic logic [Listed-1:0][Slots-1:0] first_three(logic [Slots-1:0] of);
     logic [1:0] earlier;
     earlier = '0;
@@ -317,8 +322,8 @@ module tf_stage_tags
   end
 
   // s4: without what the op two ahead took -------------------------------------------------------
-  // emptier4: whether bucket 1 has more free slots than bucket 0, if the ops ahead take a balance of
-  // -1 to 1 more of bucket 0 than of bucket 1.
+  // emptier4: whether bucket 1 has more free slots than bucket 0, for each case in which the ops
+  // ahead take -1 to 1 more of bucket 0 than of bucket 1.
   lanes_t                     match4_q, stale4_q, took4, match4;
   lanes_t [Listed-1:0]        list_free4_q, list_pick4_q;
   logic   [S-1:0][Listed-1:0] has_free4_q, has_pick4_q;
@@ -357,7 +362,7 @@ module tf_stage_tags
       list_pick4[1][s] = (gone_first | gone_second) ? list_pick4_q[2][s] : list_pick4_q[1][s];
       has_pick4[s][1]  = (gone_first | gone_second) ? has_pick4_q[s][2] : has_pick4_q[s][1];
     end
-    // Bucket 1 exceeds bucket 0 by more than 3 - i, with every slot counted that is not taken yet.
+    // Whether bucket 1 exceeds bucket 0 by more than 3 - i. Slots not taken yet are counted.
     for (int i = 0; i < 7; i++) begin
       above[i] = (S == 2) & exceeds(more_than4_q[S-1], more_than4_q[0], 3 - i);
     end
@@ -383,7 +388,7 @@ module tf_stage_tags
     emptier5_q   <= emptier4;
   end
 
-  // Where to begin looking for an idle slot, and which one to take if there is none.
+  // Where the search for an idle slot begins, and which slot to take if there is none.
   logic             left_or_right5, any_sub5;
   logic [Slots-1:0] any_slot5;
   always_comb begin
@@ -393,8 +398,8 @@ module tf_stage_tags
     left_or_right5 = (S == 2) & op5_q.tag[SlotBits+1] & ~op5_q.sweep;
   end
 
-  // The idle slot to take, if the op just ahead takes none of the first ones, that of subtable 0,
-  // and that of subtable 1: whether there is one, its subtable, and the slot.
+  // The idle slot to take if the op directly ahead takes no first candidate, that of subtable 0, or
+  // that of subtable 1. For each case: whether there is one, its subtable, and the slot.
   logic [2:0][Slots+1:0] picks5;
   always_comb begin
     for (int n = 0; n < 3; n++) begin
@@ -428,7 +433,8 @@ module tf_stage_tags
     match_sub = (S == 2) & |match5_q[S-1];
     free_sub  = took_free[0] ? emptier5_q[2] : took_free[S-1] ? emptier5_q[0] : emptier5_q[1];
     any_free  = |has_free;
-    // The op ahead took one slot, so at most one of gone: the three picks are ready before it.
+    // The op ahead took one slot, so at most one bit of `gone` is set: the three picks are ready
+    // before it.
     {any_pick, pick_sub, pick_slot} = gone[0] ? picks5[1] : gone[S-1] ? picks5[2] : picks5[0];
 
     decision5           = '0;
@@ -453,7 +459,7 @@ module tf_stage_tags
     end
   end
 
-  // s6, s7: what the slot held, and where it is --------------------------------------------------
+  // s6, s7: content of the slot, and its address -------------------------------------------------
   lanes_t stale6_q;
   logic   was_stale7_q;
   logic [AddrBits-1:0] addr7_d, addr7_q;
@@ -502,7 +508,7 @@ module tf_stage_tags
   assign sweep_o     = op7_q.sweep;
   assign addr_o      = addr7_q;
 
-  // What is resident, and what of it is stale ----------------------------------------------------
+  // Resident and stale records -------------------------------------------------------------------
   always_ff @(posedge clk_i) begin
     if (decision7_q.write && decision7_q.keep && decision7_q.took_free) begin
       resident_q <= resident_q + 1'b1;
@@ -526,8 +532,8 @@ module tf_stage_tags
   assign clean_o    = stale_q == '0;
 
 `ifdef VERILATOR
-  // Written last, a row of RAM at s6 is what all ops ahead made of it. So this is what the search
-  // says without a forward, and the decision has to be the same.
+  // After the last write, a RAM row at s6 is the result of all ops ahead. So this is the search's
+  // result without forwarding, and the decision has to be the same.
   logic [S-1:0][Slots-1:0] held6;
   for (genvar s = 0; s < S; s++) begin : g_held
     tag_t [Slots-1:0] row;
@@ -547,7 +553,7 @@ module tf_stage_tags
     decision6_q.write |-> $onehot(decision6_q.slot));
   ResidentFitsTheStage: assert property (@(posedge clk_i) disable iff (!rst_ni)
     resident_q <= (AddrBits+1)'(2**AddrBits));
-  // What tf_spread stands on: what is in a stage is of this cell or of the one before.
+  // tf_spread relies on this: records in a stage are of this cell or of the previous one.
   NothingIsStaleWhenACellBegins: assert property (@(posedge clk_i) disable iff (!rst_ni)
     op7_q.begins |-> stale_q == '0);
   StaleIsResident: assert property (@(posedge clk_i) disable iff (!rst_ni)

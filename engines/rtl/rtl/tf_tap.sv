@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which frames of a stream are taken from it. The stream does not wait for that: a frame that begins
-// while the parser has no room is left out whole, and counted.
+// Decides which frames of a stream are taken. The stream does not wait: a frame that begins while
+// the parser has no room is left out completely, and counted.
 //
 // No latency.
 module tf_tap (
@@ -8,11 +8,11 @@ module tf_tap (
   input  logic        rst_ni,
   input  logic        valid_i,    // a beat passes
   input  logic        last_i,
-  input  logic        ready_i,    // the parser has room; it stays so within a frame
+  input  logic        ready_i,    // the parser has room; this does not change within a frame
   output logic        give_o,     // the beat is taken
-  output logic        loses_o,    // were there a beat, it would be lost
+  output logic        loses_o,    // a beat would be lost now
   output logic [63:0] received_o, // frames that passed
-  output logic [63:0] dropped_o   // and were left out
+  output logic [63:0] dropped_o   // frames that passed and were left out
 );
   logic first_q, left_out_q, left_out;
 

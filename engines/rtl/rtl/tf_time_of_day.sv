@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nanoseconds of a PTP time of day: seconds * 10^9 + ns, by adders alone (10^9 = 125^3 * 2^9).
+// Nanoseconds of a PTP time of day: seconds * 10^9 + ns, with adders only (10^9 = 125^3 * 2^9).
 //
-// Latency 7 clocks, one time in every clock, no handshake. Parts of a nanosecond are left out.
+// Latency 7 clocks, one time in every clock, no handshake. Fractions of a nanosecond are ignored.
 module tf_time_of_day (
   input  logic        clk_i,
   input  logic [95:0] time_of_day_i,  // 48 bits of seconds, 32 of ns, 16 of 2^-16 ns
@@ -11,7 +11,7 @@ module tf_time_of_day (
   logic [Bits-1:0] once_q [3], thrice_q [3], power_q [3];
   logic [31:0]     ns_q [6];
 
-  // Times 125: 128 times less 3 times, three times over.
+  // Times 125 is 128 times less 3 times; this is done three times.
   always_ff @(posedge clk_i) begin
     for (int i = 0; i < 3; i++) begin
       logic [Bits-1:0] of;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Extension headers of IPv6, and the ports and flags behind them.
+// Extension headers of IPv6, and the ports and flags after them.
 //
-// The 64 bytes behind the fixed header are eight blocks, and each of them may be an extension
-// header. All are read ahead (next header, length, whether it is of a later fragment), so that a step
-// of the chain is a choice among eight. A chain that the packet cuts ends with the last value that
-// was there, without ports; one that reaches beyond the eight blocks is for the host.
+// The 64 bytes after the fixed header are eight blocks, each of which may be an extension header.
+// All are read in advance (next header, length, whether it is of a later fragment), so that a step
+// of the chain selects one of eight. If the packet ends within the chain, the last value present
+// counts, without ports. A chain that continues beyond the eight blocks is for the host.
 //
 // Latency 2 * ExtensionSteps + 3 clocks, one frame in every clock, no handshake. Each step:
 //
@@ -17,7 +17,7 @@ module tf_transport
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,
-  // A clock before the first step, except rest_i: two clocks before.
+  // One clock before the first step; rest_i two clocks before.
   input  logic [8*RestBytes-1:0] rest_i,
   input  logic                   done_i,
   input  logic                   is_v6_i,
@@ -37,7 +37,7 @@ module tf_transport
 
   localparam int unsigned Steps  = ExtensionSteps;
   localparam int unsigned Blocks = RestBytes / 8;
-  // Words of 4 bytes: as many as the steps may skip, of 2,048 bytes each.
+  // Words of 4 bytes: enough for what the steps may skip, 2,048 bytes each.
   localparam int unsigned AtBits = 12;
 
   typedef struct packed {
@@ -51,13 +51,13 @@ module tf_transport
     logic              ended;      // no extension header follows
     logic              is_later;   // no transport header follows
     logic [7:0]        protocol;
-    logic [AtBits-1:0] at;         // words behind the fixed header
+    logic [AtBits-1:0] at;         // words after the fixed header
     logic [15:0]       rest_end;
     reason_e           reason;
   } chain_t;
   localparam logic [16:0] Seen = 17'(RestBytes);
 
-  // Whether so many bytes from a word on are in the packet, and whether they are seen.
+  // Whether this many bytes from a word on are in the packet, and whether they are visible.
   function automatic logic is_within(logic [AtBits-1:0] at, logic [4:0] bytes, logic [15:0] rest_end);
     return 17'({at, 2'b00}) + 17'(bytes) <= 17'(rest_end);
   endfunction
@@ -104,7 +104,7 @@ module tf_transport
     always_comb begin
       b_d = a_q;
       if (!a_q.ended) begin
-        // The last value that is in the packet stays.
+        // The last value in the packet stays valid.
         if (!follows_q || (!within_q && fault != 33)) b_d.ended = 1'b1;
         if (is_other_q) begin
           b_d.ended = 1'b1;
@@ -131,7 +131,7 @@ module tf_transport
     );
   end
 
-  // t0: where the transport header is, and how much of it there is ---------------------------------
+  // t0: the place of the transport header, and how much of it there is ----------------------------
   chain_t              last;
   logic                ports_within, flags_within, hidden;
   logic                done1_q, is_v6_1_q, has_ports1_q, has_flags1_q;
@@ -146,7 +146,7 @@ module tf_transport
                    && is_within(last.at, 5'd4, last.rest_end);
     flags_within = !last.is_later && last.protocol == ProtocolTcp
                    && is_within(last.at, 5'd14, last.rest_end);
-    // Something that is there is not seen, or extension headers go on behind the last step.
+    // Bytes in the packet are not visible, or extension headers continue after the last step.
     hidden = (fault != 35) && ((ports_within && !is_seen(last.at, 5'd4)) || (flags_within && !is_seen(last.at, 5'd14))
              || (!last.ended && last.protocol == ProtocolAuthentication)
              || (!last.ended && is_extension(last.protocol)
@@ -165,12 +165,12 @@ module tf_transport
     if (last.reason == ReasonNone && hidden) reason1_q <= ReasonDeep;
     if (!rst_ni) done1_q <= 1'b0;
   end
-  // From where rest_i is up to t1.
+  // From the input of rest_i to t1.
   tf_delay #(.Bits(8*RestBytes), .Clocks(2*Steps + 2)) u_rest (
     .clk_i, .d_i(rest_i), .q_o(rest1)
   );
 
-  // t1, t2: one of 16 words, in two choices among four ---------------------------------------------
+  // t1, t2: one of 16 words, selected in two steps of one in four ---------------------------------
   logic             done2_q, is_v6_2_q, has_ports2_q, has_flags2_q;
   logic [7:0]       protocol2_q;
   logic [3:0][31:0] ports2_q;

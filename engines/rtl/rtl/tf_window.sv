@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first two beats of each frame of a stream, side by side, and how long the frame is.
 //
-// Latency 1 clock from the last beat of a frame, a beat in every clock, no handshake: what is given
-// is taken. A frame begins at byte 0 of a beat, beats before the last one are full, and the last one
-// is full from byte 0 on; other frames are marked. Bytes of head_o behind the frame may be anything.
+// Latency 1 clock from the last beat of a frame, a beat in every clock, no handshake: every beat is
+// taken. A frame begins at byte 0 of a beat, its beats before the last are full, and the last is
+// filled from byte 0 without a gap; other frames are marked. Bytes of head_o after the frame are
+// undefined.
 module tf_window
   import tf_frame_pkg::*;
 (
@@ -13,13 +14,13 @@ module tf_window
   input  logic [511:0]            data_i,
   input  logic [63:0]             keep_i,
   input  logic                    last_i,
-  input  logic                    bad_i,       // of the last beat: the MAC marks the frame
-  output logic                    first_o,     // the beat that is given begins a frame
-  // Of a frame whose last beat was taken.
+  input  logic                    bad_i,       // with the last beat: the MAC marks the frame
+  output logic                    first_o,     // this beat begins a frame
+  // About a frame whose last beat was taken.
   output logic                    done_o,
   output logic [8*HeadBytes-1:0]  head_o,
-  output logic [63:0]             last_keep_o, // one-hot: the last byte in its beat
-  output logic [9:0]              beats_o,     // before that beat
+  output logic [63:0]             last_keep_o, // one-hot: the position of the last byte in its beat
+  output logic [9:0]              beats_o,     // number of beats before it
   output logic                    damaged_o
 );
 `include "tf_fault.svh"
@@ -29,7 +30,7 @@ module tf_window
   logic [63:0] last_byte;
   logic        is_packed;
 
-  // From byte 0 on, without a gap, up to one last byte.
+  // Filled from byte 0 without a gap.
   always_comb begin
     last_byte = keep_i & ~(keep_i >> 1);
     is_packed = keep_i[0];

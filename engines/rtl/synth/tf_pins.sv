@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A few pins around the line, so that it can be placed and routed alone: packets are shifted in,
-// and records are shifted out. Its shift registers are part of what is counted.
+// and records are shifted out. The shift registers are included in the counted resources.
 module tf_pins
   import tf_pkg::*;
   import tf_record_pkg::*;
