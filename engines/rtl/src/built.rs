@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines that the build script has translated, for it and for the crate. A line can be used as
-// a smaller one, so a few suffice.
+// The lines that the build script translates, shared by that script and the crate. A line can be
+// used as a smaller one, so a few are enough.
 
 /// Parameters of a translated line: `tf_array` in SystemVerilog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,13 +19,13 @@ pub struct Build {
     pub slot_bits: u32,
     /// Subtables: 2, or 1.
     pub subtables: u32,
-    /// log2 of the entries of the table that says the stage of a key; 0: the hash says it.
+    /// log2 of the entries of the table that gives the stage of a key; 0: the hash gives it.
     pub entry_bits: u32,
 }
 
 impl Build {
-    /// This line with as many entries as `tf_array` has where nothing else is said: a quarter of
-    /// the slots, and none with one stage.
+    /// This line with the default number of entries of `tf_array`: a quarter of the slots, or none
+    /// with one stage.
     #[must_use]
     pub const fn with_entries(self) -> Self {
         let addr_bits = self.subtables - 1 + self.bucket_bits + self.slot_bits;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whole cards, simulated: the parser and both meters in the box of a shell (`rtl/tf_opennic.sv`,
-//! `rtl/tf_corundum.sv`). Frames arrive at the port, and packets come to the host.
+//! Simulated whole cards: the parser and both meters in the box of a shell (`rtl/tf_opennic.sv`,
+//! `rtl/tf_corundum.sv`). Frames arrive at the port, and packets reach the host.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -18,14 +18,14 @@ const ENDS: u32 = 0x008;
 const END_NS: u32 = 0x010;
 const COUNTERS: u32 = 0x100;
 const HANDED: u32 = 0x140;
-/// Windows of the meters.
+/// Addresses of the meters' register windows.
 const METERS: [u32; 2] = [0x1000, 0x2000];
 
-/// Number of clocks within which a host that is always ready gets something, if the card has
+/// Number of clocks within which a host that is always ready receives something, if the card has
 /// anything to send.
 const PAUSE: u64 = 2_048;
 
-/// Bytes of an Ethernet header, behind which messages come from Corundum.
+/// Bytes of the Ethernet header before each message from Corundum's card.
 const ETHERNET_BYTES: usize = 14;
 /// Bytes of the beat before a frame that the host gets whole, and the magic number in it.
 const ASIDE_BYTES: usize = 64;
@@ -41,7 +41,7 @@ pub enum Shell {
     Corundum,
 }
 
-/// What the host gets from a card, beside the frames that pass.
+/// What the host gets from a card, in addition to the frames that pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostPacket {
     /// A message of the wire form.
@@ -60,11 +60,11 @@ pub enum HostPacket {
 pub struct CardCounters {
     /// Frames that passed.
     pub packets_received: u64,
-    /// Frames that passed and that the card had no room for.
+    /// Frames that passed and for which the card had no room.
     pub packets_dropped: u64,
     /// Frames for the host that were lost before they were sent.
     pub handed_dropped: u64,
-    /// Metered packets that declare more than their frame has.
+    /// Metered packets that declare more bytes than their frame has.
     pub packets_longer_than_frame: u64,
     /// Frames that were given to the meters.
     pub packets_metered: u64,
@@ -151,8 +151,8 @@ pub struct VerilatedCard {
     card: NonNull<c_void>,
 }
 
-// SAFETY: the simulated card is used by one thread at a time, through `&mut self`, and has no state
-// of a thread.
+// SAFETY: the simulated card is used by one thread at a time, through `&mut self`, and has no
+// thread-local state.
 unsafe impl Send for VerilatedCard {}
 
 impl Drop for VerilatedCard {
@@ -163,8 +163,8 @@ impl Drop for VerilatedCard {
 }
 
 impl VerilatedCard {
-    /// A card whose registers are written, and which runs. Its meters have the engine ids
-    /// `engine_id` (IPv4) and `engine_id + 1`.
+    /// A running card, whose registers have been written. Its meters have the engine ids
+    /// `engine_id` (IPv4) and `engine_id + 1` (IPv6).
     ///
     /// # Panics
     /// If memory is exhausted.
@@ -188,7 +188,7 @@ impl VerilatedCard {
             .zip(engine_id..)
         {
             let mut size = build.size();
-            // As `BLOCKS` in `src/built.rs` has it.
+            // As in `BLOCKS` in `src/built.rs`.
             size.stages = 1;
             let config = LineConfig::new(build, size, KeyHasher::new(seed));
             for (address, value) in registers_of(&config, id) {
@@ -199,23 +199,23 @@ impl VerilatedCard {
     }
 
     fn write(&mut self, address: u32, value: u32) {
-        // SAFETY: the card was made by `new`, and this thread alone uses it.
+        // SAFETY: the card was made by `new`, and only this thread uses it.
         unsafe { (self.functions.write)(self.card.as_ptr(), address, value) }
     }
 
     fn counter(&mut self, address: u32) -> u64 {
-        // SAFETY: as above. The low word first: it holds the high one.
+        // SAFETY: as above. The low word first: reading it latches the high one.
         let [low, high] = [address, address + 4]
             .map(|address| unsafe { (self.functions.read)(self.card.as_ptr(), address) });
         u64::from(low) | u64::from(high) << 32
     }
 
-    /// Lets frames arrive, each with its time, at a pace that the host has, too. Returns the clocks
-    /// that it took.
+    /// Lets frames arrive, each with its time. The pace applies to the host too. Returns the number
+    /// of clocks that it took.
     pub fn arrive(&mut self, frames: &[GivenFrame], pace: Pace) -> u64 {
         let (bytes, frames) = given(frames);
-        // SAFETY: the card was made by `new`, and this thread alone uses it. It reads the bytes
-        // that the frames say.
+        // SAFETY: the card was made by `new`, and only this thread uses it. It reads as many bytes
+        // as the frames declare.
         unsafe {
             (self.functions.run)(
                 self.card.as_ptr(),
@@ -229,9 +229,9 @@ impl VerilatedCard {
         }
     }
 
-    /// Ends the last cell, and waits until everything has come to the host.
+    /// Ends the last cell, and waits until everything has reached the host.
     pub fn end(&mut self, end_ns: u64) {
-        // Packets on their way belong to the cell, so they come out first.
+        // Packets still in the card belong to this cell, so they come out first.
         self.drain();
         self.write(END_NS, end_ns as u32);
         self.write(END_NS + 4, (end_ns >> 32) as u32);
@@ -239,7 +239,7 @@ impl VerilatedCard {
         self.drain();
     }
 
-    /// Runs until nothing comes any more.
+    /// Runs until nothing more comes.
     fn drain(&mut self) {
         let sizes = |card: &Self| [0, 1, 2].map(|which| card.size(which));
         let mut before = None;
@@ -276,27 +276,27 @@ impl VerilatedCard {
         }
     }
 
-    /// The frames that passed since the last call, where they are watched, if that is apart from
-    /// their way to the host.
+    /// The frames that passed since the last call, at the point where the card watches them, if
+    /// that is not on their way to the host.
     ///
     /// # Panics
-    /// If the simulated card gives packets that are cut.
+    /// If the simulated card returns cut packets.
     pub fn tapped(&mut self) -> Vec<Vec<u8>> {
         self.take(1)
     }
 
-    /// The frames that passed since the last call and came to the host.
+    /// The frames that passed since the last call and reached the host.
     ///
     /// # Panics
-    /// If the simulated card gives packets that are cut.
+    /// If the simulated card returns cut packets.
     pub fn passed(&mut self) -> Vec<Vec<u8>> {
         self.take(0)
     }
 
-    /// What the card itself said to the host since the last call.
+    /// What the card itself sent to the host since the last call.
     ///
     /// # Panics
-    /// If a packet is neither a message nor a frame behind its beat, or says a wrong size.
+    /// If a packet is neither a message nor a frame after its own beat, or has a wrong size.
     pub fn said(&mut self) -> Vec<HostPacket> {
         // SAFETY: the card was made by `new`.
         let wrong = unsafe { (self.functions.wrong)(self.card.as_ptr()) };
@@ -312,7 +312,7 @@ impl VerilatedCard {
             .collect()
     }
 
-    /// Bytes that were collected of a stream.
+    /// Number of bytes collected of a stream.
     fn size(&self, which: u32) -> usize {
         // SAFETY: the card was made by `new`; without room, nothing is written.
         unsafe { (self.functions.take)(self.card.as_ptr(), which, std::ptr::null_mut(), 0) }
@@ -333,7 +333,7 @@ impl VerilatedCard {
     }
 }
 
-/// What the card sent in a packet.
+/// The content of a packet that the card sent.
 fn host_packet(packet: &[u8]) -> HostPacket {
     if packet[..2] != ASIDE_MAGIC {
         return HostPacket::Message(packet.to_vec());

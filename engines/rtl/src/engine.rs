@@ -11,7 +11,7 @@ use crate::size::{Build, LineConfig, Size};
 #[cfg(feature = "rtl")]
 use crate::verilated::VerilatedLine;
 
-/// What the engine supports: the default definition and parts of it.
+/// The engine's abilities: the default definition and parts of it.
 pub const ABILITIES: Abilities = Abilities {
     inputs: InputSet::EMPTY
         .with(Input::IpLength)
@@ -58,7 +58,7 @@ impl<L: Line> LineEngine<L> {
         }
     }
 
-    /// Gives the collected steps to the line, and hands over what left meanwhile.
+    /// Gives the collected steps to the line, and hands over the records that leave meanwhile.
     fn give<const K: usize, const N: usize>(
         &mut self,
         why_aged: EvictAll,
@@ -85,7 +85,7 @@ impl<L: Line> LineEngine<L> {
 }
 
 impl<L: Line, const K: usize, const N: usize> PacketEngine<K, N> for LineEngine<L> {
-    /// The line is told with the first packet of the cell, so that cells without packets cost
+    /// The line is told about a cell with its first packet, so that cells without packets cost
     /// nothing.
     fn enter_cell(&mut self, start_ns: u64, _hits_needed_percent: u64) {
         self.cell_start_ns = start_ns;
@@ -125,7 +125,7 @@ impl<L: Line, const K: usize, const N: usize> PacketEngine<K, N> for LineEngine<
     /// Ends the cell and waits until all records have left the line.
     ///
     /// # Panics
-    /// If the line keeps packets for itself.
+    /// If the line keeps packets.
     fn evict_all(&mut self, why: EvictAll, evicted: &mut Vec<MicroflowRecord<K, N>>) {
         if self.inside == 0 {
             return;
@@ -149,7 +149,7 @@ impl<L: Line, const K: usize, const N: usize> PacketEngine<K, N> for LineEngine<
     }
 }
 
-/// The line of a key width, keyed by `hasher`.
+/// The line for a key width, with the key of `hasher`.
 fn config_of<const K: usize, const N: usize>(
     size: Size,
     evict_after: u8,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fields of a record in the line, and their widths: one table for the SystemVerilog package
-//! and for reading what leaves the array.
+//! The fields of a record in the line, and their widths: one table, both for the SystemVerilog
+//! package and for reading records that leave the array.
 
 /// Bits of a time in a cell: a cell has at most 1 s, which is less than 2^30 ns.
 pub(crate) const TIME_BITS: u32 = 30;
 /// Bits of an IP length. A longer packet travels alone.
 pub(crate) const LENGTH_BITS: u32 = 16;
-/// Bits of the packets of a record: 268 million in a cell.
+/// Bits of a record's packet count: 268 million packets in a cell.
 const PACKET_BITS: u32 = 28;
-/// Bits of the bytes of a record: 550 Gbit in a cell.
+/// Bits of a record's byte count: 550 Gbit in a cell.
 const BYTE_BITS: u32 = 36;
 
 /// How a field of two records merges.
@@ -32,7 +32,7 @@ pub(crate) struct Field {
     pub(crate) name: &'static str,
     pub(crate) bits: u32,
     pub(crate) class: Class,
-    /// The field's value for a packet `p`, in SystemVerilog.
+    /// The value of the field for a packet `p`, in SystemVerilog.
     pub(crate) of_packet: &'static str,
 }
 
@@ -47,7 +47,7 @@ const fn field(name: &'static str, bits: u32, class: Class, of_packet: &'static 
 
 /// The fields of a record, highest bits first: those of `Base`, as far as a cell needs them.
 ///
-/// FIN and RST of `Marks` are bits of the flags. A SYN joins no record, so that a record has one
+/// FIN and RST of `Marks` are bits of the flags. A SYN joins no record, so a record contains a SYN
 /// exactly if it starts with one.
 pub(crate) const RECORD: [Field; 12] = [
     field("epoch", 1, Class::First, "p.epoch"),

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames as they are given to a simulated block of a card, and why the host gets some of them
-//! whole.
+//! Frames for the simulated blocks of a card, and the reasons why the host gets some of them whole.
 
 /// A frame that is given to a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GivenFrame {
-    /// Its bytes, from the Ethernet header on; at least one.
+    /// The bytes of the frame, from the Ethernet header on; at least one.
     pub bytes: Vec<u8>,
-    /// The time that the stream has beside the frame, in nanoseconds since 1970.
+    /// The time that accompanies the frame in the stream, in nanoseconds since 1970.
     pub time_ns: u64,
-    /// What is wrong with the frame in the stream.
+    /// A defect of the frame in the stream.
     pub damage: Damage,
 }
 
-/// What is wrong with a frame in the stream, beside its bytes.
+/// A defect of a frame in the stream, apart from its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Damage {
     /// Nothing.
@@ -34,7 +33,7 @@ pub(crate) struct Given {
     damage: u32,
 }
 
-/// The bytes of frames, one after another, and the frames without them.
+/// The bytes of all frames, one after another, and the frames without their bytes.
 pub(crate) fn given(frames: &[GivenFrame]) -> (Vec<u8>, Vec<Given>) {
     let bytes = frames
         .iter()
@@ -52,7 +51,7 @@ pub(crate) fn given(frames: &[GivenFrame]) -> (Vec<u8>, Vec<Given>) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Handed {
-    /// The MAC marks it, a beat has a gap, or it is beyond 65,536 bytes.
+    /// The MAC marks it, a beat has a gap, or it is longer than 65,536 bytes.
     Damaged = 1,
     /// It ends within the Ethernet header or the tags.
     LinkCut,
@@ -60,7 +59,7 @@ pub enum Handed {
     Tags,
     /// Neither IPv4 nor IPv6.
     EtherType,
-    /// The IP header is of another version than announced.
+    /// The IP header has another version than announced.
     Version,
     /// The IP header is cut, or its lengths contradict each other.
     IpHeader,
@@ -86,7 +85,7 @@ impl Handed {
         Self::Deep,
     ];
 
-    /// The reason of a number; `None` of 0, which is a packet for the meter.
+    /// The reason with this number; `None` for 0, which is a packet for the meter.
     ///
     /// # Panics
     /// If no reason has this number.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The keyed hash of the line: Toeplitz, as `rtl/tf_hash_toeplitz.sv`.
+//! The keyed hash of the line: Toeplitz, as in `rtl/tf_hash_toeplitz.sv`.
 
 use crate::line::Key;
 use crate::size::{Build, LineConfig, Size};
@@ -7,14 +7,14 @@ use crate::size::{Build, LineConfig, Size};
 /// 64-bit words of a seed. The largest key and hash take 296 + 44 - 1 bits.
 pub const SEED_WORDS: usize = 8;
 
-/// Where a key lives.
+/// The place of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The stage, where no table says another one.
+    /// The stage, unless a table gives another one.
     pub stage: u32,
-    /// The entry of the table that says the stage; 0 where there is none.
+    /// The entry of the table that gives the stage; 0 if there is no table.
     pub entry: u32,
-    /// The bucket in each subtable; the second is 0 where there is one subtable.
+    /// The bucket in each subtable; the second is 0 if there is only one subtable.
     pub bucket: [u32; 2],
     /// The tag.
     pub tag: u32,
@@ -25,7 +25,7 @@ pub struct Place {
 pub struct Toeplitz {
     build: Build,
     size: Size,
-    /// For every bit of a key, the hash of that bit alone: hashes are XORs of these.
+    /// For every bit of a key, the hash of that bit alone. Other hashes are XORs of these.
     of_bits: Vec<u64>,
 }
 
@@ -52,7 +52,7 @@ impl Toeplitz {
         }
     }
 
-    /// Where a key lives.
+    /// The place of a key.
     #[must_use]
     pub fn place(&self, key: &Key) -> Place {
         let mut hash = 0;

@@ -2,12 +2,13 @@
 //! The FPGA engine: SAPTM's line of stages in SystemVerilog (`rtl/`), a model of the line, and
 //! the simulated line as an engine.
 //!
-//! A [`Line`] takes packets, one in every clock, and gives the records that they displace.
-//! [`Model`] is a line in the plainest code. With the feature `rtl`, `VerilatedLine` is the
-//! SystemVerilog itself, translated by Verilator; `RtlEngines` meters packets with it. Both give
-//! the same records in the same order. `VerilatedMeter` is a line with its egress and registers, as
-//! a card has it: messages of the wire form leave it. `VerilatedParser` is what comes before it on
-//! a card: frames to packets. `VerilatedCard` is both, in the box of a shell.
+//! A [`Line`] takes a packet in every clock, and returns the records that packets displace.
+//! [`Model`] is a line in the simplest possible code. With the feature `rtl`, `VerilatedLine` is
+//! the SystemVerilog itself, translated by Verilator; `RtlEngines` meters packets with it. Both
+//! return the same records in the same order. `VerilatedMeter` is a line with its egress and
+//! registers, as on a card: messages of the wire form leave it. `VerilatedParser` is the part of a
+//! card before the meter: it turns frames into packets. `VerilatedCard` combines both, in the box
+//! of a shell.
 //!
 //! `docs/fpga.md` describes the design.
 

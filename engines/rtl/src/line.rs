@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A line: what goes in, and what comes out.
+//! A line: its input and its output.
 
 use turboflow_merge::{Base, Complement, Marks};
 use turboflow_record::{Family, WORDS_V4, WORDS_V6};
@@ -17,7 +17,7 @@ pub const fn key_bits<const K: usize>() -> u32 {
     64 * (K as u32 - 1) + TRANSPORT_BITS
 }
 
-/// The key of the line from the words of a record's key.
+/// The key in the line for the words of a record's key.
 pub(crate) fn key_of_words<const K: usize>(words: &[u64; K]) -> Key {
     let mut key = [0; WORDS_V6];
     key[..K].copy_from_slice(words);
@@ -25,7 +25,7 @@ pub(crate) fn key_of_words<const K: usize>(words: &[u64; K]) -> Key {
     key
 }
 
-/// The words of a record's key.
+/// The words of a record's key for a key in the line.
 pub(crate) fn words_of_key<const K: usize>(key: &Key) -> [u64; K] {
     let family = match K {
         WORDS_V4 => Family::V4,
@@ -39,7 +39,7 @@ pub(crate) fn words_of_key<const K: usize>(key: &Key) -> [u64; K] {
 /// A packet at the head of the line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
-    /// Its key.
+    /// The key.
     pub key: Key,
     /// Time of arrival, in nanoseconds since 1970.
     pub time_ns: u64,
@@ -54,7 +54,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// The packet of a record of one packet.
+    /// The packet in a record of one packet.
     #[must_use]
     pub fn of_record<const K: usize>(key: &[u64; K], base: &Base) -> Self {
         Self {
@@ -87,10 +87,10 @@ impl Arrival {
     }
 }
 
-/// What the head of the line is given next.
+/// The next input at the head of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A cell begins at that time, in nanoseconds since 1970. Everything resident leaves.
+    /// A cell begins at this time, in nanoseconds since 1970. All resident records leave.
     Cell(u64),
     /// One clock without a packet.
     Idle,
@@ -98,24 +98,24 @@ pub enum Step {
     Packet(Arrival),
 }
 
-/// Why a record left, in the words of [`Evicted`](turboflow_engine::Evicted).
+/// Why a record left, in the terms of [`Evicted`](turboflow_engine::Evicted).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// Displaced by a packet of another flow.
     Collision,
     /// Its cell ended.
     Age,
-    /// The next packet of its flow had to start a record, or it is a packet that no record has room
-    /// for.
+    /// The next packet of its flow had to start a new record, or this is a packet for which no
+    /// record has room.
     Cut,
 }
 
 /// A record that left the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// Its key.
+    /// The key of the record.
     pub key: Key,
-    /// Its fields.
+    /// The fields of the record.
     pub base: Base,
     /// Why it left.
     pub why: Why,
@@ -129,7 +129,7 @@ pub trait Line: Send {
     /// the order of the packets that displace them.
     fn give(&mut self, steps: &[Step], left: &mut Vec<Left>);
 
-    /// Number of clocks without a packet after which all records that earlier packets displaced
-    /// have left.
+    /// Number of clocks without a packet after which all records displaced by earlier packets have
+    /// left.
     fn latency(&self) -> usize;
 }

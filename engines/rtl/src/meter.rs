@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A line with its egress and registers (`rtl/tf_meter.sv`), simulated as a card's host sees it:
-//! descriptors of packets go in, bytes of messages come out.
+//! A simulated line with its egress and registers (`rtl/tf_meter.sv`), as seen by a card's host:
+//! packet descriptors go in, message bytes come out.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -38,7 +38,7 @@ pub enum Counter {
     PacketsMetered,
     /// Their bytes, according to their IP headers.
     BytesMetered,
-    /// Records displaced by another flow.
+    /// Records displaced by a packet of another flow.
     EvictedCollision,
     /// Records whose cell ended.
     EvictedAge,
@@ -129,7 +129,7 @@ pub struct VerilatedMeter {
 }
 
 // SAFETY: the simulated meter is used by one thread at a time, through `&mut self`, and has no
-// state of a thread.
+// thread-local state.
 unsafe impl Send for VerilatedMeter {}
 
 impl Drop for VerilatedMeter {
@@ -140,7 +140,7 @@ impl Drop for VerilatedMeter {
 }
 
 impl VerilatedMeter {
-    /// A meter whose registers are written, and which runs. Its receiver takes a beat in
+    /// A running meter, whose registers have been written. Its receiver takes a beat in
     /// `ready_of_256` of 256 clocks, at random.
     ///
     /// # Panics
@@ -167,7 +167,7 @@ impl VerilatedMeter {
     }
 
     fn write(&mut self, address: u32, value: u32) {
-        // SAFETY: the meter was made by `new`, and this thread alone uses it.
+        // SAFETY: the meter was made by `new`, and only this thread uses it.
         unsafe { (self.functions.write)(self.meter.as_ptr(), address, value) }
     }
 
@@ -196,7 +196,7 @@ impl VerilatedMeter {
         self.put(&descriptors, bytes);
     }
 
-    /// Ends the last cell, and appends the bytes that leave up to the last message.
+    /// Ends the last cell, and appends the bytes that leave, up to the last message.
     ///
     /// # Panics
     /// If the last message does not come.
@@ -219,8 +219,8 @@ impl VerilatedMeter {
         }
     }
 
-    /// Runs at most `clocks` clocks. Returns how many descriptors were taken, and how many bytes
-    /// came out.
+    /// Runs at most `clocks` clocks. Returns the number of descriptors taken, and the number of
+    /// bytes that came out.
     fn run(
         &mut self,
         descriptors: &[[u32; DESCRIPTOR_WORDS]],
@@ -228,7 +228,7 @@ impl VerilatedMeter {
         bytes: &mut Vec<u8>,
     ) -> (usize, usize) {
         let mut taken = 0;
-        // SAFETY: the meter was made by `new`, and this thread alone uses it. It reads `len()`
+        // SAFETY: the meter was made by `new`, and only this thread uses it. It reads `len()`
         // descriptors and writes at most the buffer's length.
         let got = unsafe {
             (self.functions.run)(
@@ -247,7 +247,7 @@ impl VerilatedMeter {
     }
 }
 
-/// The registers of a meter, in the order in which they are written: it runs with the last one.
+/// The registers of a meter, in the order in which they are written. The last one starts the meter.
 pub(crate) fn registers_of(config: &LineConfig, engine_id: u32) -> Vec<(u32, u32)> {
     let halves = config
         .seed
@@ -266,15 +266,15 @@ pub(crate) fn registers_of(config: &LineConfig, engine_id: u32) -> Vec<(u32, u32
     registers
 }
 
-/// Whether the last of some messages is a sender's last one: it has counters, and no record.
+/// Whether the last of these messages is a sender's last one: it has counters and no record.
 fn ends(bytes: &[u8]) -> bool {
     const COUNTERS_BYTES: usize = 32 + 6 * 12;
     let last = bytes.len().checked_sub(COUNTERS_BYTES);
     last.is_some_and(|at| bytes[at..at + 2] == [0x74, 0x66] && bytes[at + KIND_AT] == KIND_END)
 }
 
-/// The descriptor of a step: `descriptor_t` in `rtl/tf_meter.sv`. None of a clock without anything,
-/// which the receiver's pace and the line decide.
+/// The descriptor of a step: `descriptor_t` in `rtl/tf_meter.sv`. `None` for an idle clock, which
+/// the receiver's pace and the line decide.
 fn descriptor(step: &Step) -> Option<[u32; DESCRIPTOR_WORDS]> {
     match step {
         Step::Idle => None,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The line in the plainest code: one packet after the other, no stages, no clocks.
+//! The line in the simplest possible code: one packet after another, without stages or clocks.
 
 use turboflow_merge::{Base, Marks};
 
@@ -9,33 +9,33 @@ use crate::line::{Arrival, Key, Left, Line, Step, Why};
 use crate::size::LineConfig;
 use crate::spread::Spread;
 
-/// Ages are counted in periods, modulo this: they have 2 bits.
+/// Ages are counted in periods modulo this, because they have 2 bits.
 const AGES: u32 = 4;
 /// A slot is idle if its last use was this many periods ago, modulo [`AGES`].
 const IDLE_AGES: std::ops::RangeInclusive<u32> = 1..=2;
-/// Packets between the first that writes a new period and the first that is compared with it: the
-/// delay of the pipeline.
+/// Packets from the first one that writes a new period to the first one that is compared with it:
+/// the delay of the pipeline.
 const TURNING_PACKETS: u64 = 8;
 
 /// A slot that is in use.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// The tag, without the other bucket, which is compared, too.
+    /// The tag, without the other bucket, which is compared too.
     tag: u32,
     other_bucket: u32,
-    /// The period of its last use, modulo [`AGES`]; one more if it was used more than once.
+    /// The period of its last use, modulo [`AGES`]; one period later if it was used more than once.
     age: u32,
     key: Key,
     base: Base,
 }
 
-/// A line without stages and clocks. Gives the records of the array in the same order, except those
-/// that leave at the end of a cell, which come in the order of slots.
+/// A line without stages and clocks. It returns the records of the array in the same order, except
+/// that records leaving at the end of a cell come in the order of slots.
 #[derive(Clone, Debug)]
 pub struct Model {
     config: LineConfig,
     hash: Toeplitz,
-    /// The table that says the stage of a key; `None` if the hash says it.
+    /// The table that gives the stage of a key; `None` if the hash gives it.
     spread: Option<Spread>,
     slots: Vec<Option<Slot>>,
     cell_start_ns: u64,
@@ -64,7 +64,7 @@ impl Model {
         self.slots.iter().flatten().count()
     }
 
-    /// The slots in use of each bucket: stage after stage, in each of them subtable after subtable.
+    /// The number of slots in use of each bucket, by stage and within it by subtable.
     #[must_use]
     pub fn loads(&self) -> Vec<usize> {
         let buckets = self.slots.chunks(self.per_bucket());
@@ -73,7 +73,7 @@ impl Model {
             .collect()
     }
 
-    /// Where a key lives, or would live if its packet came now.
+    /// The place of a key, or the place that it would get if its packet came now.
     #[must_use]
     pub fn place(&self, key: &Key) -> Place {
         let place = self.hash.place(key);
@@ -84,7 +84,7 @@ impl Model {
         }
     }
 
-    /// Whether a packet with that key would displace a record of another flow, or find no free
+    /// Whether a packet with this key would displace a record of another flow, or find no free
     /// slot.
     #[must_use]
     pub fn is_full_for(&self, key: &Key) -> bool {
@@ -121,7 +121,7 @@ impl Model {
         }
     }
 
-    /// The slot with the signature of the place.
+    /// The slot that has the signature of the place.
     fn held_by(&self, place: &Place) -> Option<usize> {
         let mut subtables = 0..self.subtables();
         subtables.find_map(|subtable| {
@@ -134,20 +134,20 @@ impl Model {
         })
     }
 
-    /// The first free slot of the emptier bucket, of the left one on a tie.
+    /// The first free slot of the emptier bucket, or of the left one on a tie.
     fn free_slot(&self, place: &Place) -> Option<(usize, usize)> {
         let free = |subtable: &usize| {
             let slots = self.slots_of(place, *subtable);
             slots.filter(|&at| self.slots[at].is_none()).count()
         };
-        // `max_by_key` takes the last of equal ones.
+        // `max_by_key` returns the last of equal elements.
         let emptier = (0..self.subtables()).rev().max_by_key(free)?;
         let mut slots = self.slots_of(place, emptier);
         let slot = slots.find(|&at| self.slots[at].is_none())?;
         Some((emptier, slot))
     }
 
-    /// The record that makes room: the first idle one. Without one, bits of the tag choose.
+    /// The record that makes room: the first idle one. If there is none, bits of the tag choose.
     fn victim(&self, place: &Place, age: u32) -> (usize, usize) {
         let slot_bits = self.config.build.slot_bits;
         let bit = |at: u32| (place.tag >> at & 1) as usize & (self.subtables() - 1);
@@ -167,7 +167,7 @@ impl Model {
         (subtable, self.bucket(place, subtable) + any)
     }
 
-    /// The period after so many packets, modulo [`AGES`].
+    /// The period after this many packets, modulo [`AGES`].
     fn age_after(&self, packets: u64) -> u32 {
         (packets / u64::from(self.config.age_period) % u64::from(AGES)) as u32
     }
@@ -234,7 +234,7 @@ impl Model {
 }
 
 impl Slot {
-    /// The record, displaced by a packet with that key.
+    /// This record, displaced by a packet with that key.
     fn displaced_by(self, key: &Key) -> Left {
         let why = match self.key == *key {
             true => Why::Cut,

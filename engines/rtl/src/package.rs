@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `tf_record_pkg.sv`, derived from a record definition: the fields of a packet and of a record,
-//! and how they merge. `engines/rtl/rtl/tf_record_pkg.sv` is that of the default definition.
+//! and how they merge. `engines/rtl/rtl/tf_record_pkg.sv` is for the default definition.
 
 use std::fmt::Write;
 
@@ -10,26 +10,26 @@ use turboflow_record::{Definition, InvalidDefinition};
 
 use crate::fields::{ALONE, Class, LENGTH_BITS, RECORD, TIME_BITS};
 
-/// What a slot of the line has no room for.
+/// A part of a definition for which a slot of the line has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
-    /// Joining both directions of a flow.
+    /// Merging both directions of a flow.
     #[error("a slot has room for one direction of a flow")]
     Biflow,
     /// A key other than the 5-tuple.
     #[error("keys of the line are the 5-tuple")]
     Key,
-    /// Features beyond the fields that every record has.
+    /// Features in addition to the fields that every record has.
     #[error(
         "a slot of the line has the fields of the default definition, and no word for other features"
     )]
     State,
 }
 
-/// Whether the line has room for records of this layout.
+/// Checks whether the line has room for records of this layout.
 ///
 /// # Errors
-/// What it has no room for.
+/// The part for which it has no room.
 pub fn check_layout(layout: &Layout) -> Result<(), Unsupported> {
     let steps = layout.steps();
     match () {
@@ -102,7 +102,7 @@ pub fn record_package(definition: &Definition) -> Result<String, PackageError> {
     Ok(text)
 }
 
-/// The record of one packet, and a record with one packet more.
+/// The functions for the record of one packet, and for a record merged with one more packet.
 fn merging(text: &mut String) {
     text.push_str("  // The record of one packet.\n");
     text.push_str("  function automatic state_t state_of_packet(packet_body_t p);\n");
@@ -132,11 +132,11 @@ fn merging(text: &mut String) {
     text.push_str("  endfunction\n\n");
 }
 
-/// A value in as many bits.
+/// A value with this many bits.
 fn value(expression: &str, bits: u32) -> String {
     match expression {
         "1" => format!("{bits}'d1"),
-        // Narrower than the sum that it is added to.
+        // It is narrower than the sum to which it is added.
         "p.length" if bits > LENGTH_BITS => format!("{bits}'(p.length)"),
         expression => expression.to_owned(),
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The parser (`rtl/tf_parser.sv`), simulated: frames go in, and what each of them is comes out.
+//! The simulated parser (`rtl/tf_parser.sv`): frames go in, and their descriptions come out.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -9,10 +9,10 @@ use crate::line::{Arrival, Key};
 
 /// 32-bit words of the longest key.
 const KEY_WORDS: usize = 10;
-/// Clocks in which a frame has to be through, beside those that its beats take.
+/// Clocks within which a frame must be through, in addition to those of its beats.
 const PATIENCE: u64 = 4_096;
 
-/// What the parser says of a frame. As in `csrc/parser.cpp`.
+/// The parser's description of a frame. As in `csrc/parser.cpp`.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct Said {
@@ -52,22 +52,22 @@ unsafe extern "C" {
 pub struct Parsed {
     /// What the meter takes.
     pub arrival: Arrival,
-    /// Whether its key is that of IPv6.
+    /// Whether its key is an IPv6 key.
     pub is_v6: bool,
     /// Whether it declares more bytes than the frame has.
     pub is_longer: bool,
 }
 
-/// What the parser says of a frame: a packet, or why the host gets it whole.
+/// The parser's result for a frame: a packet, or why the host gets it whole.
 pub type Verdict = Result<Parsed, Handed>;
 
-/// How fast a block is given beats, and how fast what leaves it is taken: in so many of 256 clocks,
-/// at random.
+/// The rate at which beats are offered to a block, and that at which its output is taken: in this
+/// many of 256 clocks, at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Clocks of 256 in which a beat is offered.
+    /// Number of clocks, out of 256, in which a beat is offered.
     pub given_of_256: u32,
-    /// Clocks of 256 in which the receiver is ready.
+    /// Number of clocks, out of 256, in which the receiver is ready.
     pub ready_of_256: u32,
 }
 
@@ -85,7 +85,7 @@ pub struct VerilatedParser {
 }
 
 // SAFETY: the simulated parser is used by one thread at a time, through `&mut self`, and has no
-// state of a thread.
+// thread-local state.
 unsafe impl Send for VerilatedParser {}
 
 impl Drop for VerilatedParser {
@@ -96,8 +96,7 @@ impl Drop for VerilatedParser {
 }
 
 impl VerilatedParser {
-    /// A parser after its reset. `fault` takes out one of its checks, for tests of the tests; 0:
-    /// none.
+    /// A parser after its reset. `fault` removes one of its checks, to test the tests; 0: none.
     ///
     /// # Panics
     /// If memory is exhausted.
@@ -109,18 +108,18 @@ impl VerilatedParser {
         Self { parser }
     }
 
-    /// Clocks that the parser has run.
+    /// Number of clocks that the parser has run.
     #[must_use]
     pub fn clocks(&self) -> u64 {
         // SAFETY: the parser was made by `new`.
         unsafe { tf_parser_clocks(self.parser.as_ptr()) }
     }
 
-    /// Gives frames, one after another, and returns what is said of each of them, with its time and
-    /// its length in bytes. Fewer than were given, if the parser hangs.
+    /// Gives frames, one after another, and returns the result for each, with its time and its
+    /// length in bytes. There are fewer results than frames if the parser hangs.
     ///
     /// # Panics
-    /// If the pace is not of 1 to 256 clocks, or a frame has no bytes.
+    /// If a number of the pace is not 1 to 256, or a frame has no bytes.
     pub fn parse(&mut self, frames: &[GivenFrame], pace: Pace) -> Vec<(Verdict, u64, u32)> {
         let slowest = pace.given_of_256.min(pace.ready_of_256);
         assert!(slowest > 0, "{pace:?}");
@@ -129,9 +128,9 @@ impl VerilatedParser {
         let beats = bytes.len() as u64 / 64 + frames.len() as u64;
         let limit = PATIENCE + 4 * beats * 256 / u64::from(slowest);
         let mut said = vec![Said::default(); frames.len()];
-        // SAFETY: the parser was made by `new`, and this thread alone uses it. Frames and what is
-        // said have the layout of the shim's; it reads the bytes that the frames say, and writes at
-        // most one entry a frame.
+        // SAFETY: the parser was made by `new`, and only this thread uses it. Frames and results
+        // have the shim's layout. It reads as many bytes as the frames declare, and writes at most
+        // one entry for each frame.
         let got = unsafe {
             tf_parser_run(
                 self.parser.as_ptr(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How large a line is, and how it is configured.
+//! The size and the configuration of a line.
 
 use turboflow_merge::KeyHasher;
 
@@ -7,33 +7,33 @@ pub use crate::built::Build;
 use crate::built::{DIRECT, METER_V4, METER_V6, V4, V6};
 use crate::hash::{SEED_WORDS, Toeplitz};
 
-/// How much of a line is used.
+/// The part of a line that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Stages: a power of two, at most those built.
+    /// Number of stages: a power of two, at most as many as were built.
     pub stages: u32,
-    /// Buckets of each subtable in a stage: a power of two, at most those built.
+    /// Buckets of each subtable in a stage: a power of two, at most as many as were built.
     pub buckets: u32,
 }
 
-/// Clocks of the sequencer, a packet in hand and its place: `rtl/tf_sequencer.sv`.
+/// Clocks of the sequencer, for a packet in hand and for its place: `rtl/tf_sequencer.sv`.
 const SEQUENCER_CLOCKS: usize = 2;
 /// Clocks of the hash: `HashLatency` in `rtl/tf_pkg.sv`.
 pub const HASH_CLOCKS: usize = 4;
-/// Clocks of the table that says the stage of a key: `SpreadLatency` in `rtl/tf_pkg.sv`.
+/// Clocks of the table that gives the stage of a key: `SpreadLatency` in `rtl/tf_pkg.sv`.
 pub const SPREAD_CLOCKS: usize = 4;
 /// Clocks that a token spends in a stage: `StageLatency` in `rtl/tf_pkg.sv`.
 pub const STAGE_CLOCKS: usize = 13;
 
-/// Clocks from the head to the end of a line of so many stages, for any place. A line of one stage
-/// has no table that says the stage.
+/// Clocks that any place takes from the head to the end of a line with this many stages. A line of
+/// one stage has no table that gives the stage.
 #[must_use]
 pub const fn line_clocks(stages: usize) -> usize {
     let table = if stages > 1 { SPREAD_CLOCKS } else { 0 };
     SEQUENCER_CLOCKS + HASH_CLOCKS + table + STAGE_CLOCKS * stages
 }
 
-/// A size that the line which was built does not have.
+/// A size that exceeds that of the line that was built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} must be a power of two from 1 to {most}, not {given}")]
 pub struct InvalidSize {
@@ -66,13 +66,13 @@ impl Build {
         }
     }
 
-    /// Slots of a line of this build that is used in this size.
+    /// Slots of a line of this build if only this size is used.
     #[must_use]
     pub const fn slots(&self, size: Size) -> u32 {
         (size.stages * size.buckets * self.subtables) << self.slot_bits
     }
 
-    /// Checks that the line has the size.
+    /// Checks that the line has at least this size.
     ///
     /// # Errors
     /// The first number that is larger than what was built.
@@ -90,31 +90,32 @@ impl Build {
     }
 }
 
-/// What a line is told before packets come: its configuration registers.
+/// The configuration registers of a line, set before packets come.
 #[derive(Clone, Copy, Debug)]
 pub struct LineConfig {
     /// The line that was built.
     pub build: Build,
     /// How much of it is used.
     pub size: Size,
-    /// Whether no packet joins a record that holds FIN or RST, as with a linger of 0.
+    /// Whether no packet joins a record with FIN or RST, as with a linger of 0.
     pub ends_cut: bool,
-    /// Packets between two sweeps while packets come; 0: sweeps take places without a packet alone.
+    /// Packets between two sweeps while packets come; 0: sweeps only take places without a packet.
     pub sweep_every: u16,
-    /// Packets of a period of activity, from [`LineConfig::LEAST_AGE_PERIOD`] to 2^24. Twice as
-    /// many as the line has slots evict the fewest records of the powers of two (`docs/fpga.md`).
+    /// Packets of a period of activity, from [`LineConfig::LEAST_AGE_PERIOD`] to 2^24. Among the
+    /// powers of two, twice the number of the line's slots evicts the fewest records
+    /// (`docs/fpga.md`).
     pub age_period: u32,
-    /// The forward that is taken out of the line, for tests of tests; 0: none.
+    /// The number of the forward that is removed from the line, to test the tests; 0: none.
     pub fault: u32,
     /// The seed of the hash.
     pub seed: [u64; SEED_WORDS],
 }
 
 impl LineConfig {
-    /// More than twice the packets that are on their way to a slot at one time.
+    /// More than twice the packets that are on the way to a slot at the same time.
     pub const LEAST_AGE_PERIOD: u32 = 16;
 
-    /// A line of that build in that size, keyed by `hasher`.
+    /// A line of this build in this size, with the key of `hasher`.
     ///
     /// # Panics
     /// If the line does not have the size: see [`Build::check`].

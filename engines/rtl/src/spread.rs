@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The table that says the stage of a key (`rtl/tf_spread.sv`), packet by packet.
+//! The table that gives the stage of a key (`rtl/tf_spread.sv`), packet by packet.
 
-/// Cells have the numbers from 1 to this one, and then again from 1.
+/// Cells are numbered from 1 to this, and then again from 1.
 const LAST_NUMBER: u8 = 7;
 
 /// State of one entry.
@@ -12,22 +12,22 @@ struct Entry {
     stage: u32,
 }
 
-/// A table that the hash addresses, without keys: every key of an entry has its stage.
+/// A table without keys, addressed by the hash: all keys of an entry have the entry's stage.
 ///
-/// An entry keeps its stage in the cell of its last packet and in the next one. In any other cell
+/// An entry keeps its stage in the cell of its last packet and in the next one. In any later cell
 /// no record of its keys is left, and the entry gets the next stage in turn that does not have too
 /// many entries. Too many are more than the mean of all stages in this cell, plus one.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     entries: Vec<Entry>,
     stages: u32,
-    /// Number of the current cell, and of the previous one.
+    /// Numbers of the current cell and of the previous one.
     number: u8,
     last_number: u8,
-    /// The stage that an entry got last, and the one that the next entry gets.
+    /// The last stage that an entry got, and the stage that the next entry gets.
     turn: u32,
     next: u32,
-    /// Entries of each stage in this cell; their mean plus one, and the remainder of the mean.
+    /// Entries of each stage in this cell; their mean plus one; and the remainder of the mean.
     counts: Vec<u32>,
     most: u32,
     left: u32,
@@ -59,7 +59,7 @@ impl Spread {
         self.is_full.fill(false);
     }
 
-    /// The stage that an entry has because records of its keys may be in the line.
+    /// The stage that an entry must keep, because records of its keys may be in the line.
     fn known(&self, entry: u32) -> Option<u32> {
         let Entry { number, stage } = self.entries[entry as usize];
         (number == self.number || number == self.last_number).then_some(stage)
@@ -70,7 +70,7 @@ impl Spread {
         self.known(entry).unwrap_or(self.next)
     }
 
-    /// Takes a packet of an entry.
+    /// Notes a packet of an entry.
     pub(crate) fn take(&mut self, entry: u32) {
         let at = entry as usize;
         if self.entries[at].number == self.number {
@@ -94,8 +94,8 @@ impl Spread {
         self.most += u32::from(self.left == 0);
     }
 
-    /// The first stage behind that of the last turn that is not full. If all are full, the stage
-    /// right behind it.
+    /// The first stage after that of the last turn that is not full. If all are full, the stage
+    /// directly after it.
     fn following(&self) -> u32 {
         let behind = |by: u32| (self.turn + by) % self.stages;
         let mut free = (1..=self.stages)
@@ -133,11 +133,11 @@ mod tests {
         spread.take(3);
         spread.begin_cell();
         assert_eq!(spread.stage(3), 3);
-        // Entry 2 was not there in the cell before: its stage is the next in turn.
+        // Entry 2 had no packet in the previous cell: its stage is the next in turn.
         assert_eq!(spread.known(2), None);
     }
 
-    /// Those that keep their stage are evened out by those that are new.
+    /// New entries even out those that keep their stages.
     #[test]
     fn stages_stay_even_while_entries_keep_theirs() {
         let mut spread = Spread::new(10, 8);

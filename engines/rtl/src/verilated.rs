@@ -40,7 +40,7 @@ struct GivenStep {
     padding: u32,
 }
 
-/// What leaves the line. As in `csrc/shim.cpp`.
+/// A token that leaves the line. As in `csrc/shim.cpp`.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct Token {
@@ -52,13 +52,13 @@ struct Token {
 
 const _: () = assert!(size_of::<GivenStep>() == 64 && size_of::<Token>() == 76);
 
-/// Clocks for which a packet waits behind a flush or a sweep, and some more.
+/// Clocks that a packet waits after a flush or a sweep, and some more.
 const WAITING_CLOCKS: usize = 10;
 
 /// `InputPacket` and `InputCell` in `rtl/tf_pkg.sv`.
 const PACKET: u32 = 1;
 const CELL: u32 = 2;
-/// `KindEpoch` and `KindAlone` there.
+/// `KindEpoch` and `KindAlone` in `rtl/tf_pkg.sv`.
 const KIND_EPOCH: u32 = 4;
 const KIND_ALONE: u32 = 6;
 
@@ -150,16 +150,16 @@ impl Functions {
     }
 }
 
-/// Why a simulated line stopped, which only a mistake in it can cause.
+/// Why a simulated line stopped. Only a mistake in the line can cause this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stopped {
-    /// An assertion in the SystemVerilog failed. It is named on standard error.
+    /// An assertion in the SystemVerilog failed. Its name is on standard error.
     #[error("an assertion failed in the simulated line")]
     Assertion,
-    /// The line does not take what it is given.
+    /// The line does not take its input.
     #[error("the simulated line took nothing for {clocks} clocks")]
     Stuck {
-        /// How long it was waited for.
+        /// Number of clocks without progress.
         clocks: u64,
     },
 }
@@ -171,15 +171,15 @@ pub struct VerilatedLine {
     config: LineConfig,
     given: Vec<GivenStep>,
     tokens: Vec<Token>,
-    /// Starts of the cells of both parities, the parity of the cell whose mark left the line last,
-    /// and the starts of those whose mark has not left it.
+    /// Starts of the cells of both parities; the parity of the last cell whose mark has left the
+    /// line; and the starts of the cells whose marks have not left it yet.
     starts_ns: [u64; 2],
     parity: usize,
     coming_ns: VecDeque<u64>,
 }
 
-// SAFETY: the simulated line is used by one thread at a time, through `&mut self`, and has no state
-// of a thread: `tf_failures` counts up, and is only compared within one call.
+// SAFETY: the simulated line is used by one thread at a time, through `&mut self`, and has no
+// thread-local state: `tf_failures` only increases, and is only compared within one call.
 unsafe impl Send for VerilatedLine {}
 
 impl Drop for VerilatedLine {
@@ -190,7 +190,7 @@ impl Drop for VerilatedLine {
 }
 
 impl VerilatedLine {
-    /// Tokens taken from the line at once.
+    /// Tokens taken from the line at the same time.
     const ROOM: usize = 1 << 10;
 
     /// An empty line.
@@ -224,22 +224,22 @@ impl VerilatedLine {
         }
     }
 
-    /// Clocks that the line has run.
+    /// Number of clocks that the line has run.
     #[must_use]
     pub fn clocks(&self) -> u64 {
         // SAFETY: the line was made by `new`.
         unsafe { (self.functions.clocks)(self.line.as_ptr()) }
     }
 
-    /// Whether no stage holds a record of an ended cell. Stages hear of a cell as its mark comes to
-    /// them, within [`Line::latency`].
+    /// Whether no stage holds a record of an ended cell. A stage learns of a cell when the cell's
+    /// mark reaches it, within [`Line::latency`].
     #[must_use]
     pub fn is_clean(&self) -> bool {
         // SAFETY: the line was made by `new`.
         unsafe { (self.functions.clean)(self.line.as_ptr()) != 0 }
     }
 
-    /// [`Line::give`], for lines that may be wrong.
+    /// As [`Line::give`], for lines that may contain mistakes.
     ///
     /// # Errors
     /// Why the line stopped.
@@ -255,9 +255,9 @@ impl VerilatedLine {
         while done < self.given.len() {
             let limit = self.limit();
             let (mut taken, rest) = (0, &self.given[done..]);
-            // SAFETY: the line was made by `new`, and this thread alone uses it. Steps and tokens
-            // have the layout of the shim's; it reads `rest.len()` steps and writes at most
-            // `tokens.len()` tokens.
+            // SAFETY: the line was made by `new`, and only this thread uses it. Steps and tokens
+            // have the shim's layout. It reads `rest.len()` steps and writes at most `tokens.len()`
+            // tokens.
             let (got, failed) = unsafe {
                 let before = tf_failures();
                 let got = (self.functions.give)(
@@ -286,8 +286,9 @@ impl VerilatedLine {
         Ok(())
     }
 
-    /// Clocks within which a step is taken, or the tokens' room is full: those of a cell that waits
-    /// until the line is empty, in which every bucket is visited as many times as it has slots.
+    /// Clocks within which a step must be taken, or the room for tokens must be full. A cell may
+    /// wait until the line is empty, for which every bucket is visited as many times as it has
+    /// slots.
     fn limit(&self) -> u64 {
         4_096 + 8 * u64::from(self.config.build.slots(self.config.size)) + self.given.len() as u64
     }

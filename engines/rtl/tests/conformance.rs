@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The conformance suite of the wall: the model everywhere, the SystemVerilog with the feature
-//! `rtl`. The golden model is the software engine.
+//! The conformance suite: the model always, and the SystemVerilog with the feature `rtl`. The
+//! golden model is the software engine.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use turboflow_record::{Definition, Input, InputValues, Packet};
 use turboflow_workload::reference::difference_of_flows;
 use turboflow_workload::sequences::{SequenceShape, random_packets};
 
-/// Why flows have other slots than those of the golden model.
+/// Checks that do not apply, because flows have other slots than in the golden model.
 const LEFT_OUT: [LeftOut; 1] = [LeftOut {
     what: Aspect::SameSlots,
     why: "a flow has the slots of two buckets of its stage",
@@ -39,7 +39,7 @@ impl<F: PacketEngines> Subject for Lines<F> {
     }
 }
 
-/// The smallest lines, whose flows displace each other most, and larger ones.
+/// The smallest lines, in which flows displace each other most, and larger ones.
 const SIZES: [Size; 3] = [
     Size {
         stages: 1,
@@ -55,7 +55,7 @@ const SIZES: [Size; 3] = [
     },
 ];
 
-/// The size with that many slots.
+/// The size with this many slots.
 fn size_of(slots: u32) -> Size {
     let with_slots = |size: &&Size| Build::V4.slots(**size) == slots;
     *SIZES
@@ -71,7 +71,7 @@ fn models() -> Lines<ModelEngines> {
 }
 
 /// Tests every size, observed after every packet, at intervals, and only at the end. Returns the
-/// checks that held, and were not left out.
+/// checks that held and were not left out.
 fn holds(subject: &mut dyn Subject, setup: &Setup, sequence: &Sequence) -> BTreeSet<Check> {
     let mut held = BTreeSet::new();
     for size in SIZES {
@@ -113,7 +113,7 @@ fn holds_on_sequences_made_by_hand(subject: &mut dyn Subject) {
     assert_eq!(held, BTreeSet::from(Check::ALL));
 }
 
-/// Longer packets travel alone, which cuts the records of their flow where no rule does.
+/// Longer packets travel alone, which cuts records of their flow where no rule does.
 fn shorten((packet, values): &mut (Packet, InputValues)) {
     packet.ip_length_bytes = packet.ip_length_bytes.min(65_535);
     values.set(Input::IpLength, packet.ip_length_bytes.into());

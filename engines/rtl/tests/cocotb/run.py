@@ -8,7 +8,7 @@ from cocotb.runner import get_results, get_runner
 
 HERE = Path(__file__).resolve().parent
 RTL = HERE.parent.parent / "rtl"
-# A module, what it stands on, and its parameters.
+# A module, the modules that it needs, and its parameters.
 MODULES = {
     "tf_hash_toeplitz": ([], {"KeyBits": 104, "HashBits": 29}),
     "tf_ram": ([], {"Lanes": 4, "LaneBits": 6, "AddrBits": 4}),

@@ -19,7 +19,7 @@ async def runs(dut, taken, heeds):
     due, clock, quiet = [], 0, 0
     while quiet < 400:
         clock += 1
-        # What is said of room holds for the clock that comes.
+        # The room that is reported is valid for the next clock.
         await FallingEdge(dut.clk_i)
         gives = bool(coming) and (not heeds or bool(dut.room_o.value)) and len(due) < 12
         dut.give_i.value = int(gives)

@@ -22,8 +22,8 @@ def state(values):
 
 
 def epoch(parity, start_ns):
-    # place_t over packet_t of 74 bits: the parity of the cell is above 2 bits of age and one for
-    # its turning.
+    # place_t above packet_t of 74 bits: the parity of the cell is above 2 bits of age and one bit
+    # for the turn of a period.
     return parity << (74 + 3) | start_ns
 
 
@@ -56,7 +56,7 @@ async def runs(dut, pace):
     messages = []
     receiver = cocotb.start_soon(receive(dut, pace, messages))
     start_ns, latency, draw = 1_700_000_000_000_000_000, 17, random.Random(3)
-    # What a place carries when it leaves, behind the clocks that it takes through the line.
+    # The content of a place when it leaves, after its clocks in the line.
     line, sent = [None] * latency, []
     tokens = [(EPOCH, epoch(1, start_ns), 0)]
     for n in range(300):

@@ -81,7 +81,7 @@ async def send(dut, frames, pace):
             while draw.random() >= pace:
                 await RisingEdge(dut.clk_i)
             beat = frame[at : at + 64]
-            # Behind the end of a frame, bytes are anything.
+            # After the end of a frame, bytes are random.
             dut.s_axis_tdata_i.value = int.from_bytes(beat + draw.randbytes(64 - len(beat)), "little")
             dut.s_axis_tkeep_i.value = (1 << len(beat)) - 1
             dut.s_axis_tlast_i.value = int(at + 64 >= len(frame))

@@ -13,7 +13,7 @@ async def runs(dut, put, taken, count=400):
     depth, draw = 8, random.Random(5)
     sent, found, clocks = 0, [], 0
     while len(found) < count:
-        # Whoever puts knows of room: those in the queue and at its output.
+        # The sender must know the room: entries in the queue and at its output count.
         puts = sent < count and sent - len(found) < depth and draw.random() < put
         dut.put_i.value, dut.data_i.value = int(puts), sent & 0xFF
         dut.ready_i.value = int(draw.random() < taken)

@@ -24,7 +24,7 @@ async def lanes_that_are_not_written_read_as_they_are(dut):
         for lane, value in enumerate(expected or []):
             if value is not None:
                 assert int(found) >> (BITS * lane) & ((1 << BITS) - 1) == value
-        # What a lane gives that is written in that clock may be anything.
+        # A lane that is written in this clock may read as anything.
         expected = [None if at == read and write >> lane & 1 else rows[read][lane] for lane in range(LANES)]
         for lane in range(LANES):
             if write >> lane & 1:

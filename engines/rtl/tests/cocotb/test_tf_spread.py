@@ -15,7 +15,8 @@ CELL = [(EPOCH, 0), *[(IDLE, 0)] * GAP]
 
 LAST_NUMBER = 7
 
-# What the memory holds: the number of the cell of an entry's last packet, and its stage. Reset clears nothing.
+# The content of the memory: the number of the cell of an entry's last packet, and its stage. Reset
+# clears nothing.
 entries = {}
 
 
@@ -88,7 +89,8 @@ def cells(draw, entries, cells_of_run=12, packets=300):
 async def an_entry_keeps_its_stage_for_two_cells(dut):
     for stages in (4, 2):
         draw = random.Random(stages)
-        # Few entries meet each other within the forwards; many are new in most cells.
+        # With few entries, packets of one entry meet within the forwards; in most cells many
+        # entries are new.
         await runs(dut, stages, cells(draw, range(3)))
         await runs(dut, stages, cells(draw, range(ENTRIES), packets=40))
 

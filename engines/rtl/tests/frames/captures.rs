@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every Ethernet frame of every capture: the parser says what `crates/packet` says, or the host
-//! gets the frame whole.
+//! Every Ethernet frame of every capture: the parser's description equals that of `crates/packet`,
+//! or the host gets the frame whole.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,7 +30,7 @@ pub(crate) fn find(folder: &Path, captures: &mut Vec<PathBuf>) {
 /// The Ethernet frames of a capture, as far as they were captured.
 pub(crate) fn frames(path: &Path) -> Vec<GivenFrame> {
     let mut frames = Vec::new();
-    // Damaged captures end early, or do not begin.
+    // Damaged captures end early, or cannot be opened.
     let Ok(mut file) = CaptureFile::open(path) else {
         return frames;
     };
@@ -57,7 +57,7 @@ fn every_capture_is_parsed_as_by_the_software() {
     find(&captures_folder().unwrap(), &mut captures);
     assert!(captures.len() > 400);
     let mut parser = VerilatedParser::new(1, 0);
-    // Of each reason: frames, and those of them in which the software finds a packet.
+    // For each reason: number of frames, and of those in which the software finds a packet.
     let mut handed: BTreeMap<Handed, (u64, u64)> = BTreeMap::new();
     let (mut packets, mut all_frames) = (0_u64, 0_u64);
     for capture in captures {
@@ -80,7 +80,8 @@ fn every_capture_is_parsed_as_by_the_software() {
     }
     eprintln!("{packets} packets of {all_frames} frames; handed over: {handed:?}");
     assert!(all_frames > 100_000);
-    // Of what the software meters, the card leaves MPLS, PPPoE and such, and little else.
+    // Of the packets that the software meters, the card leaves MPLS, PPPoE and the like, and few
+    // others.
     let left = |of: &[Handed]| -> u64 {
         of.iter()
             .filter_map(|of| handed.get(of))

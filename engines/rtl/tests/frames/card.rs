@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cards in the boxes of both shells: frames pass byte for byte, every packet is in a record or
-//! with the host or counted, and a slow host changes only what is counted.
+//! Cards in the boxes of both shells: frames pass byte for byte; every packet is in a record, with
+//! the host, or counted; and a slow host only affects what is counted.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ use crate::parser::captured;
 
 const ENGINE_ID: u32 = 7;
 
-/// Of a flow: packets, bytes, the first and the last time, TCP flags.
+/// The totals of a flow: packets, bytes, the first and the last time, TCP flags.
 type Totals = (u64, u64, u64, u64, u16);
 
-/// Flows by their key, and what is added up.
+/// Flows by their key, and their totals.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Flows(BTreeMap<Vec<u64>, Totals>);
 
@@ -51,10 +51,10 @@ impl Flows {
     }
 }
 
-/// What a card did with some frames.
+/// The results of a card for some frames.
 struct Ran {
     counters: CardCounters,
-    /// Packets in records, and all that the host knows: with the frames that it got whole.
+    /// Packets in records, and everything that the host knows, including frames that it got whole.
     recorded: u64,
     known: Flows,
     whole: BTreeMap<Handed, u64>,
@@ -126,8 +126,8 @@ fn of_record(base: &turboflow_merge::Base) -> Totals {
     )
 }
 
-/// The law of the counters: every frame is left out, or for the host, or metered; what is for the
-/// host came there or was dropped; what is metered is in a record.
+/// The law of the counters: every frame is left out, for the host, or metered. Frames for the host
+/// arrived there or were dropped; metered packets are in a record.
 fn accounts(ran: &Ran, frames: &[GivenFrame]) {
     let counters = &ran.counters;
     let handed: u64 = counters.handed.iter().sum();
@@ -147,7 +147,7 @@ fn accounts(ran: &Ran, frames: &[GivenFrame]) {
     }
 }
 
-/// All that the software knows of some frames.
+/// Everything that the software knows about some frames.
 fn expected(frames: &[GivenFrame]) -> Flows {
     let (mut flows, mut parser) = (Flows::default(), Parser::new(ParserConfig::default()));
     for frame in frames {
@@ -156,7 +156,7 @@ fn expected(frames: &[GivenFrame]) -> Flows {
     flows
 }
 
-/// Frames at random, in time, 2 us apart.
+/// Random frames in time order, 2 us apart.
 fn random_frames(count: u64) -> Vec<GivenFrame> {
     let mut random = Random::new(9);
     let frames = (0..count).map(|at| GivenFrame {
@@ -189,8 +189,8 @@ fn every_packet_is_in_a_record_or_with_the_host() {
     }
 }
 
-/// In OpenNIC's box, frames wait for a slow host, and nothing is lost. In Corundum's, they do not
-/// wait: what was left out is counted, and the rest is right.
+/// In OpenNIC's box, frames wait for a slow host, and nothing is lost. In Corundum's box they do
+/// not wait: frames that were left out are counted, and everything else is correct.
 #[test]
 fn a_slow_host_loses_nothing_that_is_not_counted() {
     let frames = random_frames(4_000);
@@ -233,7 +233,7 @@ fn captures_come_to_the_host_as_the_software_sees_them() {
     for capture in captures {
         let mut frames = captures::frames(&capture);
         frames.truncate(200);
-        // A sender does not go back in time by a cell, and the end comes behind all of them.
+        // A sender does not go back in time by a cell, and the end comes after all its packets.
         frames.sort_by_key(|frame| frame.time_ns);
         if frames.is_empty() {
             continue;

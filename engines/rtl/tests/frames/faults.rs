@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tests of the parser are tested: each of its checks that is taken out is missed.
+//! Tests the parser's tests: they notice the removal of each check.
 
 use crate::parser::many;
 
-/// `fault` in `rtl/tf_window.sv` (24), `rtl/tf_headers.sv` (25 to 30) and `rtl/tf_transport.sv` (31
-/// to 35).
+/// The numbers of `fault` in `rtl/tf_window.sv` (24), `rtl/tf_headers.sv` (25 to 30) and
+/// `rtl/tf_transport.sv` (31 to 35).
 const FAULTS: std::ops::RangeInclusive<u32> = 24..=35;
 
 #[test]

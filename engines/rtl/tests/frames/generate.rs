@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames at random: mostly valid ones, with whatever the parser follows; then cut, padded,
-//! damaged, and with lengths that lie.
+//! Random frames: mostly valid ones, with all headers that the parser follows; then cut, padded or
+//! damaged ones, and some with false lengths.
 
 use turboflow_engine_rtl::{Damage, GivenFrame};
 
@@ -36,7 +36,7 @@ impl Random {
     }
 }
 
-/// A frame, and what goes with it.
+/// A frame, with its time and damage.
 pub(crate) fn frame(random: &mut Random) -> GivenFrame {
     let (mut announced, mut payload) = match random.below(16) {
         0 => (random.of(&[0x0806, 0x8847, 0x0026]), random.bytes(46)),
@@ -81,7 +81,7 @@ pub(crate) fn frame(random: &mut Random) -> GivenFrame {
     }
 }
 
-/// Protocol and bytes of a transport header and what is behind it.
+/// The protocol, and the bytes of a transport header and of what follows it.
 fn transport(random: &mut Random) -> (u8, Vec<u8>) {
     let protocol = match random.below(10) {
         0..=3 => 6,
@@ -95,7 +95,7 @@ fn transport(random: &mut Random) -> (u8, Vec<u8>) {
     (protocol, random.bytes(count))
 }
 
-/// A length, sometimes another one.
+/// The right length, and sometimes another one.
 fn length(random: &mut Random, right: usize) -> [u8; 2] {
     let length = match random.below(24) {
         0 => 0,
@@ -118,7 +118,7 @@ fn v4(random: &mut Random) -> Vec<u8> {
     let mut ip = vec![0x45 + words as u8, random.next() as u8];
     ip.extend(length(random, 20 + 4 * words + payload.len()));
     ip.extend(random.bytes(2));
-    // Whole, a first fragment, a later one.
+    // Not fragmented, a first fragment, or a later one.
     ip.extend(random.of(&[[0, 0], [0x40, 0], [0x40, 0], [0x20, 0], [0x20, 5], [0, 1]]));
     ip.extend([random.next() as u8, protocol, 0, 0]);
     ip.extend(random.bytes(8 + 4 * words));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of what comes before the meter on a card: frames to packets. Everything runs simulated, so
-//! there is nothing without the feature `rtl`.
+//! Tests of the part of a card before the meter, which turns frames into packets. All of it is
+//! simulated, so there are no tests without the feature `rtl`.
 #![cfg(feature = "rtl")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 

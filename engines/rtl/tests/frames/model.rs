@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The parser in the plainest code: which frames the host gets whole, and what the others are.
+//! The parser in the simplest possible code: which frames the host gets whole, and what the others
+//! are.
 
 use turboflow_engine_rtl::{Arrival, Damage, GivenFrame, Handed, Parsed, Verdict};
 
-/// Bytes behind the fixed IP header that the parser sees, and extension headers that it follows.
+/// Bytes after the fixed IP header that the parser sees, and extension headers that it follows.
 const SEEN: usize = 64;
 const STEPS: usize = 4;
 
@@ -24,10 +25,10 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// What the parser says of a frame.
+/// The result for a frame.
 pub(crate) fn verdict(frame: &GivenFrame) -> Verdict {
     let bytes = &frame.bytes[..];
-    // With two bytes or less there is none in between.
+    // Two bytes or fewer have no byte in between.
     let has_gap = frame.damage == Damage::Gap && bytes.len() > 2;
     if frame.damage == Damage::Marked || has_gap || bytes.len() > 65_536 {
         return Err(Handed::Damaged);
@@ -51,7 +52,7 @@ pub(crate) fn verdict(frame: &GivenFrame) -> Verdict {
     })
 }
 
-/// Where the IP header is, and what announced it.
+/// The offset of the IP header, and the type that announced it.
 fn link(bytes: &[u8]) -> Result<(usize, u16), Handed> {
     if bytes.len() < 14 {
         return Err(Handed::LinkCut);
@@ -134,7 +135,7 @@ fn v6(ip: &[u8]) -> Result<Parsed, Handed> {
     })
 }
 
-/// Where the transport header is, from the end of the fixed IP header on.
+/// The place of the transport header, counted from the end of the fixed IP header.
 struct Transport {
     protocol: u8,
     at: usize,

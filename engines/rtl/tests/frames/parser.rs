@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The parser against its model and against `crates/packet`, with frames at random.
+//! Compares the parser with its model and with `crates/packet`, on random frames.
 
 use proptest::prelude::*;
 use turboflow_engine_rtl::{
@@ -11,7 +11,7 @@ use turboflow_record::{Family, Packet};
 use crate::generate::{Random, frame};
 use crate::model;
 
-/// A frame as `crates/packet` sees it.
+/// A frame in the form that `crates/packet` takes.
 pub(crate) fn captured(frame: &GivenFrame) -> Frame<'_> {
     Frame {
         bytes: &frame.bytes,
@@ -22,7 +22,7 @@ pub(crate) fn captured(frame: &GivenFrame) -> Frame<'_> {
     }
 }
 
-/// Whether a packet of `crates/packet` is that of the parser.
+/// Whether a packet of `crates/packet` equals that of the parser.
 fn is_packet(parsed: &Parsed, packet: &Packet, is_longer: bool) -> bool {
     let arrival = &parsed.arrival;
     let words = packet.tuple.words();
@@ -39,7 +39,7 @@ fn is_packet(parsed: &Parsed, packet: &Packet, is_longer: bool) -> bool {
         && arrival.tos == packet.tos
 }
 
-/// The first difference between what the parser says of frames, and what it should.
+/// The first difference between the parser's results and the expected ones.
 pub(crate) fn difference(
     frames: &[GivenFrame],
     said: &[(Verdict, u64, u32)],
@@ -88,7 +88,7 @@ proptest! {
     }
 }
 
-/// So many frames at random, and what is said of them at full pace.
+/// Compares the results for this many random frames, at full pace.
 pub(crate) fn many(count: usize, seed: u64, fault: u32) -> Option<(usize, String)> {
     let mut random = Random::new(seed);
     let frames: Vec<_> = (0..count).map(|_| frame(&mut random)).collect();
@@ -96,7 +96,7 @@ pub(crate) fn many(count: usize, seed: u64, fault: u32) -> Option<(usize, String
     difference(&frames, &said)
 }
 
-/// Every reason comes, and most frames are packets.
+/// Every reason occurs, and most frames are packets.
 #[test]
 fn fifty_thousand_frames_at_full_pace() {
     let mut random = Random::new(7);
@@ -116,7 +116,7 @@ fn fifty_thousand_frames_at_full_pace() {
     assert!(packets.count() > 25_000);
 }
 
-/// A minimum frame is one beat: a beat in every clock is a frame in every clock.
+/// A frame of minimum length is one beat: a beat in every clock is a frame in every clock.
 #[test]
 fn takes_a_frame_in_every_clock() {
     let mut random = Random::new(3);
@@ -132,7 +132,7 @@ fn takes_a_frame_in_every_clock() {
     assert!(clocks <= 10_000 + 24, "{clocks} clocks for 10,000 frames");
 }
 
-/// A frame may be as long as its length's field can say.
+/// A frame may be as long as the length field allows.
 #[test]
 fn a_frame_that_does_not_end_is_damaged() {
     let mut random = Random::new(5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cells that end while packets go on: the line is swept in the background.
+//! Cells that end while packets keep coming: the line is swept in the background.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use turboflow_merge::{Base, KeyHasher};
 
 use crate::traffic::{Mix, Random, Shape, Traffic};
 
-/// Places that a sweep takes: itself, and `SpecialGap` of `rtl/tf_pkg.sv`.
+/// Number of places that a sweep takes: its own, and `SpecialGap` of `rtl/tf_pkg.sv`.
 const SWEEP_CLOCKS: u64 = 4;
-/// Clocks that a cell takes to begin, its first sweep, and the last one, which may come before the
+/// Clocks for the beginning of a cell, its first sweep, and the last one, which may come before the
 /// head knows that the line is clean.
 const TURN_CLOCKS: u64 = 3 * SWEEP_CLOCKS;
 
 /// Records of each flow and cell, merged.
 type Merged = BTreeMap<([u64; 5], u64), Base>;
 
-/// The records of every flow and cell, merged, in order. Where packets come in order, records of a
-/// flow that do not are an error.
+/// The records of every flow and cell, merged, in order. If packets come in order, it is an error
+/// if the records of a flow do not.
 fn merged(all: &[Left], cell_ns: u64, in_order: bool) -> Result<Merged, String> {
     let mut flows = Merged::new();
     let mut last: BTreeMap<[u64; 5], u64> = BTreeMap::new();
@@ -41,7 +41,7 @@ fn merged(all: &[Left], cell_ns: u64, in_order: bool) -> Result<Merged, String> 
     Ok(flows)
 }
 
-/// Clocks of some time, and packets that were taken in them.
+/// A number of clocks, and the packets taken in them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
     clocks: u64,
@@ -54,18 +54,19 @@ impl Pace {
     }
 }
 
-/// How fast packets were taken.
+/// The pace at which packets were taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Paces {
-    /// While sweeps came in the background: from the beginning of a cell until the line was clean.
+    /// While the line was swept in the background: from the beginning of a cell until the line was
+    /// clean.
     sweeping: Pace,
-    /// How often that was.
+    /// How many times that happened.
     sweeps: u64,
-    /// Otherwise. Cells that had to wait for the sweeps of the one before are in neither.
+    /// Otherwise. Cells that had to wait for the sweeps of the previous cell count in neither.
     clean: Pace,
 }
 
-/// Cells of that length back to back.
+/// A run of consecutive cells of this length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Background {
     pub(crate) build: Build,
@@ -76,7 +77,7 @@ pub(crate) struct Background {
     pub(crate) strange: bool,
     pub(crate) packets: u64,
     pub(crate) sweep_every: u16,
-    /// One of so many places is without a packet; 0: none.
+    /// One of this many places is without a packet; 0: none.
     pub(crate) idle: u64,
     pub(crate) fault: u32,
 }
@@ -150,18 +151,18 @@ impl Background {
     }
 }
 
-/// A line and its model, and what they were given.
+/// A line and its model, with the state of their input.
 struct Given {
     line: VerilatedLine,
     model: Model,
     found: Vec<Left>,
     expected: Vec<Left>,
     paces: Paces,
-    /// What was taken since the cell began, as long as the line is swept.
+    /// What was taken since the cell began, while the line is being swept.
     sweeping: Option<Pace>,
-    /// Whether the cell had to wait for the sweeps of the one before.
+    /// Whether the cell had to wait for the sweeps of the previous cell.
     waited: bool,
-    /// Clocks for which the line has been clean.
+    /// Number of clocks for which the line has been clean.
     clean_clocks: u64,
 }
 
@@ -179,7 +180,7 @@ impl Given {
         }
     }
 
-    /// Clocks that it took.
+    /// Returns the number of clocks that it took.
     fn give(&mut self, steps: &[Step]) -> Result<u64, String> {
         let before = self.line.clocks();
         let given = self.line.try_give(steps, &mut self.found);
@@ -191,8 +192,8 @@ impl Given {
         self.give(&vec![Step::Idle; clocks]).map(|_| ())
     }
 
-    /// Begins a cell. One that waits for the sweeps of the one before, which then take every place,
-    /// is counted nowhere until it is clean.
+    /// Begins a cell. If it waits for the sweeps of the previous cell, which then take every place,
+    /// it is counted nowhere until the line is clean.
     fn begin(&mut self, start_ns: u64) -> Result<(), String> {
         self.model.give(&[Step::Cell(start_ns)], &mut self.expected);
         let clocks = self.give(&[Step::Cell(start_ns)])?;
@@ -215,12 +216,12 @@ impl Given {
             return Ok(());
         };
         if self.waited && pace.packets == 0 {
-            // The cell has begun once its first packet is taken.
+            // The cell has begun when its first packet is taken.
             pace.packets = packets;
             return Ok(());
         }
         add(pace);
-        // Stages hear of the cell within the latency of the line.
+        // All stages learn of the cell within the latency of the line.
         let told = pace.clocks > self.line.latency() as u64;
         self.clean_clocks = match told && self.line.is_clean() {
             true => self.clean_clocks + clocks,
@@ -268,8 +269,8 @@ fn sweeps_in_the_background_leave_most_clocks_to_keys() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
-    /// Any build, any part of it in use, any mix, with late packets and without, in cells that are
-    /// swept in the background and in cells that are too short for it.
+    /// Any build, any part of it in use, and any mix, with and without late packets, in cells that
+    /// are swept in the background and in cells that are too short for that.
     #[test]
     fn totals_and_order_are_exact_whatever_is_swept(
         (kind, stage_bits, bucket_bits) in (0_usize..3, 0_u32..3, 0_u32..5),
@@ -286,7 +287,7 @@ proptest! {
             mix: [Mix::Uniform, Mix::Zipf, Mix::Trains, Mix::Alternating][mix],
             strange,
             sweep_every,
-            // One place is never enough for a packet.
+            // With 1, no place would have a packet.
             idle: if idle == 1 { 0 } else { idle },
             ..Background::new(
                 size,

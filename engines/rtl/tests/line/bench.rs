@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Gives a line and its model the same steps, and compares what leaves, record by record.
+//! Gives the same steps to a line and its model, and compares the records that leave, one by one.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use turboflow_merge::KeyHasher;
 
 use crate::traffic::{Random, Shape, Traffic};
 
-/// What is different, or what stopped the line.
+/// A difference, or the reason why the line stopped.
 pub(crate) struct Difference(String);
 
 impl fmt::Debug for Difference {
@@ -26,14 +26,14 @@ pub(crate) struct Run {
     pub(crate) fault: u32,
     pub(crate) shape: Shape,
     pub(crate) packets: u64,
-    /// Flows are those of the first entries alone, as many; 0: any.
+    /// Flows only use this many entries, the first ones; 0: any entries.
     pub(crate) entries: u32,
-    /// One of so many places is without a packet; 0: none.
+    /// One of this many places is without a packet; 0: none.
     pub(crate) idle: u64,
     pub(crate) seed: u64,
 }
 
-/// What a run did.
+/// The results of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ran {
     pub(crate) displaced: usize,
@@ -49,7 +49,7 @@ impl Run {
         }
     }
 
-    /// Runs both. Cells end as behind the wall: everything leaves before the next packet comes.
+    /// Runs both. Cells end as with the wall: everything leaves before the next packet comes.
     pub(crate) fn compare(&self) -> Result<Ran, Difference> {
         let config = self.config();
         let mut both = Both {
@@ -94,7 +94,7 @@ struct Both {
     model: Model,
     found: Vec<Left>,
     expected: Vec<Left>,
-    /// Packets in the line.
+    /// Number of packets in the line.
     inside: u64,
     ran: Ran,
 }
@@ -118,7 +118,7 @@ impl Both {
         Ok(())
     }
 
-    /// Begins a cell, and waits until everything of the one before is out.
+    /// Begins a cell, and waits until all records of the previous one have left.
     fn begin(&mut self, start_ns: u64) -> Result<(), Difference> {
         let cell = [Step::Cell(start_ns)];
         self.model.give(&cell, &mut self.expected);
@@ -135,7 +135,7 @@ impl Both {
         self.compare()
     }
 
-    /// Displaced records have to be equal one by one, and those that were swept as a set.
+    /// Displaced records must be equal one by one; swept records must be equal as a set.
     fn compare(&mut self) -> Result<(), Difference> {
         let [mut found, mut expected] = [&mut self.found, &mut self.expected].map(|all| {
             all.drain(..)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tests above are tested: each forward that is taken out of the line is missed.
+//! Tests the other tests: they notice the removal of each forward.
 
 use turboflow_engine_rtl::{Build, Size};
 
@@ -7,12 +7,12 @@ use crate::background::Background;
 use crate::bench::Run;
 use crate::traffic::{Mix, Shape};
 
-/// `fault` in `rtl/tf_stage_tags.sv` (1 to 16 and 30 to 32; 24: a period that turns at once),
-/// `rtl/tf_stage_records.sv` (17 to 23, 33), and `rtl/tf_spread.sv` (25 to 28; 29: an entry that
-/// forgets its stage when its cell ends). `scripts/rtl-prove.sh faults` has 34.
+/// The numbers of `fault` in `rtl/tf_stage_tags.sv` (1 to 16 and 30 to 32; 24: a period that turns
+/// immediately), `rtl/tf_stage_records.sv` (17 to 23, 33), and `rtl/tf_spread.sv` (25 to 28; 29: an
+/// entry that forgets its stage when its cell ends). `scripts/rtl-prove.sh faults` uses 34.
 const FAULTS: std::ops::RangeInclusive<u32> = 1..=33;
 
-/// Whether the bench misses what a fault takes out, and what it says.
+/// Whether the bench notices a fault, and the difference that it finds.
 fn missed(fault: u32) -> Option<String> {
     let shapes = [
         (Mix::Trains, 40, 1, 1, 0, true),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Verilator has nothing to say about the SystemVerilog, except what is waived with a reason.
+//! Verilator reports nothing about the SystemVerilog, except warnings that are waived with a
+//! reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of the line: the model by itself, and the SystemVerilog against the model.
+//! Tests of the line: the model on its own, and the SystemVerilog against the model.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 #[cfg(feature = "rtl")]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A line with its egress and registers: what its messages say is what came in, however slow the
+//! A line with its egress and registers: its messages contain what came in, however slow the
 //! receiver is.
 
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ use crate::traffic::{Mix, Shape, Traffic};
 const CELL_NS: u64 = 200_000;
 const ENGINE_ID: u32 = 0x0102_0304;
 
-/// What messages say.
+/// The content of messages.
 struct Said {
     /// Every record with its key's words, in the order of messages.
     records: Vec<(Vec<u64>, Base)>,
-    /// The watermark that each came under.
+    /// The watermark under which each record came.
     watermarks: Vec<u64>,
     /// The counters of the last message.
     counters: EngineCounters,
@@ -56,7 +56,7 @@ fn decoded(bytes: &[u8]) -> Said {
     }
 }
 
-/// Runs a meter in cells back to back, and compares.
+/// Runs a meter in consecutive cells, and compares.
 fn holds(build: Build, ready_of_256: u32, strange: bool) {
     let config = LineConfig::new(build, build.size(), KeyHasher::new(5));
     let mut meter = VerilatedMeter::new(&config, ENGINE_ID, ready_of_256);
@@ -104,7 +104,7 @@ fn holds(build: Build, ready_of_256: u32, strange: bool) {
     }
     assert!(found == expected, "packets and bytes of a flow differ");
     for ((_, base), watermark_ns) in records.iter().zip(&watermarks) {
-        // Packets from before their cell are late for the watermark, too.
+        // Packets from before their cell are also late for the watermark.
         assert!(
             strange || base.first_ns >= *watermark_ns,
             "{base:?} is late"
@@ -126,7 +126,7 @@ fn holds(build: Build, ready_of_256: u32, strange: bool) {
         assert_eq!(meter.counter(counter), value, "{counter:?}");
     }
     assert_eq!(counters.evicted.total(), records.len() as u64);
-    // A receiver that is too slow makes descriptors wait, and nothing else.
+    // A receiver that is too slow makes descriptors wait, with no other effect.
     assert!(ready_of_256 > 30 || meter.counter(Counter::ClocksWaited) > 20_000);
 }
 

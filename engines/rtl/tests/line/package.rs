@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The SystemVerilog package is that of the default definition, and of none that a slot has no room
-//! for.
+//! The SystemVerilog package is that of the default definition. There is no package for a
+//! definition for which a slot has no room.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn the_package_is_derived_from_the_default_definition() {
     );
 }
 
-/// The clocks that documents and the evaluation speak of.
+/// The latencies that documents and the evaluation quote.
 #[test]
 fn clocks_are_those_of_the_systemverilog() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("rtl/tf_pkg.sv");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The records that leave the line are those of the model, in its order.
+//! The records that leave the line equal those of the model, in the same order.
 
 use proptest::prelude::*;
 use turboflow_engine_rtl::{
@@ -12,7 +12,7 @@ use crate::traffic::{Mix, Shape, Traffic};
 
 const MIXES: [Mix; 4] = [Mix::Uniform, Mix::Zipf, Mix::Trains, Mix::Alternating];
 
-/// Runs every mix of so many flows, with idle places and without.
+/// Runs every mix with these numbers of flows, with and without idle places.
 fn holds(build: Build, stages: u32, buckets: u32, flows: &[u64], packets: u64) {
     let mut runs = 0;
     for &flows in flows {
@@ -59,7 +59,7 @@ fn a_line_of_four_stages_gives_the_models_records() {
     holds(Build::V4, 4, 16, &[500, 3_000], 30_000);
 }
 
-/// Flows that share the stage of an entry, in all orders and distances.
+/// Flows that share the stage of an entry, in all orders and at all distances.
 #[test]
 fn flows_of_few_entries_give_the_models_records() {
     for (seed, idle) in [(1, 0), (2, 3)] {
@@ -101,8 +101,7 @@ fn a_line_of_ipv6_keys_gives_the_models_records() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
-    /// Any build, any part of it in use, any mix: far fewer flows than there are slots to far
-    /// more.
+    /// Any build, any part of it in use, any mix: from far fewer flows than slots to far more.
     #[test]
     fn a_line_of_any_size_gives_the_models_records(
         (kind, stage_bits, bucket_bits) in (0_usize..3, 0_u32..3, 0_u32..7),
@@ -129,7 +128,7 @@ proptest! {
             },
             packets: 6_000,
             entries: 0,
-            // One place is never enough for a packet.
+            // With 1, no place would have a packet.
             idle: if idle == 1 { 0 } else { idle },
             seed: seed.into(),
         };
@@ -138,7 +137,7 @@ proptest! {
     }
 }
 
-/// TurboFlow's table is the same stage, with one subtable and buckets of one slot.
+/// TurboFlow's table is the same stage with one subtable and buckets of one slot.
 #[test]
 fn a_direct_mapped_table_gives_the_models_records() {
     holds(Build::DIRECT, 1, 1, &[2, 9], 20_000);
@@ -146,7 +145,7 @@ fn a_direct_mapped_table_gives_the_models_records() {
     holds(Build::DIRECT, 1, 4_096, &[9_000], 20_000);
 }
 
-/// Whatever the keys are: one flow, two flows in turn, all different.
+/// Any keys: one flow, two flows in turn, all different.
 #[test]
 fn takes_a_key_in_every_clock() {
     let builds = [Build::V4, Build::V6, Build::DIRECT];
@@ -187,7 +186,7 @@ fn takes_a_key_in_every_clock() {
     }
 }
 
-/// The clocks from the head to the end of a line, which documents say.
+/// The latency from the head to the end of a line, as documents quote it.
 #[test]
 fn a_place_takes_the_clocks_that_are_said() {
     for build in [Build::V4, Build::V6, Build::DIRECT] {
@@ -195,7 +194,7 @@ fn a_place_takes_the_clocks_that_are_said() {
         let mut left = Vec::new();
         line.give(&[Step::Cell(1_000)], &mut left);
         line.give(&[Step::Idle; 8_192], &mut left);
-        // Too long for a record: it leaves as it came, a clock behind a flush.
+        // Too long for a record: the packet leaves as it came, one clock after a flush.
         let packet = Arrival {
             time_ns: 1_500,
             length_bytes: 100_000,
@@ -211,7 +210,7 @@ fn a_place_takes_the_clocks_that_are_said() {
     }
 }
 
-/// The record of a flow leaves before a late packet of it, and the packet as it came.
+/// The record of a flow leaves before a late packet of that flow, and the packet leaves as it came.
 #[test]
 fn a_late_packet_leaves_behind_the_record_of_its_flow() {
     let size = Size {

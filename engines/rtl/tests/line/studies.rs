@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the placement is worth, in the model: how full a line gets, and what it evicts.
+//! The benefit of the placement, measured with the model: how full a line gets, and what it evicts.
 
 use turboflow_engine_rtl::{Build, Left, Line, LineConfig, Model, Size, Step};
 use turboflow_merge::KeyHasher;
@@ -14,7 +14,7 @@ const SAPTM: Build = Build {
 .with_entries();
 
 /// The share of slots in use when a key first finds both buckets full, over 10 seeds. The reference
-/// of d-left over buckets anywhere is 0.786 (`docs/fpga.md`).
+/// for d-left over buckets anywhere is 0.786 (`docs/fpga.md`).
 #[test]
 fn both_buckets_in_one_stage_fill_as_far_as_buckets_anywhere() {
     let loads = (0..10).map(|seed| {
@@ -31,7 +31,7 @@ fn both_buckets_in_one_stage_fill_as_far_as_buckets_anywhere() {
                 length_bytes: 64,
                 ..Default::default()
             };
-            // Keys with one signature displace each other.
+            // Keys with the same signature displace each other.
             left.clear();
             model.give(&[Step::Packet(packet)], &mut left);
             flows += i32::from(left.is_empty());
@@ -45,11 +45,11 @@ fn both_buckets_in_one_stage_fill_as_far_as_buckets_anywhere() {
 #[derive(Clone, Copy)]
 enum Keys {
     Random,
-    /// Those of `Traffic`, which count up: neighbours differ in few bits.
+    /// The keys of `Traffic`, which count up: neighbours differ in few bits.
     Neighbours,
 }
 
-/// Records of a million packets of 100,000 flows, in a line of 4,096 slots.
+/// Number of records for a million packets of 100,000 flows, in a line of 4,096 slots.
 fn records(age_period: Option<u32>, keys: Keys, seed: u64) -> f64 {
     let size = Size {
         stages: 4,
@@ -85,8 +85,8 @@ fn records(age_period: Option<u32>, keys: Keys, seed: u64) -> f64 {
     (count + model.resident()) as f64
 }
 
-/// SAPTM evicts inactive flows (section 3.4). Without a period that ends, no slot is ever idle, and
-/// the victim is any one.
+/// SAPTM evicts inactive flows (section 3.4). If no period ever ends, no slot is ever idle, and the
+/// victim is an arbitrary record.
 #[test]
 fn victims_by_activity_save_records() {
     for seed in 1..=3 {
@@ -102,8 +102,8 @@ fn victims_by_activity_save_records() {
     }
 }
 
-/// A linear hash spreads keys that count up otherwise than chance does, by its seed. Any victim
-/// notices it, a chosen one hardly does.
+/// Depending on its seed, a linear hash spreads consecutive keys differently from chance. This
+/// affects arbitrary victims, but hardly chosen ones.
 #[test]
 fn neighbouring_keys_cost_as_many_records_as_others() {
     let ratio = records(None, Keys::Neighbours, 1) / records(None, Keys::Random, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets that are hard for a line: trains of one flow, flows that alternate in one bucket, late
-//! packets, connections that start and end, and lengths that no record has room for.
+//! Packets that are difficult for a line: trains of one flow, flows that alternate in one bucket,
+//! late packets, connections that start and end, and lengths for which no record has room.
 
 use turboflow_engine_rtl::{Arrival, Key};
 use turboflow_record::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
@@ -35,11 +35,11 @@ pub(crate) enum Mix {
     Zipf,
     /// Half of the packets belong to the flow of the packet before.
     Trains,
-    /// Few flows in turn, and now and then others.
+    /// A few flows in turn, and occasionally others.
     Alternating,
 }
 
-/// What packets are made.
+/// The kind of packets to generate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) mix: Mix,
@@ -48,7 +48,8 @@ pub(crate) struct Shape {
     pub(crate) key_bits: u32,
     /// The length of a cell, in nanoseconds. Packets are 50 ns apart on average.
     pub(crate) cell_ns: u64,
-    /// Whether packets come before their cell, before the packet ahead, and too long.
+    /// Whether some packets come before their cell, are earlier than the previous packet, or are
+    /// too long.
     pub(crate) strange: bool,
 }
 
@@ -57,9 +58,9 @@ pub(crate) struct Traffic {
     random: Random,
     now_ns: u64,
     flow: u64,
-    /// Sums of the weights of flows up to each.
+    /// For each flow, the sum of the weights up to it.
     weights: Vec<f64>,
-    /// The keys of the flows, where they were chosen.
+    /// The keys of the flows, if they were chosen.
     chosen: Vec<Key>,
 }
 
@@ -82,7 +83,7 @@ impl Traffic {
         }
     }
 
-    /// Gives all flows keys of that kind.
+    /// Gives all flows keys of this kind.
     #[cfg(feature = "rtl")]
     pub(crate) fn flows_with(&mut self, is_wanted: impl Fn(&Key) -> bool) {
         let keys = (0..).map(|flow| key(flow, self.shape.key_bits));
@@ -90,7 +91,7 @@ impl Traffic {
         self.chosen = wanted.collect();
     }
 
-    /// The start of the cell that the last packet is in.
+    /// The start of the last packet's cell.
     pub(crate) fn cell_ns(&self) -> u64 {
         self.now_ns / self.shape.cell_ns * self.shape.cell_ns
     }

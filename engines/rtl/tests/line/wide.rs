@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! 400G in behaviour, clock by clock: four lines, each behind a queue, a switch that deals packets
-//! by two bits of the hash, and a combiner in front that merges packets of the flows that came
-//! last. `docs/fpga.md` has what it shows.
+//! The behaviour of 400G, clock by clock: four lines, each after a queue; a switch that distributes
+//! packets by two bits of the hash; and before it a combiner that merges packets of the most recent
+//! flows. `docs/fpga.md` gives the results.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,29 +11,29 @@ use turboflow_record::{TCP_ACK, TCP_SYN};
 
 use crate::traffic::{Mix, Random, Shape, Traffic, key};
 
-/// Minimum frames of 400G, in millions a second.
+/// Minimum-length frames at 400G, in millions per second.
 const MPPS: f64 = 595.2;
 const LINES: usize = 4;
-/// Packets of a beat at most.
+/// Maximum number of packets in a beat.
 const BEAT: f64 = 4.0;
 const CELL_NS: u64 = 1_000_000;
 
-/// What a line takes: a packet, or some of one flow that the combiner merged.
+/// An input of a line: a packet, or several of one flow that the combiner merged.
 type Entry = (Key, Base);
 
-/// Flows that came last, and their packets. The one that waited longest makes room.
+/// The most recent flows, and their packets. The one that waited longest makes room.
 struct Combiner {
     entries: VecDeque<Entry>,
     size: usize,
 }
 
 impl Combiner {
-    /// Takes a packet. What leaves goes on to the lines, in the order of its flow.
+    /// Takes a packet. Entries that leave go on to the lines, in the order of their flow.
     fn take(&mut self, packet: &Arrival, out: &mut Vec<Entry>) {
         let found = self.entries.iter().position(|(key, _)| *key == packet.key);
         let mut base = packet.base();
         if let Some((key, ahead)) = found.and_then(|at| self.entries.remove(at)) {
-            // As a packet joins the record of a line: decision 1.
+            // By the rule for joining a record of a line: decision 1.
             let joins = ahead.first_ns / CELL_NS == packet.time_ns / CELL_NS
                 && ahead.first_ns <= packet.time_ns
                 && packet.tcp_flags & (TCP_SYN | TCP_ACK) != TCP_SYN;
@@ -55,7 +55,7 @@ struct Card {
     hash: Toeplitz,
     combiner: Option<Combiner>,
     queues: [VecDeque<Entry>; LINES],
-    /// Entries of a queue.
+    /// Number of entries of a queue.
     depth: usize,
     /// What the lines took, by flow, in order.
     taken: BTreeMap<Key, Vec<Base>>,
@@ -80,7 +80,7 @@ impl Card {
         }
     }
 
-    /// A clock: the packets of a beat come, and each line takes an entry.
+    /// Runs a clock: the packets of a beat arrive, and each line takes an entry.
     fn clock(&mut self, beat: &[Arrival], keep: bool) {
         let mut out = Vec::new();
         for packet in beat {
@@ -90,7 +90,7 @@ impl Card {
             }
         }
         for entry in out {
-            // Two bits of the tag. A card would take two more bits of the hash.
+            // Two bits of the tag. A card would use two more bits of the hash.
             let line = self.hash.place(&entry.0).tag as usize % LINES;
             if self.queues[line].len() < self.depth {
                 self.queues[line].push_back(entry);
@@ -106,7 +106,7 @@ impl Card {
         }
     }
 
-    /// The cell ends: what the combiner holds goes on, and the queues become empty.
+    /// Ends the cell: the content of the combiner goes on, and the queues drain.
     fn end(&mut self) {
         let rest = self.combiner.iter_mut().flat_map(|c| c.entries.drain(..));
         for (key, base) in rest.collect::<Vec<_>>() {
@@ -119,7 +119,7 @@ impl Card {
     }
 }
 
-/// Packets of which `share_of_one` in a thousand are of one flow, and the others of a mix.
+/// Packets of which `share_of_one` in a thousand belong to one flow, and the others to a mix.
 struct Source {
     traffic: Traffic,
     random: Random,
@@ -151,7 +151,7 @@ impl Source {
     }
 }
 
-/// Runs so many clocks at a frequency, with minimum frames at line rate.
+/// Runs this many clocks at a frequency, with minimum-length frames at line rate.
 fn run(card: &mut Card, source: &mut Source, mhz: f64, clocks: u32, keep: bool) -> Vec<Arrival> {
     let (mut due, mut all) = (0.0, Vec::new());
     for _ in 0..clocks {
@@ -169,7 +169,7 @@ fn run(card: &mut Card, source: &mut Source, mhz: f64, clocks: u32, keep: bool) 
     all
 }
 
-/// Every packet is in what a line took, or counted, and those of a flow come in order.
+/// Every packet is in an entry that a line took, or is counted; packets of a flow come in order.
 #[test]
 fn four_lines_take_what_is_not_counted_as_dropped_in_order() {
     for (combined, depth) in [(0, 64), (8, 64), (8, 8)] {
@@ -205,7 +205,7 @@ fn four_lines_take_what_is_not_counted_as_dropped_in_order() {
     }
 }
 
-/// The share of packets that are dropped, and the fullest queue.
+/// The share of packets that are dropped, and the largest fill level of a queue.
 fn dropped(source: &mut Source, mhz: f64, combined: usize) -> (f64, usize) {
     const CLOCKS: u32 = 100_000;
     let mut card = Card::new(combined, 64);
@@ -214,8 +214,9 @@ fn dropped(source: &mut Source, mhz: f64, combined: usize) -> (f64, usize) {
     (card.dropped as f64 / packets, card.deepest)
 }
 
-/// One flow in front of a line is too much for it; so are a few large flows that share one, and of
-/// those a small combiner forgets some. `--nocapture` shows the whole table.
+/// One flow is too much for a single line, unless packets are combined. So are a few large flows
+/// that share a line, and a small combiner forgets some of those. `--nocapture` shows the whole
+/// table.
 #[test]
 fn at_175_mhz_a_combiner_of_32_keys_and_queues_of_64_drop_nothing() {
     let mixes = [
@@ -229,7 +230,7 @@ fn at_175_mhz_a_combiner_of_32_keys_and_queues_of_64_drop_nothing() {
             let of = |combined| dropped(&mut Source::new(mix, 100_000, share), mhz, combined);
             let [none, eight, many] = [0, 8, 32].map(of);
             eprintln!("{name}, {mhz} MHz: {none:.4?} without, {eight:.4?} of 8, {many:.4?} of 32");
-            // Four lines at 150 MHz are 0.8 % above the line rate, which no queue evens out.
+            // Four lines at 150 MHz are 0.8 % above the line rate, which no queue can even out.
             assert_eq!(many.0 == 0.0, mhz > 150.0 || share > 0, "{name}");
             assert_eq!(
                 none.0 > 0.0,
