@@ -156,7 +156,7 @@ impl CollectorEngine {
         }
     }
 
-    /// The counters beside the ledger.
+    /// The counters in addition to the ledger.
     #[must_use]
     pub fn counts(&self) -> Counts {
         match self.is_over {

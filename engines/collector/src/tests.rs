@@ -44,7 +44,7 @@ impl MessageSource for Sends {
     ) -> Result<Polled, StreamError> {
         let next = self.messages.pop_front();
         if let Some((port, bytes)) = &next {
-            // What is refused is counted.
+            // Refused messages are counted.
             let _ = take(&Message {
                 from: Sender {
                     address: Some(SocketAddr::from(([192, 0, 2, 1], *port))),
@@ -72,7 +72,7 @@ const CONFIG: CollectorConfig = CollectorConfig {
     only_microflows: false,
 };
 
-/// What became of messages.
+/// The result of some messages.
 struct Outcome {
     records: Vec<Base>,
     counts: Counts,

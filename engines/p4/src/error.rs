@@ -20,7 +20,7 @@ pub enum P4Error {
         /// The name of the port.
         port: String,
     },
-    /// The pipeline has been started anew.
+    /// The pipeline was restarted.
     #[error(
         "{port}: the pipeline has started anew: what was in its table, and its counters, are lost; \
          start turboflow again"

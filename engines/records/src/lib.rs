@@ -167,7 +167,7 @@ impl RecordsEngine {
             Err(error) => return Err(error),
         };
         if std::mem::take(&mut self.is_complete) {
-            // The sender was started again: its sequence numbers and counters begin anew.
+            // The sender was restarted: its sequence numbers and counters start again.
             self.totals.begin_anew(self.decoder.lost());
             self.decoder = Decoder::new(&self.layout);
         }

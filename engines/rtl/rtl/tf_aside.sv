@@ -85,7 +85,7 @@ module tf_aside
     end
   end
 
-  // Frames, and what is said of them, one after another --------------------------------------------
+  // Queues of frames and of their descriptions ----------------------------------------------------
   localparam int unsigned FramesBits = 7;   // more than the frames inside the parser
   localparam int unsigned SaidBits   = 4;
   logic              has_frame, has_said, next;

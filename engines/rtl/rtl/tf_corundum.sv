@@ -115,7 +115,7 @@ module tf_corundum #(
     .s_axil_rdata_o(s_axil_app_ctrl_rdata), .s_axil_rresp_o(s_axil_app_ctrl_rresp)
   );
 
-  // To the host: 0 frames of the interface, 1 what the card says ------------------------------------
+  // To the host: 0 frames of the interface, 1 the card's messages -----------------------------------
   logic [1:0]        valid, ready, last;
   logic [1:0][511:0] data;
   logic [1:0][63:0]  keep;

@@ -276,7 +276,7 @@ impl PacketEngines for SoftwareEngines {
 /// Which packets and records of the current cell are merged.
 #[derive(Clone, Copy, Debug)]
 struct CellRules {
-    /// Start of the cell: its packets are no earlier.
+    /// Start of the cell. No packet of the cell is earlier.
     start_ns: u64,
     /// Marks that end a record.
     evict_after: u8,

@@ -137,7 +137,7 @@ fn keeps_the_laws_with_random_definitions() {
     }
 }
 
-/// Loss behind this engine is detected too. Where the loss is counted, packets balance.
+/// Losses after this engine are detected too. Where they are counted, packets balance.
 #[test]
 fn losses_behind_it_are_seen() {
     let shape = SequenceShape::default();

@@ -46,7 +46,7 @@ pub struct OffloadConfig {
     pub budget: TapBudget,
     /// Bytes of the ring for taps: a power of two, and a multiple of the page size.
     pub ring_bytes: u32,
-    /// Bytes kept of a frame, at most [`MAX_TAP_BYTES`]; 0: the key alone.
+    /// Bytes kept of a frame, at most [`MAX_TAP_BYTES`]; 0: only the key.
     pub snap_bytes: u32,
     /// After this silence, in nanoseconds, a packet of a flow that is not TCP begins a new flow,
     /// which is tapped anew.

@@ -47,7 +47,7 @@ impl Reading {
         self.read_ns.wrapping_sub(self.number.wrapping_mul(tick_ns))
     }
 
-    /// Whether a tick came between an `earlier` reading and this one, which are close.
+    /// Whether a tick came between an `earlier` reading and this one, and the two are close.
     const fn has_met_tick(self, earlier: Self, tick_ns: u64) -> bool {
         self.number.wrapping_sub(earlier.number) == 1
             && self.read_ns.wrapping_sub(earlier.read_ns) <= tick_ns / MET_WITHIN

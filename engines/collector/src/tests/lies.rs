@@ -185,7 +185,7 @@ fn packets_and_bytes_beyond_any_link_are_left_out() {
     assert_eq!(outcome.counts.records_not_flows, 1);
 }
 
-/// What one exporter claims takes no room in the sums from others, however often it does.
+/// False claims of one exporter leave room in the sums for others, however many there are.
 #[test]
 fn an_exporter_that_claims_much_shuts_no_other_out() {
     for bytes in [1 << 52, (1 << 57) - 1, 1 << 45] {

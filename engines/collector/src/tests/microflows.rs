@@ -78,7 +78,7 @@ fn what_is_missing_in_the_numbers_of_a_probe_is_lost() {
     sent.remove(1);
     let outcome = live(sent);
     assert_eq!((outcome.sums().0, outcome.dropped), (6, 2));
-    // Also in front of its last message, which has no records.
+    // Also before its last message, which has no records.
     let mut sent = probe(1, &[&three, &three]);
     sent.remove(1);
     assert_eq!(live(sent).dropped, 3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a bridge counted.
+//! Counters of a bridge.
 
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ impl RuleCounter {
     /// [`BridgeConfig::rules`](crate::BridgeConfig::rules) are counted.
     ///
     /// # Errors
-    /// Where this is no bridge, or the kernel does not return the counters.
+    /// If this is not a bridge, or the kernel does not return the counters.
     pub fn count(&self, rule: u16) -> Result<RuleCount, KernelError> {
         let mut sum = RuleCount::default();
         for cpu in per_cpu(&self.object, "rule_counts", rule.into())? {

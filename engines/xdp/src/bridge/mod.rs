@@ -31,7 +31,7 @@ impl KernelEngine {
     /// The counters of the bridge, by the port on which frames were received.
     ///
     /// # Errors
-    /// Where this is no bridge, or the kernel does not return the counters.
+    /// If this is not a bridge, or the kernel does not return the counters.
     pub fn bridge_counters(&self) -> Result<[BridgePortCounters; 2], KernelError> {
         let mut ports = counters::read_ports(&self.object)?;
         let received = self.counters()?.packets_received;

@@ -44,7 +44,7 @@ pub struct RowOrder {
     pub kind: RowOrderKind,
 }
 
-/// What became of an order.
+/// The result of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowResult {
     /// The order was carried out.
