@@ -8,7 +8,9 @@
 # compiler and OpenSSL's headers. Python packages, for the wheel and the lakehouse, go into an
 # environment of their own.
 #
-#   scripts/install-test-tools.sh [tests|bench|samples|kernels|all]...        default: tests
+#   scripts/install-test-tools.sh [tests|packages|bench|samples|kernels|all]...        default: tests
+#
+# `packages` are those of `tests` that the distribution has: what programs are compiled with is among them.
 set -euo pipefail
 
 tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool libfaketime nfdump pmacct softflowd openssl strace systemd
@@ -127,12 +129,13 @@ others=
 for group in "${@:-tests}"; do
     case $group in
     tests) wanted+=("${tests[@]}") others=1 ;;
+    packages) wanted+=("${tests[@]}") ;;
     bench) wanted+=("${bench[@]}") ;;
     samples) wanted+=("${samples[@]}") ;;
     kernels) wanted+=("${kernels[@]}") ;;
     all) wanted+=("${tests[@]}" "${bench[@]}" "${samples[@]}" "${kernels[@]}") others=1 ;;
     *)
-        echo "usage: $0 [tests|bench|samples|kernels|all]..." >&2
+        echo "usage: $0 [tests|packages|bench|samples|kernels|all]..." >&2
         exit 2
         ;;
     esac
