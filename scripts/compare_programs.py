@@ -59,7 +59,7 @@ def parse_arguments() -> argparse.Namespace:
     args = parser.parse_args()
     for program in (args.before, args.after):
         if not os.access(program, os.X_OK):
-            parser.error(f"{program} is no program")
+            parser.error(f"{program} is not a program")
     return args
 
 

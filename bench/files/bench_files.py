@@ -5,7 +5,7 @@
   bench_files.py CAPTURE... [--repetitions 5] [--turboflow PATH] [--require-ratio 10] [--runs DIRECTORY]
 
 Every round runs each tool once, in turn, so that a busy minute of the machine hits all of them. What a
-tool says it counted is compared with the packets in the file: a run that lost packets is no result.
+tool says it counted is compared with the packets in the file: a run that lost packets is not a result.
 Standard output is the table; DIRECTORY/DATE-MACHINE-files/ gets machine.md, command.txt, commit.txt,
 raw.csv and summary.md. Exit codes: 0 fine; 1 a tool lost packets or the ratio was missed; 2 could not run.
 

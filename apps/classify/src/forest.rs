@@ -115,7 +115,7 @@ impl Forest {
             "leaf" => {
                 let shares = line.numbers(self.classes, "the share of each class")?;
                 if let Some(share) = shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
-                    return Err(line.error(format!("{share} is no share: write 0 to 1")));
+                    return Err(line.error(format!("{share} is not a share: write 0 to 1")));
                 }
                 let shares = (0..).zip(shares).filter(|(_, share)| *share > 0.0);
                 self.shares.extend(shares);
@@ -144,7 +144,7 @@ impl Forest {
                 }
             }
             other => Err(line.error(format!(
-                "{other:?} is no part of a tree: write node or leaf"
+                "{other:?} is not part of a tree: write node or leaf"
             ))),
         }
     }

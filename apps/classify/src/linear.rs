@@ -30,7 +30,7 @@ impl Linear {
         let mut rows = Vec::with_capacity(classes);
         for line in scores {
             if line.word != "score" {
-                let reason = format!("{:?} is no part of a linear model: write score", line.word);
+                let reason = format!("{:?} is not part of a linear model: write score", line.word);
                 return Err(line.error(reason));
             }
             rows.push(line.numbers(1 + features, "the bias and the weight of each feature")?);

@@ -37,7 +37,7 @@ pub(crate) fn lines(text: &str) -> Result<Vec<Line<'_>>, ModelError> {
         let reason = match head.strip_prefix("turboflow-model ") {
             Some(version) => format!("this program reads version 1, not {version}"),
             None => format!(
-                "it is not {HEAD:?}, so this is no model: contrib/classifier/train.py writes models"
+                "it is not {HEAD:?}, so this is not a model: contrib/classifier/train.py writes models"
             ),
         };
         return Err(ModelError::line(1, reason));
@@ -68,7 +68,7 @@ impl Line<'_> {
     pub(crate) fn numbers(&self, count: usize, of: &str) -> Result<Vec<f64>, ModelError> {
         let numbers = self.rest.split_whitespace().map(|word| {
             let number = word.parse().ok().filter(|number: &f64| !number.is_nan());
-            let number = number.ok_or_else(|| self.error(format!("{word:?} is no number")))?;
+            let number = number.ok_or_else(|| self.error(format!("{word:?} is not a number")))?;
             match number.abs() <= LARGEST {
                 true => Ok(number),
                 false => Err(self.error(format!(

@@ -107,7 +107,7 @@ impl Head {
                 }
                 other => {
                     let reason = format!(
-                        "{other:?} is no part of a model: write note, absent, feature or class, \
+                        "{other:?} is not part of a model: write note, absent, feature or class, \
                          and then tree or linear"
                     );
                     return Err(line.error(reason));

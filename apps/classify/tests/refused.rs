@@ -20,7 +20,7 @@ fn what_is_wrong_is_named_with_its_line() {
         (HEAD.to_owned(), "line 4: the file ends here"),
         (
             "turboflow-model 1\ncolour x\ntree\n".to_owned(),
-            "line 2: \"colour\" is no part",
+            "line 2: \"colour\" is not part",
         ),
         (
             "turboflow-model 1\nfeature a b\ntree\n".to_owned(),
@@ -36,15 +36,18 @@ fn what_is_wrong_is_named_with_its_line() {
         ),
         (
             body("absent x\n tree\nleaf 1 0\n"),
-            "line 5: \"x\" is no number",
+            "line 5: \"x\" is not a number",
         ),
         (body("tree\n"), "line 5: a tree has one or more lines"),
         (
             body("tree\nleaf 1\n"),
             "line 6: 1 numbers stand behind \"leaf\": write 2",
         ),
-        (body("tree\nleaf 1 nan\n"), "line 6: \"nan\" is no number"),
-        (body("tree\nleaf 1 2\n"), "line 6: 2 is no share"),
+        (
+            body("tree\nleaf 1 nan\n"),
+            "line 6: \"nan\" is not a number",
+        ),
+        (body("tree\nleaf 1 2\n"), "line 6: 2 is not a share"),
         (
             body("tree\nnode 1 0 1 2\nleaf 1 0\nleaf 0 1\n"),
             "line 6: a node has a feature",
@@ -95,7 +98,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ),
         (
             body("tree\nleaf 1 0\nscore 1 1\n"),
-            "line 7: \"score\" is no part of a tree",
+            "line 7: \"score\" is not part of a tree",
         ),
         (
             body("linear\nscore 1 1\n"),
@@ -104,7 +107,7 @@ fn what_is_wrong_is_named_with_its_line() {
         (body("linear\nscore 1 1\nscore 1\n"), "line 7: 1 numbers"),
         (
             body("linear\nscore 1 1\nleaf 1 1\n"),
-            "line 7: \"leaf\" is no part",
+            "line 7: \"leaf\" is not part",
         ),
     ];
     for (text, expected) in cases {

@@ -13,7 +13,9 @@ pub enum DashboardError {
     #[error(transparent)]
     Query(#[from] QueryError),
     /// One of the files is a pipe or device. Files are read repeatedly, which these do not allow.
-    #[error("{place} is no file or folder: a dashboard reads its files again for every question")]
+    #[error(
+        "{place} is not a file or folder: a dashboard reads its files again for every question"
+    )]
     NoFile {
         /// The path that was given.
         place: String,

@@ -228,7 +228,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
         return Err(Refusal::bad(format!("the header {name} is there twice")));
     }
     let text = first.map(HeaderValue::to_str).transpose();
-    text.map_err(|_| Refusal::bad(format!("the header {name} is no text")))
+    text.map_err(|_| Refusal::bad(format!("the header {name} is not text")))
 }
 
 /// Splits a host from its port.

@@ -191,7 +191,7 @@ fn read(path: &Path, is_named: bool) -> Result<Option<Value>, String> {
         let is_file = file.metadata()?.is_file();
         is_file
             .then_some(file)
-            .ok_or_else(|| io::Error::other("this is no file"))
+            .ok_or_else(|| io::Error::other("this is not a file"))
     });
     let read = outcome.and_then(|file| file.take(LEDGER_BYTES + 1).read_to_end(&mut text));
     match read {
@@ -209,7 +209,7 @@ fn read(path: &Path, is_named: bool) -> Result<Option<Value>, String> {
     let is_ledger =
         |json: &Value| json["balanced"].is_boolean() && json["packets_received"].is_u64();
     match json.filter(is_ledger) {
-        None if is_named => Err("this is no ledger".to_owned()),
+        None if is_named => Err("this is not a ledger".to_owned()),
         ledger => Ok(ledger),
     }
 }

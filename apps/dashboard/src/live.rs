@@ -110,7 +110,7 @@ async fn page(address: &str) -> std::io::Result<String> {
     let mut answer = Vec::new();
     stream.take(PAGE_BYTES).read_to_end(&mut answer).await?;
     let answer = String::from_utf8_lossy(&answer);
-    let wrong = || std::io::Error::other("these are no metrics");
+    let wrong = || std::io::Error::other("these are not metrics");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(wrong)?;
     let is_well = head.split(' ').nth(1) == Some("200");
     match is_well {

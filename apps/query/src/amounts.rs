@@ -39,7 +39,7 @@ pub(crate) fn amount(name: &str, records: RecordShape<'_>) -> Result<Amount, Opt
              max({name}) or min({name}); Parquet and IPFIX files hold the definition"
         ))),
         _ => Err(Some(format!(
-            "{name} is no amount that groups could add up"
+            "{name} is not an amount that groups could add up"
         ))),
     }
 }

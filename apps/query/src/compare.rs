@@ -190,7 +190,7 @@ pub(crate) fn number(text: &str, show: Show) -> Result<u64, String> {
     };
     value.ok_or_else(|| match show {
         Show::Number | Show::Port | Show::Count | Show::Bytes if is_fraction() => {
-            format!("{text:?} is no whole number, as all values are that it is compared with")
+            format!("{text:?} is not a whole number, as all values are that it is compared with")
         }
         _ => format!("{text:?} is not {what}"),
     })

@@ -35,7 +35,7 @@ pub enum QueryError {
     },
     /// A folder has no files of flow records, or none matches a pattern.
     #[error(
-        "{place} stands for no file of flow records (.csv, .jsonl, .parquet, .ipfix; .csv.zst, ...; \
+        "{place}: no file of flow records found (.csv, .jsonl, .parquet, .ipfix; .csv.zst, ...; \
          a .json file is read by its own name)"
     )]
     NoFiles {
@@ -43,7 +43,7 @@ pub enum QueryError {
         place: String,
     },
     /// A folder has no files of the requested kind, or none matches a pattern.
-    #[error("{place} stands for no file")]
+    #[error("{place}: no file found")]
     Empty {
         /// The folder or pattern.
         place: String,
@@ -57,7 +57,7 @@ pub enum QueryError {
         reason: String,
     },
     /// A pattern of file names is invalid.
-    #[error("{place} is no pattern of file names: {reason}")]
+    #[error("{place} is not a pattern of file names: {reason}")]
     Pattern {
         /// The pattern.
         place: String,

@@ -373,7 +373,7 @@ pub(crate) fn unknown(name: &str, names: &[String], words: &[&str]) -> String {
         {
             Some(part) if !part.is_empty() => unknown(part, names, words),
             _ => format!(
-                "{name:?} is no ratio: only numbers can be divided, by numbers or the duration"
+                "{name:?} is not a ratio: only numbers can be divided, by numbers or the duration"
             ),
         };
     }

@@ -42,7 +42,7 @@ pub type IsMeant = fn(&Path) -> bool;
 /// patterns find with the same stem and different formats, only one is kept.
 ///
 /// # Errors
-/// [`QueryError::NoFiles`] if a folder or pattern stands for no file, [`QueryError::Folder`] if a
+/// [`QueryError::NoFiles`] if a folder or pattern has no file, [`QueryError::Folder`] if a
 /// folder cannot be read, [`QueryError::Pattern`] if a pattern is invalid.
 pub fn flow_files(given: &[PathBuf]) -> Result<FoundFiles, QueryError> {
     let found = flows(search(given, is_of_flows, Pipes::Taken)?);
@@ -86,7 +86,7 @@ fn flows(search: Search) -> FoundFiles {
 /// file that is named several times on the command line is kept as often.
 ///
 /// # Errors
-/// [`QueryError::Empty`] if a folder or pattern stands for no file, [`QueryError::Folder`] if a
+/// [`QueryError::Empty`] if a folder or pattern has no file, [`QueryError::Folder`] if a
 /// folder cannot be read, [`QueryError::Pattern`] if a pattern is invalid.
 pub fn files_of(given: &[PathBuf], is_meant: IsMeant) -> Result<FoundFiles, QueryError> {
     let search = search(given, is_meant, Pipes::Taken)?;

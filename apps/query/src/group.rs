@@ -113,9 +113,9 @@ fn key(text: &str, records: RecordShape<'_>) -> Result<GroupKey, String> {
         (Some(("/", lengths)), ColumnKind::Address) => prefix(lengths)?,
         (Some((sign, _)), _) => {
             let what = if sign == ":" {
-                "no number or time"
+                "not a number or a time"
             } else {
-                "no address"
+                "not an address"
             };
             return Err(format!("{name} is {what}, so {suffix:?} cannot follow it"));
         }

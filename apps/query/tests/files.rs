@@ -73,7 +73,7 @@ fn folders_and_patterns_stand_for_their_files() {
     for nothing in ["empty", "*.parquet"] {
         let message = found(&[nothing]).unwrap_err();
         assert!(
-            message.contains("stands for no file of flow records"),
+            message.contains("no file of flow records found"),
             "{message}"
         );
     }

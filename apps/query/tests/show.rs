@@ -305,8 +305,8 @@ fn errors_point_into_the_invalid_option() {
         ("sip", "did you mean src_addr?"),
         ("minute", "did you mean time:1m?"),
         ("flags", "did you mean tcp_flags?"),
-        ("bytes/24", "bytes is no address"),
-        ("src_addr:5", "src_addr is no number"),
+        ("bytes/24", "bytes is not an address"),
+        ("src_addr:5", "src_addr is not a number or a time"),
         ("src_addr/200", "not the length of a prefix"),
         ("first_ns", "times need a width"),
         ("time:0s", "wider than nothing"),
@@ -337,7 +337,7 @@ fn errors_point_into_the_invalid_option() {
     for name in ["vlan", "src_port", "end_reason", "sizes", "mean_length"] {
         let message = refuse(by(name));
         assert!(
-            message.contains(&format!("order: {name} is no amount"))
+            message.contains(&format!("order: {name} is not an amount"))
                 && message.contains("known are dst_port, records, packets, bytes, share"),
             "{message}"
         );

@@ -127,7 +127,7 @@ fn in_network(given: &[ArrayRef]) -> Result<BooleanArray> {
 fn network_of(text: &str) -> Result<Network> {
     let wrong = || {
         DataFusionError::Execution(format!(
-            "in_network: {text:?} is no network: write 10.0.0.0/8, 2001:db8::/32 or an address"
+            "in_network: {text:?} is not a network: write 10.0.0.0/8, 2001:db8::/32 or an address"
         ))
     };
     let (address, length) = match text.split_once('/') {

@@ -54,7 +54,7 @@ pub(crate) fn parse(text: &str) -> anyhow::Result<Statement> {
         let words = statement.to_string();
         let first: Vec<&str> = words.split_whitespace().take(2).collect();
         bail!(
-            "{} is no query: `turboflow sql` reads records and changes nothing; {ONE_QUERY}",
+            "{} is not a query: `turboflow sql` reads records and changes nothing; {ONE_QUERY}",
             first.join(" ")
         );
     }

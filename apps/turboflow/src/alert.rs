@@ -103,7 +103,7 @@ impl AlertArgs {
             return Ok(State::default());
         };
         let text = fs::read_to_string(path).context("cannot read the state")?;
-        let wrong = "it is no state of `turboflow alert`: remove it, or name another file";
+        let wrong = "it is not a state of `turboflow alert`: remove it, or name another file";
         State::parse(&text).map_err(|error| anyhow!("{}: {error}: {wrong}", path.display()))
     }
 }
@@ -143,7 +143,7 @@ impl Asking<'_> {
                     let name = &rule.name;
                     lacking.extend(found.lacks.map(|column| (name.clone(), column)));
                     if found.left_out > 0 {
-                        say!(Warning AnswerNote; "rule {name:?}: {} alerts more are left out",
+                        say!(Warning AnswerNote; "rule {name:?}: {} more alerts are left out",
                             found.left_out);
                     }
                     alerts.extend(found.alerts);
@@ -226,7 +226,7 @@ impl Asking<'_> {
             .map(|(rule, column)| format!("{rule:?} ({column})"))
             .collect();
         if !news.is_empty() {
-            say!(Info AnswerNote; "rules are passed over where records lack a column: {}",
+            say!(Info AnswerNote; "rules are skipped because records lack a column: {}",
                 news.join(", "));
         }
     }

@@ -37,8 +37,8 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Columns of the terminal on standard output; `None` if it is no terminal or the width is unknown
-/// (serial lines and containers may report 0).
+/// Columns of the terminal on standard output; `None` if it is not a terminal or the width is
+/// unknown (serial lines and containers may report 0).
 pub(crate) fn terminal_width() -> Option<usize> {
     let size = tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)

@@ -36,7 +36,7 @@ struct Country {
 
 fn read(bytes: Vec<u8>, kind: &str) -> Result<Reader<Vec<u8>>, EnrichError> {
     let reader = Reader::from_source(bytes).map_err(|error| {
-        let reason = format!("it is no database in MaxMind's format (.mmdb): {error}");
+        let reason = format!("it is not a database in MaxMind's format (.mmdb): {error}");
         EnrichError::Database(reason)
     })?;
     // The name of a database's type says what it contains: GeoLite2-Country, DBIP-Country-Lite, ...

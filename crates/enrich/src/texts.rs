@@ -29,7 +29,7 @@ fn name(line: usize, text: &str) -> Result<String, EnrichError> {
         true => Ok(text.to_owned()),
         false => Err(wrong(
             line,
-            format!("{text:?} is no name: write up to 255 bytes without control characters"),
+            format!("{text:?} is not a name: write up to 255 bytes without control characters"),
         )),
     }
 }
@@ -44,7 +44,7 @@ pub(crate) fn hosts(text: &str, to: &mut HashMap<IpAddr, String>) -> Result<(), 
         let plain = address.split('%').next().unwrap_or_default();
         let parsed = plain.parse().map_err(|_| {
             let reason = format!(
-                "{address:?} is no address: write an address and a name, such as 192.0.2.1 router"
+                "{address:?} is not an address: write an address and a name, such as 192.0.2.1 router"
             );
             wrong(line, reason)
         })?;
@@ -83,7 +83,7 @@ pub(crate) fn networks(text: &str, to: &mut Networks) -> Result<(), EnrichError>
         .map(|(index, line)| (index + 1, line));
     let header = lines.next().map_or("", |(_, line)| line);
     if header.split(',').map(str::trim).ne(HEADER) {
-        let reason = format!("{header:?} is no header: write {}", HEADER.join(","));
+        let reason = format!("{header:?} is not a header: write {}", HEADER.join(","));
         return Err(wrong(1, reason));
     }
     for (line, text) in lines {
@@ -103,7 +103,7 @@ pub(crate) fn networks(text: &str, to: &mut Networks) -> Result<(), EnrichError>
         let network = Network::parse(written).ok_or_else(|| {
             wrong(
                 line,
-                format!("{written:?} is no network: write one such as 10.1.0.0/16"),
+                format!("{written:?} is not a network: write one such as 10.1.0.0/16"),
             )
         })?;
         let given = written

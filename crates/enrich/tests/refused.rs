@@ -15,12 +15,12 @@ fn lines_that_say_nothing_are_named() {
     let cases = [
         (
             hosts("192.0.2.1 a\nrouter 192.0.2.1\n"),
-            "line 2: \"router\" is no address",
+            "line 2: \"router\" is not an address",
         ),
         (hosts("192.0.2.1\n"), "line 1: write an address and a name"),
         (
             hosts("192.0.2.1 a\u{202e}b\n"),
-            r#"line 1: "a\u{202e}b" is no name"#,
+            r#"line 1: "a\u{202e}b" is not a name"#,
         ),
         (
             services("https 443\n"),
@@ -32,15 +32,15 @@ fn lines_that_say_nothing_are_named() {
         ),
         (
             Enrichment::default().add_networks("net,site\n"),
-            "line 1: \"net,site\" is no header",
+            "line 1: \"net,site\" is not a header",
         ),
         (
             Enrichment::default().add_networks(""),
-            "line 1: \"\" is no header: write network,site,owner",
+            "line 1: \"\" is not a header: write network,site,owner",
         ),
         (
             networks("10.0.0.0/33,a,b\n"),
-            "line 2: \"10.0.0.0/33\" is no network",
+            "line 2: \"10.0.0.0/33\" is not a network",
         ),
         (networks("10.0.0.0/8,a\n"), "line 2: it has 2 fields"),
         (
@@ -66,7 +66,7 @@ fn files_that_are_no_database_of_that_kind_are_refused() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.starts_with("it is no database in MaxMind's format (.mmdb)"),
+        error.starts_with("it is not a database in MaxMind's format (.mmdb)"),
         "{error}"
     );
     let error = enrichment

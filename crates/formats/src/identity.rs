@@ -44,7 +44,7 @@ impl Identity {
                 run: random >> 1,
             }),
             false => Err(format!(
-                "{exporter:?} is no name of an exporter: write 1 to {MAX_NAME_BYTES} bytes of \
+                "{exporter:?} is not a name of an exporter: write 1 to {MAX_NAME_BYTES} bytes of \
                  UTF-8 without control characters"
             )),
         }

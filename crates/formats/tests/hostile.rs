@@ -207,5 +207,5 @@ fn columns_and_batches_are_bounded() {
         largest = largest.max(batch.rows());
     }
     assert_eq!(records, 120_000);
-    assert!(largest <= 8_192, "a message is no batch: {largest}");
+    assert!(largest <= 8_192, "a message is not a batch: {largest}");
 }

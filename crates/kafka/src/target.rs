@@ -168,7 +168,7 @@ fn check_topic(topic: &str) -> Result<(), String> {
     match !topic.is_empty() && topic.len() <= MAX_TOPIC && topic.chars().all(is_name) {
         true => Ok(()),
         false => Err(format!(
-            "{topic:?} is no topic: write 1 to {MAX_TOPIC} of letters, digits, `.`, `-` and `_`"
+            "{topic:?} is not a topic: write 1 to {MAX_TOPIC} of letters, digits, `.`, `-` and `_`"
         )),
     }
 }
@@ -189,7 +189,7 @@ impl KafkaTarget {
                     let number = value.parse().ok();
                     let number = number.filter(|number| (1..=MAX_RECORDS).contains(number));
                     self.records = number.ok_or_else(|| {
-                        format!("{value:?} is no number of records from 1 to {MAX_RECORDS}")
+                        format!("{value:?} is not a number of records from 1 to {MAX_RECORDS}")
                     })?;
                 }
                 _ => {
@@ -227,7 +227,8 @@ const fn default_records(format: MessageFormat) -> usize {
 
 /// A broker with its port, by default the usual one.
 fn broker(text: &str) -> Result<String, String> {
-    let refused = || format!("{text:?} is no broker: write HOST:PORT, IPv6 addresses in brackets");
+    let refused =
+        || format!("{text:?} is not a broker: write HOST:PORT, IPv6 addresses in brackets");
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => {
             let port = port.parse::<u16>().ok().filter(|port| *port > 0);
@@ -313,10 +314,10 @@ mod tests {
     fn explains_what_is_invalid() {
         for (text, words) in [
             ("kafka:/a/t", "must begin"),
-            ("kafka://a", "\"\" is no topic"),
-            ("kafka://a/b/c", "\"b/c\" is no topic"),
-            ("kafka:///t", "\"\" is no broker"),
-            ("kafka://a:0/t", "\"a:0\" is no broker"),
+            ("kafka://a", "\"\" is not a topic"),
+            ("kafka://a/b/c", "\"b/c\" is not a topic"),
+            ("kafka:///t", "\"\" is not a broker"),
+            ("kafka://a:0/t", "\"a:0\" is not a broker"),
             ("kafka://::1/t", "in brackets"),
             ("kafka://[a]:1/t", "in brackets"),
             ("kafka://me:pw@a/t", "sasl=scram-sha-512"),
@@ -327,7 +328,7 @@ mod tests {
             ),
             ("kafka://a/t?records=0", "from 1 to 10000"),
             ("kafka://a/t?acks=1", "none of the options format"),
-            ("kafka://a/t?ticks=", "\"\" is no topic"),
+            ("kafka://a/t?ticks=", "\"\" is not a topic"),
             ("kafka://a/t?ticks=t", "a topic of their own"),
             ("kafka://a/t?user=me", "go together"),
             ("kafka://a/t?sasl=plain&user=me", "kafka+tls://"),

@@ -370,7 +370,7 @@ impl Values {
         debug_assert!(self.valid.is_empty(), "such a column has no absent values");
         match &mut self.data {
             ValueData::Unsigned(values) => values,
-            data => unreachable!("{data:?} is no column of numbers"),
+            data => unreachable!("{data:?} is not a column of numbers"),
         }
     }
 
@@ -379,7 +379,7 @@ impl Values {
         debug_assert!(self.valid.is_empty(), "such a column has no absent values");
         match &mut self.data {
             ValueData::Address(values) => values,
-            data => unreachable!("{data:?} is no column of addresses"),
+            data => unreachable!("{data:?} is not a column of addresses"),
         }
     }
 

@@ -112,7 +112,7 @@ pub enum Fault {
     #[error("`edges` has {0} numbers; give 1 to {MAX_EDGES}")]
     BadEdges(usize),
     /// An edge that is not a 64-bit number.
-    #[error("`{0}` is no edge; write whole numbers from 0 to 18446744073709551615")]
+    #[error("`{0}` is not an edge; write whole numbers from 0 to 18446744073709551615")]
     BadEdge(String),
     /// An op that is meaningless for the input.
     #[error("op `{op}` makes no sense of `{input}`; ops that do: {suited}", suited = suited(*.input))]

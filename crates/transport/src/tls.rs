@@ -156,7 +156,7 @@ pub(super) fn authorities(path: &Path) -> Result<RootCertStore, TransportError> 
     for certificate in certificates(TlsPart::Authorities, path)? {
         let added = roots.add(certificate);
         added.map_err(|_| {
-            let reason = "what it holds is no certificate";
+            let reason = "what it holds is not a certificate";
             refused(TlsPart::Authorities, Some(path), reason)
         })?;
     }

@@ -33,7 +33,7 @@ counts! {
     microflows, "microflow records of other TurboFlows";
     probes_unknown, "messages of counters of more probes than are told apart, whose losses are not known";
     microflows_refused, "messages of TurboFlows that were refused: of another definition, or ahead";
-    messages_malformed, "messages that end early, or are no NetFlow v5, v9, IPFIX or sFlow";
+    messages_malformed, "messages that end early, or are not NetFlow v5, v9, IPFIX or sFlow";
     flows_refused, "messages of flow records where only microflow records are taken";
     messages_repeated, "datagrams that came twice, and were left out the second time";
     messages_late, "datagrams that came behind later ones";

@@ -126,7 +126,7 @@ pub enum KernelError {
     },
     /// The ring contained items that are not records.
     #[error(
-        "the kernel engine's ring carried {count} items that are no records: program and reader do not match"
+        "the kernel engine's ring carried {count} items that are not records: program and reader do not match"
     )]
     ForeignItems {
         /// The number of such items.

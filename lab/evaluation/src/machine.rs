@@ -62,7 +62,7 @@ pub(crate) fn commit() -> String {
         output.status.success().then_some(text)
     };
     let Some(head) = git(&["rev-parse", "HEAD"]) else {
-        return "unknown: this is no git checkout".to_owned();
+        return "unknown: this is not a git checkout".to_owned();
     };
     // Documents and runs do not count as changes, because this program writes them.
     let sources = [":(top)", ":(top,exclude)docs", ":(top,exclude)bench/runs"];

@@ -43,7 +43,7 @@ impl Rows {
         let mut rows = BTreeMap::new();
         for (index, line) in text.lines().enumerate() {
             let row: Row = serde_json::from_str(line)
-                .with_context(|| format!("{}:{} is no row", path.display(), index + 1))?;
+                .with_context(|| format!("{}:{} is not a row", path.display(), index + 1))?;
             let key = (
                 row.bench.clone(),
                 row.design.clone(),

@@ -127,7 +127,7 @@ pub fn redraw(out: &Path, others: &[PathBuf], folder: Option<&Path>) -> anyhow::
 fn opened(run: &Path) -> anyhow::Result<Raw> {
     ensure!(
         run.join("raw.jsonl").exists(),
-        "{} is no run: it has no raw.jsonl",
+        "{} is not a run: it has no raw.jsonl",
         run.display()
     );
     Raw::open(run)
@@ -221,7 +221,7 @@ fn measure(part: &Part, mut command: Command, raw: &mut Raw) -> anyhow::Result<(
         for line in BufReader::new(stdout).lines() {
             let line = line.context("reading what it measured")?;
             let fact = serde_json::from_str(&line)
-                .with_context(|| format!("it printed what is no fact: {line}"))?;
+                .with_context(|| format!("it printed a line that is not a fact: {line}"))?;
             raw.add(fact)?;
         }
         let status = child.wait().context("waiting for its process")?;
@@ -245,7 +245,7 @@ fn write_circumstances(out: &Path, options: &RunOptions, load_before: &str) -> a
     text += &format!("- load average after: {}\n", machine::load());
     let quick = options.scale.quick;
     if quick {
-        text += "- note: a quick run, to see that everything works; its speeds are no results\n";
+        text += "- note: a quick run, to see that everything works; its speeds are not results\n";
     }
     if let Some(note) = &options.note {
         text += &format!("- note: {note}\n");

@@ -57,7 +57,7 @@ pub enum RulesFault {
         known: String,
     },
     /// Not a network.
-    #[error("`{0}` is no network; write for example 10.0.0.0/8, 192.0.2.7 or 2001:db8::/32")]
+    #[error("`{0}` is not a network; write for example 10.0.0.0/8, 192.0.2.7 or 2001:db8::/32")]
     BadNetwork(String),
     /// A network with bits set after its prefix.
     #[error("`{written}` has bits behind its prefix; write {network}, or {host} for one host")]
@@ -70,11 +70,13 @@ pub enum RulesFault {
         host: String,
     },
     /// Not a port or range of ports.
-    #[error("`{0}` is no port; write a number from 1 to 65535, or a range such as \"8000-8099\"")]
+    #[error(
+        "`{0}` is not a port; write a number from 1 to 65535, or a range such as \"8000-8099\""
+    )]
     BadPort(String),
     /// Not a server name.
     #[error(
-        "`{0}` is no server name; write for example \"www.example.com\", or \"*.example.com\" for \
+        "`{0}` is not a server name; write for example \"www.example.com\", or \"*.example.com\" for \
          all names below; letters beyond ASCII as in certificates (xn--...)"
     )]
     BadServerName(String),

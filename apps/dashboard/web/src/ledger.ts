@@ -21,7 +21,7 @@ export function losses(ledger: Record<string, any>): [string, number][] {
     ["sums that do not add up", (ledger.imbalances ?? []).length],
     ["interfaces whose packets ended early", (ledger.interfaces ?? []).filter((one: Record<string, unknown>) => one.ended_early).length],
     ["captures that were damaged", (ledger.damaged ?? []).length],
-    ["captures that were passed over", (ledger.passed_over ?? []).length],
+    ["captures that were skipped", (ledger.passed_over ?? []).length],
     ["outputs that failed", (ledger.outputs ?? []).filter((output: Record<string, unknown>) => output.error).length],
   ];
   return found.filter(([, count]) => count > 0);

@@ -83,7 +83,7 @@ impl Parser<'_> {
                     };
                     format!("a value alone does not repeat the field: {again}")
                 }
-                _ => format!("{text} is no condition: for a port write port {text}"),
+                _ => format!("{text} is not a condition: for a port write port {text}"),
             };
         }
         let meant = match Network::parse(text).filter(|_| is_value) {
@@ -95,7 +95,7 @@ impl Parser<'_> {
             }
         };
         match meant {
-            Some(word) => format!("{text} is no condition: did you mean {word} {text}?"),
+            Some(word) => format!("{text} is not a condition: did you mean {word} {text}?"),
             None => field::unknown(text, &Field::names(self.schema), &WORDS),
         }
     }

@@ -112,7 +112,7 @@ fn file_options() -> FileOptions {
 fn write_capture(generator: &mut dyn Generator, path: &Path) -> anyhow::Result<()> {
     if path.as_os_str() == "-" {
         if io::stdout().is_terminal() {
-            bail!("a capture is no text for a terminal: redirect standard output");
+            bail!("a capture is not text for a terminal: redirect standard output");
         }
         let stdout = io::stdout().as_fd().try_clone_to_owned();
         let file = File::from(stdout.context("cannot write standard output")?);

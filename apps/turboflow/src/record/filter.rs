@@ -140,7 +140,7 @@ pub(super) fn for_files(
     match filter {
         // The user may have mistyped the name of a file.
         Err(FilterError::Expression { .. }) if !run.source.files.is_empty() => filter
-            .with_context(|| format!("`{expression}` is no file, and no filter"))
+            .with_context(|| format!("`{expression}` is neither a file nor a filter"))
             .map(Some),
         filter => Ok(Some(filter?)),
     }

@@ -78,7 +78,7 @@ fn expanded(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 fn no_capture(place: &str) -> anyhow::Error {
-    anyhow!("{place} stands for no capture (pcap or pcapng, also with .gz or .zst behind it)")
+    anyhow!("{place}: no capture found (pcap or pcapng, also compressed: .gz or .zst)")
 }
 
 /// What the start of an input reveals.
@@ -130,7 +130,7 @@ fn is_named_as_capture(path: &Path) -> bool {
         .any(|end| name.ends_with(end))
 }
 
-/// Logs the files in folders that are no captures.
+/// Logs the files in folders that are not captures.
 fn say_others(others: &[PathBuf]) {
     /// How many of them are named.
     const NAMED: usize = 5;
@@ -143,7 +143,7 @@ fn say_others(others: &[PathBuf]) {
         names += &format!(" and {} more", others.len() - NAMED);
     }
     if !others.is_empty() {
-        say!(Info FileNotRead; "not read, because they are no captures: {names}");
+        say!(Info FileNotRead; "not read, because they are not captures: {names}");
     }
 }
 
@@ -153,8 +153,8 @@ pub(super) struct Opened {
     pub(super) passed_over: Vec<OpenError>,
 }
 
-/// Opens all captures, or none. A file that has no packets or is no capture is skipped if there are
-/// others: folders of captures often contain one.
+/// Opens all captures, or none. A file that has no packets or is not a capture is skipped if there
+/// are others: folders of captures often contain one.
 pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Opened> {
     if paths.iter().filter(|path| is_stdin(path)).count() > 1 {
         bail!("standard input (-r -) can be read only once");
@@ -204,7 +204,7 @@ pub(super) fn name_of(files: &[CaptureFile]) -> String {
     }
 }
 
-/// Whether a file could be read, but is no capture that can be metered. Other errors concern the
+/// Whether a file could be read, but is not a capture that can be metered. Other errors concern the
 /// command line or the system.
 const fn is_of_content(error: &OpenError) -> bool {
     matches!(

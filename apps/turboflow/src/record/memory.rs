@@ -130,7 +130,7 @@ fn of_process(root: &Path, name: &str, by: &'static str) -> Option<Limit> {
     let limits = fs::read_to_string(root.join("proc/self/limits")).ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     Some(Limit {
-        // The soft limit; "unlimited" is no number.
+        // The soft limit; "unlimited" is not a number.
         bytes: line.split_whitespace().next()?.parse().ok()?,
         by,
         then: "more flows than fit leave early (end reason 5)",

@@ -268,7 +268,7 @@ impl Report {
         why_frames_are_lost: Option<&str>,
     ) {
         for error in &self.passed_over {
-            say!(Error CapturePassedOver; "passed over: {error}");
+            say!(Error CapturePassedOver; "skipped: {error}");
         }
         for error in &self.damaged {
             say!(Error CaptureDamaged; "{error}");
@@ -497,7 +497,7 @@ fn warn_of_missing_names(inspection: &InspectionCounts) {
     let dropped = inspection.inspections_dropped;
     if dropped > 0 {
         say!(Warning InspectionsDropped, flows = dropped;
-            "the inspection of {} ended early, for newer ones or for want of memory; raise {}",
+            "the inspection of {} ended early, to make room for newer flows or for lack of memory; raise {}",
             counted(dropped, "flow"), Key::DpiFlows);
     }
 }

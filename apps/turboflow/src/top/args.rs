@@ -34,7 +34,7 @@ Examples:
 
 Keys: 1 2 3 4 Tab views, s sort, r reverse, / filter, p pause, + - interval, ? help, q quit.
 
-Exit codes: those of `turboflow record`; leaving the screen early is no failure.";
+Exit codes: those of `turboflow record`; leaving the screen early is not a failure.";
 
 /// Watch the traffic of interfaces or captures: a screen with flows and hosts by rate, shares of
 /// protocols and ports, and the state of the meter.

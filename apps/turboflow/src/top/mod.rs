@@ -29,7 +29,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<Outcome> {
     let screen = screen(args)?;
     if args.batch.is_none() && !std::io::stdout().is_terminal() {
         bail!(
-            "standard output is no terminal, so there is no screen: add --batch 1 to print one as text"
+            "standard output is not a terminal, so there is no screen: add --batch 1 to print one as text"
         );
     }
     let watched = Watched::open(&args.to_run()?)?;

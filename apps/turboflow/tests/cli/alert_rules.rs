@@ -87,7 +87,7 @@ fn rules_that_cannot_be_are_refused() {
     ran.says(&["a user or a password before @"]);
     let state = folder.write("state.json", "[]");
     let args = ["alert", &file, "--rules", &rules, "--state", &state];
-    turboflow(args).exits(2).says(&["it is no state"]);
+    turboflow(args).exits(2).says(&["it is not a state"]);
 }
 
 #[test]

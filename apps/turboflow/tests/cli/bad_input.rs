@@ -59,7 +59,7 @@ fn one_of_several_files_that_is_no_capture_is_passed_over() {
         let files = ["record", "-r", &first, "-r", &odd, "-r", &last];
         let outputs = ["-w", &csv, "--ledger", &ledger];
         let ran = turboflow(files.iter().chain(&outputs)).exits(1);
-        ran.says(&["passed over", name, words, "30 packets"]);
+        ran.says(&["skipped", name, words, "30 packets"]);
         assert!(rows(&folder.read("a.csv")).len() >= 20);
         let ledger: serde_json::Value = serde_json::from_str(&folder.read("l.json")).unwrap();
         let told = ledger["passed_over"][0].as_str().unwrap();
@@ -81,11 +81,11 @@ fn files_that_are_no_captures_are_refused() {
     let none = Folder::new();
     refused(
         &["record", "-r", &none.path().display().to_string()],
-        &["stands for no capture", "pcapng"],
+        &["no capture found", "pcapng"],
     );
     refused(
         &["record", "-r", &none.file("*.pcap")],
-        &["stands for no capture"],
+        &["no capture found"],
     );
     let cut = folder.write("cut.pcap", &pcap_header(1)[..20]);
     refused(&["record", "-r", &cut], &["ends inside its pcap header"]);
@@ -397,7 +397,7 @@ fn more_files_are_read_than_may_be_open_at_once() {
     assert!(ledger.contains(&(60 * 13_035).to_string()), "{ledger}");
 }
 
-/// A file of flow records is no capture, but the error names the command for it.
+/// A file of flow records is not a capture, but the error names the command for it.
 #[test]
 fn flow_records_given_as_a_capture_are_shown_the_way() {
     let folder = Folder::new();

@@ -141,7 +141,7 @@ fn files_that_say_nothing_are_refused_with_their_line() {
     let hosts = folder.write("bad-hosts", "192.0.2.1 a\nname 192.0.2.2\n");
     refused(
         &["--hosts", &hosts],
-        &["bad-hosts, line 2: \"name\" is no address"],
+        &["bad-hosts, line 2: \"name\" is not an address"],
     );
     let sites = folder.write("bad.csv", "network,site\n");
     refused(
@@ -150,7 +150,7 @@ fn files_that_say_nothing_are_refused_with_their_line() {
     );
     refused(
         &["--asn", &csv],
-        &["a.csv: it is no database in MaxMind's format"],
+        &["a.csv: it is not a database in MaxMind's format"],
     );
     let country = &options[options.len() - 1];
     refused(&["--asn", country], &["GeoLite2-Country", "\"ASN\""]);

@@ -74,7 +74,7 @@ fn identities_are_refused_where_they_have_no_place() {
         ),
         (
             ["-w", &csv, "--exporter", ""],
-            "--exporter: \"\" is no name",
+            "--exporter: \"\" is not a name",
         ),
         (["-w", &csv, "--definition", &taken], "a column `run`"),
     ] {

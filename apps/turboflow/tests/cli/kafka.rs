@@ -7,7 +7,7 @@ use crate::support::{office, turboflow};
 fn wrong_addresses_and_options_are_refused() {
     let office = office();
     for (topic, further, words) in [
-        ("kafka://127.0.0.1:1", "-q", "is no topic"),
+        ("kafka://127.0.0.1:1", "-q", "is not a topic"),
         (
             "kafka://a/t?format=avro",
             "-q",

@@ -29,7 +29,7 @@ fn answer(more: &[&str]) -> Value {
 fn close(value: &Value, expected: f64) {
     let value = value
         .as_f64()
-        .unwrap_or_else(|| panic!("{value} is no number"));
+        .unwrap_or_else(|| panic!("{value} is not a number"));
     assert!(
         (value / expected - 1.0).abs() < 1e-9,
         "{value} is not {expected}"

@@ -458,11 +458,11 @@ fn folders_and_patterns_stand_for_their_captures() {
         let out = folder.file("a.csv");
         let read = given.iter().flat_map(|path| ["-r", path]);
         let ran = turboflow(["record", "-w", &out].into_iter().chain(read)).exits(0);
-        ran.says(&["60 packets", "no captures: ", "notes.txt"]);
+        ran.says(&["60 packets", "not captures: ", "notes.txt"]);
     }
     folder.write("day/c.pcap.xz", b"\xfd7zXZ\0");
     let ran = turboflow(["record", "-r", &day, "-w", &folder.file("a.csv")]).exits(1);
-    ran.says(&["60 packets", "c.pcap.xz", "passed over"]);
+    ran.says(&["60 packets", "c.pcap.xz", "skipped"]);
 }
 
 /// A capture in a folder that cannot be read is as much a loss as a named one.
@@ -476,9 +476,9 @@ fn a_capture_in_a_folder_that_cannot_be_metered_is_passed_over_with_an_error() {
     for bytes in [pcap_header(147), pcap_header(1)[..20].to_vec()] {
         folder.write("day/bad.pcap1", bytes);
         let ran = turboflow(["record", "-r", &day, "-w", &out]).exits(1);
-        ran.says(&["passed over", "bad.pcap1", "10 packets"]);
+        ran.says(&["skipped", "bad.pcap1", "10 packets"]);
     }
-    // A file that is no capture is skipped without an error.
+    // A file that is not a capture is skipped without an error.
     folder.write("day/bad.pcap1", "a note");
     let ran = turboflow(["record", "-q", "-r", &day, "-w", &out]).exits(0);
     assert_eq!(ran.stderr, "");

@@ -296,7 +296,7 @@ fn standard_output_gets_records_in_any_format() {
     let ran = turboflow(["replay", &csv, "-w", "-", "--format", "jsonl"]).exits(0);
     assert_eq!(ran.stdout.lines().count(), 742);
     assert!(ran.stdout.starts_with("{\"src_addr\":"), "{}", ran.stdout);
-    // It is no loss if the reader stops reading.
+    // It is not a loss if the reader stops reading.
     let program = command(["replay", &csv, "-w", "-"]);
     let mut shell = Command::new("sh");
     shell.args(["-c", "{ \"$@\"; echo $? >&2; } | head -n 1", "sh"]);

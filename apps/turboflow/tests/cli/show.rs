@@ -172,7 +172,7 @@ fn groups_fold_by_the_ops_of_the_definition() {
     let refused = group(&largest, "opening");
     refused
         .exits(2)
-        .says(&["opening is no amount that groups could add up"]);
+        .says(&["opening is not an amount that groups could add up"]);
     let said = turboflow(["show", &largest, "--where", "tcp"])
         .exits(0)
         .stdout;

@@ -162,7 +162,7 @@ fn folders_patterns_and_compressed_texts_are_read() {
     }
     turboflow(["show", &folder.file("*.parquet")])
         .exits(2)
-        .says(&["*.parquet", "stands for no file of flow records"]);
+        .says(&["*.parquet", "no file of flow records found"]);
 }
 
 #[test]

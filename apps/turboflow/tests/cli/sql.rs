@@ -270,7 +270,7 @@ fn errors_name_the_place_and_what_to_do() {
     refused("select * from other", &["other"]);
     refused(
         "select * from flows where in_network(src_addr, '10/8')",
-        &["\"10/8\" is no network", "10.0.0.0/8"],
+        &["\"10/8\" is not a network", "10.0.0.0/8"],
     );
     sql("select 1", &["missing.csv"])
         .exits(2)

@@ -288,7 +288,7 @@ fn wrong_certificate_files_are_refused_at_the_start() {
     for (options, words) in [
         ("--tls-ca absent.pem", "--tls-ca: "),
         ("--tls-ca empty.pem", "no certificate"),
-        ("--tls-ca junk.pem", "is no certificate"),
+        ("--tls-ca junk.pem", "is not a certificate"),
         ("--tls-ca ca.key", "no certificate"),
         ("--tls-cert client.pem", "--tls-key"),
         ("--tls-key client.key", "--tls-cert"),

@@ -100,11 +100,11 @@ impl Sums {
         for row in 0..batch.rows() {
             let address = |index: usize| match batch.value(row, self.columns[index]) {
                 Value::Address(address) => address,
-                other => panic!("{other:?} is no address"),
+                other => panic!("{other:?} is not an address"),
             };
             let number = |index: usize| match batch.value(row, self.columns[index]) {
                 Value::Unsigned(number) => number,
-                other => panic!("{other:?} is no number"),
+                other => panic!("{other:?} is not a number"),
             };
             let port = |index| number(index) as u16;
             let key = (address(0), address(1), number(2) as u8, port(3), port(4));

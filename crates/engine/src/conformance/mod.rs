@@ -26,7 +26,7 @@ macro_rules! with_state_words {
                 const $n: usize = $count;
                 $body
             })*
-            other => unreachable!("{other} is no number of state words"),
+            other => unreachable!("{other} is not a number of state words"),
         }
     };
 }

@@ -62,7 +62,9 @@ pub enum WireError {
         found: u16,
     },
     /// The body is not a whole number of records.
-    #[error("a body of {body_bytes} bytes is no whole number of records of {record_bytes} bytes")]
+    #[error(
+        "a body of {body_bytes} bytes is not a whole number of records of {record_bytes} bytes"
+    )]
     PartialRecord {
         /// Size of the body.
         body_bytes: usize,

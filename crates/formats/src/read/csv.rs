@@ -40,7 +40,7 @@ pub(crate) fn open(mut lines: Lines, again: Again<'_>) -> Result<FlowReader, Rea
     // Any text could be a header. A file whose header has no known name and whose lines have no
     // values of flow records is something else.
     if !has_values && !known {
-        let reason = "this is no header of flow records, and no records follow: \
+        let reason = "this is not a header of flow records, and no records follow: \
                       `turboflow record -w FILE.csv` makes such files";
         return Err(lines.error(None, reason));
     }
@@ -90,7 +90,7 @@ fn check_names(names: &[String]) -> Result<(), String> {
     let name: String = name.chars().take(NAME_CHARS_SHOWN).collect();
     Err(format!(
         "the header names column {column} {name:?}, which is empty, repeated or no text: \
-         this is no CSV file of flow records"
+         this is not a CSV file of flow records"
     ))
 }
 

@@ -60,13 +60,13 @@ impl TextSource<'_> {
 fn number(values: &Values, row: usize) -> u64 {
     match &values.data {
         ValueData::Unsigned(numbers) => numbers[row],
-        data => unreachable!("{data:?} is no column of ports or protocols"),
+        data => unreachable!("{data:?} is not a column of ports or protocols"),
     }
 }
 
 fn address(values: &Values, row: usize) -> IpAddr {
     match &values.data {
         ValueData::Address(addresses) => addresses[row],
-        data => unreachable!("{data:?} is no column of addresses"),
+        data => unreachable!("{data:?} is not a column of addresses"),
     }
 }

@@ -84,7 +84,7 @@ impl fmt::Display for UnknownDscp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` is no DSCP: expected 0 to 63, bits and the mask of those that count such as 32/32, or none",
+            "`{}` is not a DSCP: expected 0 to 63, bits and the mask of those that count such as 32/32, or none",
             self.text
         )
     }

@@ -167,7 +167,7 @@ impl ActiveOutput {
 /// Progress of an output after a failure.
 fn progress_after(failure: &ExportError, received: u64) -> WriteProgress {
     let records_written = failure.records_written();
-    // A reader that closed its pipe (`| head`) has all that it wanted, so this is no loss.
+    // A reader that closed its pipe (`| head`) has all that it wanted, so this is not a loss.
     let is_loss = !matches!(failure, ExportError::BrokenPipe);
     WriteProgress {
         records_written,

@@ -41,7 +41,7 @@ fn run() -> anyhow::Result<()> {
     stream.read_exact(&mut length).context("no program came")?;
     let mut text = vec![0; u32::from_be_bytes(length) as usize];
     stream.read_exact(&mut text).context("the program is cut")?;
-    let text = String::from_utf8(text).context("the program is no text")?;
+    let text = String::from_utf8(text).context("the program is not text")?;
     let spec = spec::Spec::parse(&text)?;
     pipeline::run(&spec, stream.as_raw_fd())
 }

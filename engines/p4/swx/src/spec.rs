@@ -107,7 +107,7 @@ fn structure(name: &str, lines: &[String]) -> anyhow::Result<Part> {
         let fixed = kind.strip_prefix("bit<");
         let varies = kind.strip_prefix("varbit<");
         let bits = fixed.or(varies).and_then(|bits| bits.strip_suffix('>'));
-        let bits = bits.with_context(|| format!("`{kind}` is no type"))?;
+        let bits = bits.with_context(|| format!("`{kind}` is not a type"))?;
         last_varies = varies.is_some();
         fields.push((field.trim().to_owned(), bits.parse()?));
     }

@@ -248,18 +248,20 @@ pub(crate) fn items(json: &Value) -> &[Value] {
 }
 
 pub(crate) fn text(json: &Value) -> &str {
-    json.as_str().unwrap_or_else(|| panic!("{json} is no text"))
+    json.as_str()
+        .unwrap_or_else(|| panic!("{json} is not text"))
 }
 
 /// A number in hexadecimal digits.
 pub(crate) fn number(json: &Value) -> u128 {
     let digits = text(json).strip_prefix("0x");
     let value = digits.and_then(|digits| u128::from_str_radix(digits, 16).ok());
-    value.unwrap_or_else(|| panic!("{json} is no number"))
+    value.unwrap_or_else(|| panic!("{json} is not a number"))
 }
 
 fn size(json: &Value) -> usize {
-    json.as_u64().unwrap_or_else(|| panic!("{json} is no size")) as usize
+    json.as_u64()
+        .unwrap_or_else(|| panic!("{json} is not a size")) as usize
 }
 
 /// The headers, and the numbers of all names except those of calculations.

@@ -119,36 +119,36 @@ fn bad_networks_ports_and_server_names_are_refused() {
     for (lines, words) in [
         (
             "src = [\"10.0.0.0/33\"]",
-            &["line 4: rule `a`: `10.0.0.0/33` is no network"][..],
+            &["line 4: rule `a`: `10.0.0.0/33` is not a network"][..],
         ),
         (
             "dst = [\"office\"]",
-            &["`office` is no network", "2001:db8::/32"],
+            &["`office` is not a network", "2001:db8::/32"],
         ),
-        ("src = [10]", &["`10` is no network"]),
+        ("src = [10]", &["`10` is not a network"]),
         (
             "src = [\"10.0.5.1/24\"]",
             &["write 10.0.5.0/24", "or 10.0.5.1 for one host"],
         ),
         ("src = [\"2001:db8::1/64\"]", &["write 2001:db8::/64"]),
-        ("port = [0]", &["`0` is no port"]),
-        ("port = [65536]", &["`65536` is no port"]),
-        ("port = [-7]", &["`-7` is no port"]),
-        ("port = [\"99-9\"]", &["`99-9` is no port", "8000-8099"]),
-        ("port = [\"+9\"]", &["`+9` is no port"]),
-        ("port = [\"http\"]", &["`http` is no port"]),
+        ("port = [0]", &["`0` is not a port"]),
+        ("port = [65536]", &["`65536` is not a port"]),
+        ("port = [-7]", &["`-7` is not a port"]),
+        ("port = [\"99-9\"]", &["`99-9` is not a port", "8000-8099"]),
+        ("port = [\"+9\"]", &["`+9` is not a port"]),
+        ("port = [\"http\"]", &["`http` is not a port"]),
         (
             "server_name = [\"*\"]",
-            &["`*` is no server name", "*.example.com"],
+            &["`*` is not a server name", "*.example.com"],
         ),
         (
             "server_name = [\"a.*.com\"]",
-            &["`a.*.com` is no server name"],
+            &["`a.*.com` is not a server name"],
         ),
-        ("server_name = [\"*.\"]", &["`*.` is no server name"]),
+        ("server_name = [\"*.\"]", &["`*.` is not a server name"]),
         ("server_name = [\"bücher.example\"]", &["xn--"]),
-        ("server_name = [\"\"]", &["`` is no server name"]),
-        ("server_name = [7]", &["`7` is no server name"]),
+        ("server_name = [\"\"]", &["`` is not a server name"]),
+        ("server_name = [7]", &["`7` is not a server name"]),
     ] {
         refused(&rule(lines), words);
     }

@@ -300,7 +300,7 @@ fn host_of(address: SocketAddr) -> IpAddr {
 }
 
 /// Enlarges the kernel's receive buffer of a socket as far as permitted: with CAP_NET_ADMIN beyond
-/// `net.core.rmem_max`. A smaller buffer is no error.
+/// `net.core.rmem_max`. A smaller buffer is not an error.
 fn widen(socket: &UdpSocket) {
     #[cfg(target_os = "linux")]
     if rustix::net::sockopt::set_socket_recv_buffer_size_force(socket, SOCKET_BYTES).is_ok() {

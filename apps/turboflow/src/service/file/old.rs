@@ -135,7 +135,7 @@ fn put_value<'i>(
         }
         table = match table.get_mut(section).map(Spanned::get_mut) {
             Some(DeValue::Table(inner)) => inner,
-            _ => return Err(source.wrong(&old.at, format!("[{section}] is no section"))),
+            _ => return Err(source.wrong(&old.at, format!("[{section}] is not a section"))),
         };
     }
     if table.contains_key(old.key.name()) {

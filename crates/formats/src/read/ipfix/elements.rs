@@ -420,7 +420,7 @@ pub(super) fn value_of(
     };
     match (fits, parsed, kind) {
         (true, ..) => Ok(parsed),
-        (false, Parsed::List { .. }, _) => Err("it is no list in other records".to_owned()),
+        (false, Parsed::List { .. }, _) => Err("it is not a list in other records".to_owned()),
         (false, _, ColumnKind::List) => Err("it is a list in other records".to_owned()),
         (false, ..) => Err("it is of another type in other records".to_owned()),
     }
@@ -482,7 +482,7 @@ fn scalar(octets: &[u8], of_type: OfType) -> Result<Parsed, String> {
     if octets.is_empty() {
         return Ok(Parsed::Absent);
     }
-    let wrong = || format!("{} octets are no value of it", octets.len());
+    let wrong = || format!("{} octets are not a value of it", octets.len());
     let number = || {
         (octets.len() <= 8)
             .then(|| number(octets))

@@ -206,7 +206,7 @@ fn check(definition: &Definition, biflow: bool, flows: &[Flow], choices: &[u16])
                     (false, $words) => check_flows::<2, $words>(&layout, definition, flows, choices),
                     (true, $words) => check_flows::<16, $words>(&layout, definition, flows, choices),
                 )*
-                other => panic!("{other:?} is no format of records"),
+                other => panic!("{other:?} is not a format of records"),
             }
         };
     }

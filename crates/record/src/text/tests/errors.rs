@@ -281,7 +281,7 @@ fn refuses_wrong_edges() {
         ),
         (
             "[[feature]]\nname = \"x\"\nop = \"histogram\"\nof = \"ttl\"\nedges = [-1]",
-            "line 5: feature `x`: `-1` is no edge; write whole numbers from 0 to \
+            "line 5: feature `x`: `-1` is not an edge; write whole numbers from 0 to \
              18446744073709551615",
         ),
         (

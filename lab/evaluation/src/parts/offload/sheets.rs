@@ -60,7 +60,7 @@ impl Rows {
     }
 }
 
-/// A test that is no row of the sheet.
+/// A test that is not a row of the sheet.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OtherTest {

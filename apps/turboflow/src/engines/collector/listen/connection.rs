@@ -88,7 +88,7 @@ impl Connection {
                     }
                 }
                 NextMessage::Broken => {
-                    let words = "what it sends is no IPFIX and no microflow records";
+                    let words = "what it sends is neither IPFIX nor microflow records";
                     return Some(Over::Refused(words.to_owned()));
                 }
                 NextMessage::More => match self.messages.fill(&mut self.octets) {
