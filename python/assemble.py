@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the wheel of a program that is compiled already.
+"""Makes a wheel of a program that is already compiled, and prints the path of the wheel.
 
     python/assemble.py PROGRAM FOLDER
 
-`scripts/wheel.sh` compiles the program for release and has maturin make the wheel that others get. Tests
-want the wheel of the program that they test, in seconds. The path of the wheel is printed.
+Wheels for users are made by `scripts/wheel.sh`, which compiles the program for release and runs maturin.
+Tests need a wheel of the program that they test, within seconds.
 """
 
 import base64
@@ -23,7 +23,7 @@ TAG = f"py3-none-{sys.platform}_{platform.machine()}"
 
 
 def fields() -> dict:
-    """The lines `key = value` of the project, which has no nested ones."""
+    """All `key = value` lines of pyproject.toml, whichever table they are in. No value spans lines."""
     lines = (HERE / "pyproject.toml").read_text(encoding="utf-8").splitlines()
     pairs = [line.split(" = ", 1) for line in lines if " = " in line and not line.startswith("#")]
     return {key: value.strip('"') for key, value in pairs}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who sends most, by pandas: `python with_pandas.py office.pcap`."""
+"""The addresses that send the most bytes, with pandas: `python with_pandas.py office.pcap`."""
 
 import sys
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversations by service, by Polars: `python with_polars.py office.pcap`."""
+"""The services with the most bytes, with Polars: `python with_polars.py office.pcap`."""
 
 import sys
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NFStream's features as NFStream has them, flow by flow: `python compare_nfstream.py L7_CAPTURES`.
+"""Compares the feature set `nfstream` with NFStream itself, flow by flow.
 
-`TURBOFLOW` names the program. Times between packets may differ by a millisecond: NFStream subtracts
-milliseconds that were cut, and this project cuts the difference of nanoseconds.
+    TURBOFLOW=PROGRAM python compare_nfstream.py L7_CAPTURES
+
+Times between packets may differ by up to a millisecond: NFStream truncates timestamps to milliseconds
+before it subtracts them, while this project subtracts nanoseconds.
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests `turboflow.read` where the wheel is installed: `python reading.py SAMPLES`."""
+"""Tests `turboflow.read` in an environment with the wheel: `python reading.py SAMPLES`."""
 
 import csv
 import gc
@@ -27,7 +27,7 @@ def captures() -> list[Path]:
 
 
 def as_csv(path, *options: str) -> tuple[list[str], list[tuple]]:
-    """Columns and rows of the program's CSV."""
+    """The column names and the sorted rows that the program writes as CSV."""
     arguments = [turboflow.program(), "record", "-q", "-r", path, "-w", "-", "--format", "csv", *options]
     text = subprocess.run(arguments, capture_output=True, text=True).stdout
     names, *rows = csv.reader(io.StringIO(text))
@@ -35,7 +35,7 @@ def as_csv(path, *options: str) -> tuple[list[str], list[tuple]]:
 
 
 def text(value) -> str:
-    """A value as the program's CSV has it."""
+    """Formats a value as the program does in CSV."""
     if value is None:
         return ""
     if isinstance(value, list):
@@ -52,7 +52,7 @@ def as_rows(table: pa.Table) -> list[tuple]:
 
 
 def silent(path, **options) -> pa.Table:
-    """All records, where damage is expected."""
+    """All records of a capture that may be damaged. Warnings are ignored."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", turboflow.TurboflowWarning)
         return turboflow.read(path, **options).read_all()

@@ -3,7 +3,7 @@
 
     PYTHON python/tests/wheel.py PROGRAM SAMPLES
 
-PYTHON is an environment with what `scripts/python/lakehouse.txt` names.
+PYTHON is the interpreter of an environment with the packages in `scripts/python/lakehouse.txt`.
 """
 
 import os

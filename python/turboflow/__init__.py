@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flow records of captures as Arrow: exact, unsampled, by the program `turboflow`.
+"""Reads captures with the program `turboflow` into exact, unsampled flow records, as Arrow.
 
     import turboflow
     flows = turboflow.read("office.pcap", biflow=True).read_all()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feature sets of other flow meters, under their names.
+"""Feature sets of other flow meters, with the column names of those meters.
 
-The program meters what `nfstream.toml` and `cicflowmeter.toml` define, exactly and for any cut of a
-flow. What remains is arithmetic on a record, here: units, sample deviations, sums of directions.
+The program computes the values that `nfstream.toml` and `cicflowmeter.toml` define. They are exact,
+however a flow was split into microflow records. This module only does arithmetic on each flow record:
+it converts units, and computes sample standard deviations and sums of both directions.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,7 @@ NS_PER_MS, NS_PER_US, NS_PER_S = 1_000_000, 1_000, 1_000_000_000
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """What to meter, and what to make of it."""
+    """The definition and options for the program, and the columns made of its records."""
 
     definition: Path
     options: dict
@@ -32,14 +33,14 @@ class FeatureSet:
     columns: Callable[["Record"], dict]
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The features of the records of a batch."""
+        """Converts the program's records to records of this feature set."""
         columns = self.columns(Record(batch))
         arrays = [pa.array(columns[field.name], type=field.type, from_pandas=True) for field in self.schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
 class Record:
-    """Columns of a batch as arrays."""
+    """Gives access to the columns of a batch, as arrays."""
 
     def __init__(self, batch: pa.RecordBatch):
         self._batch = batch
@@ -48,23 +49,23 @@ class Record:
         return self._batch.column(name)
 
     def number(self, name: str) -> np.ndarray:
-        """Floats; 0 where no packet carried the input, as the other meters have it."""
+        """A column as floats. 0 if no packet carried the input, as in the other meters."""
         return self.column(name).cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
 
     def whole(self, name: str) -> np.ndarray:
-        """Integers; 0 where no packet carried the input."""
+        """A column as integers, timestamps in nanoseconds. 0 if no packet carried the input."""
         column = self.column(name)
         column = column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
         return column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
 
     def bins(self, name: str) -> np.ndarray:
-        """A histogram: a row for each record."""
+        """A histogram as a matrix: a row for each record, a column for each bin."""
         column = self.column(name)
         values = column.flatten().cast(pa.int64()).to_numpy(zero_copy_only=False)
         return values.reshape(len(column), -1)
 
     def flag(self, name: str, bit: int) -> np.ndarray:
-        """Packets with a flag, as floats; NaN where a bin with packets does not tell."""
+        """Numbers of packets with a flag. NaN if there are packets in a bin that does not determine it."""
         first, behind = BINS, np.append(BINS[1:], 1 << 12)
         span = 1 << bit
         # A bin determines the bit if it is equal in all values of the bin.
@@ -77,13 +78,13 @@ class Record:
 
 
 def deviation(variance: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """The sample deviation, from the population's variance; 0 of a single value."""
+    """The sample standard deviation, from the population variance. 0 for fewer than two values."""
     several = np.maximum(count, 2)
     return np.where(count > 1, np.sqrt(variance * several / (several - 1)), 0.0)
 
 
 def ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """The ratio, and 0 where there is none."""
+    """The quotient, or 0 if the divisor is 0."""
     return np.where(below > 0, above / np.where(below > 0, below, 1), 0.0)
 
 
@@ -92,7 +93,7 @@ DIRECTIONS = {"bidirectional": "both_", "src2dst": "", "dst2src": "reverse_"}
 
 
 def _sizes_and_gaps(record: Record) -> dict:
-    """Of each direction and of both: packets, amounts, sizes and gaps, in nanoseconds."""
+    """Packets, flags, sizes (bytes), gaps and times (ns), for each direction and for both together."""
     packets = {way: record.whole(f"{ours}packets") for way, ours in list(DIRECTIONS.items())[1:]}
     there, back = packets["src2dst"], packets["dst2src"]
     packets["bidirectional"] = there + back
@@ -328,5 +329,8 @@ _UNAVAILABLE = {
 
 
 def unavailable(features: str) -> dict:
-    """The features of a set that no record can have, each with the reason."""
+    """The features that a feature set lacks, each with the reason.
+
+    A key may list several features, separated by commas. Raises `KeyError` for an unknown feature set.
+    """
     return dict(_UNAVAILABLE[features])

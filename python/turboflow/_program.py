@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program `turboflow`, and what it says."""
+"""Finds and runs the program `turboflow`, and passes on its messages."""
 
 import os
 import shutil
@@ -15,15 +15,22 @@ PATIENCE_SECONDS = 5
 
 
 class TurboflowError(Exception):
-    """The program could not run, or ended early. The text is what it said."""
+    """The program could not run, or ended early. The text is its message, if it wrote one."""
 
 
 class TurboflowWarning(UserWarning):
-    """The records are there, and something was damaged or lost on the way. The text says what."""
+    """Something was damaged or lost, so records may be missing. The text says what.
+
+    All records that could be made have been returned.
+    """
 
 
 def program() -> str:
-    """The path of the program: the one that `TURBOFLOW` names, of this environment, or in `PATH`."""
+    """The path of the program.
+
+    This is the environment variable `TURBOFLOW` if it is set, or else the program in this Python
+    environment, or else the one in `PATH`. Raises `TurboflowError` if there is none.
+    """
     if given := os.environ.get("TURBOFLOW"):
         return given
     name = "turboflow" + (sysconfig.get_config_var("EXE") or "")
@@ -43,7 +50,7 @@ def program() -> str:
 
 
 class Running:
-    """A program that writes to a pipe. It ends with this object."""
+    """A running program that writes to a pipe. It is stopped when this object is deleted."""
 
     def __init__(self, arguments: list[str]):
         # Unlike a pipe, a file holds any number of messages without being read meanwhile.
@@ -61,7 +68,7 @@ class Running:
         self._stop = weakref.finalize(self, _end, self._process, self._said)
 
     def end(self) -> tuple[int, str]:
-        """Waits for the end of a program that is read no more: its exit code, and what it said."""
+        """Closes the pipe and waits for the program to end. Returns its exit code and its messages."""
         self.output.close()
         code = self._process.wait()
         self._said.seek(0)

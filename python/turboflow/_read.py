@@ -29,18 +29,21 @@ def read(
     filter: Optional[str] = None,
     **options,
 ) -> pa.RecordBatchReader:
-    """The flow records of a capture, or of several as one stream of packets.
+    """Reads the flow records of a capture. Several captures are read as one stream of packets.
 
-    `definition`: what a record holds: a file, its text, or the name of a feature set ("nfstream",
-    "cicflowmeter"). `biflow`: whether both directions of a conversation are one record; feature sets
-    need it. `filter`: only packets that match, in tcpdump's language. Further options are those of
-    `turboflow record` without leading dashes and with `_`: `idle_timeout="5s"`, `icmp_ports=True`.
+    `definition`: the record definition, as a file, as its text (of several lines), or as the name of
+    a feature set ("nfstream", "cicflowmeter"). `biflow`: whether both directions of a conversation
+    are in one record; with a feature set they always are. `filter`: a filter in tcpdump's language;
+    only packets that match it are metered. Further options are those of `turboflow record`, without
+    leading dashes and with `_` instead of `-`: `idle_timeout="5s"`, `icmp_ports=True`.
 
-    Records come while the program runs, which ends when the reader is closed or dropped. What was
-    damaged or lost is a `TurboflowWarning` when the last record has been read; the records that
-    could be made are there.
+    Records arrive while the program runs. The program ends when the reader is closed or dropped. If
+    something was damaged or lost, a `TurboflowWarning` follows the last record; all records that
+    could be made are returned.
 
-    Raises `TurboflowError` with the program's message when it cannot run.
+    Raises `TurboflowError` with the program's message if it cannot run, `TypeError` for an option
+    that has no use here, and `ValueError` if there is no capture, or `biflow=False` is given with a
+    feature set. Reading raises `TurboflowError` if the program ends early.
     """
     features = FEATURE_SETS.get(definition) if isinstance(definition, str) else None
     if features and biflow is False:
@@ -68,7 +71,8 @@ def read(
 
 
 class _Records:
-    """Batches as they come. Reports at the end how the program ended."""
+    """An iterator over batches as the program writes them. At the end, it warns or raises if the
+    exit code is not 0."""
 
     def __init__(self, running: Running, features):
         self._running = running
@@ -104,7 +108,7 @@ class _Records:
 
 
 def _words(name: str, value) -> list[str]:
-    """An option as the program takes it."""
+    """An option as arguments of the program."""
     if name in OWN_OPTIONS:
         raise TypeError(f"read() has no option {name}: records go to Python, from captures")
     flag = "--" + name.replace("_", "-")
@@ -117,7 +121,7 @@ def _words(name: str, value) -> list[str]:
 
 
 def _definition_file(definition: Union[str, os.PathLike], folder: str) -> str:
-    """The path of a definition, which is written to a file if it is a text."""
+    """The path of a definition. A text is written to a file in `folder` first."""
     if isinstance(definition, str) and "\n" in definition:
         file = Path(folder) / "definition.toml"
         file.write_text(definition, encoding="utf-8")
