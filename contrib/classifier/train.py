@@ -43,7 +43,7 @@ NO_LABEL = ("", "Unknown")
 
 
 def value_of(record: dict, column: str) -> int | float | None:
-    """The number of a column; None where the record has none."""
+    """The number in a column, or None if the record has no value there."""
     text = record[column]
     if text == "":
         return None
@@ -51,7 +51,7 @@ def value_of(record: dict, column: str) -> int | float | None:
 
 
 def feature(record: dict, text: str) -> float:
-    """A feature of a record, as `turboflow classify` computes it."""
+    """The value of a feature, as `turboflow classify` computes it. ABSENT if it cannot be computed."""
     inner = text.strip()
     is_logarithm = inner.startswith("log(") and inner.endswith(")")
     inner = inner[4:-1] if is_logarithm else inner
@@ -91,7 +91,7 @@ def read(path: Path) -> list[dict]:
 
 
 def estimator(kind: str, trees: int, depth: int, seed: int):
-    """An estimator whose decisions `turboflow classify` repeats."""
+    """An untrained estimator of a kind that `turboflow classify` can evaluate."""
     if kind == "linear":
         return make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
     limits = {"max_depth": depth or None, "min_samples_leaf": 2, "random_state": seed}
@@ -101,7 +101,7 @@ def estimator(kind: str, trees: int, depth: int, seed: int):
 
 
 def tree_of(tree) -> list[str]:
-    """A tree of scikit-learn as lines of the model's file. repr() has every digit of a number."""
+    """The lines of the model file for a tree of scikit-learn. repr() writes floats without loss."""
     lines = ["tree"]
     for node in range(tree.node_count):
         left, right = int(tree.children_left[node]), int(tree.children_right[node])
@@ -113,7 +113,7 @@ def tree_of(tree) -> list[str]:
 
 
 def linear_of(pipeline) -> list[str]:
-    """Scaling and weights as one: what is divided by the deviation may as well be weighed less."""
+    """The lines of the model file for a linear model, with the scaler folded into weights and biases."""
     scaler, model = pipeline[0], pipeline[-1]
     weights, bias = model.coef_ / scaler.scale_, model.intercept_.copy()
     bias -= weights @ scaler.mean_
@@ -127,7 +127,7 @@ def numbers_of(numbers) -> str:
 
 
 def model_of(fitted, features: list[str], note: str) -> str:
-    """A fitted estimator as the text of the model's file."""
+    """The text of the model file for a fitted estimator."""
     head = [f"turboflow-model {VERSION}", f"note {note}", f"absent {ABSENT!r}"]
     head += [f"feature {text}" for text in features] + [f"class {name}" for name in fitted.classes_]
     if hasattr(fitted, "estimators_"):
@@ -146,7 +146,7 @@ def folds_of(captures: list[str], count: int, seed: int) -> list[set[str]]:
 
 
 def score(make, numbers, labels, captures, args) -> tuple[float, float]:
-    """Accuracy and macro F1 over all captures, each foretold by a model that has not seen it."""
+    """Accuracy and macro F1 over all records, each predicted by a model that was not trained on its capture."""
     labels, captures = np.array(labels), np.array(captures)
     foretold = np.empty_like(labels)
     for fold in folds_of(list(captures), args.folds, args.seed):
@@ -159,7 +159,11 @@ def score(make, numbers, labels, captures, args) -> tuple[float, float]:
 
 
 def labelled(args) -> tuple[list[dict], list[str], list[str]]:
-    """Records with their labels and captures: of each capture at most so many, of applications in several."""
+    """Records, their labels and their captures.
+
+    Takes at most `args.most` random records of each capture, and only applications that are in at least
+    `args.captures` of them.
+    """
     chosen = random.Random(args.seed)
     found = []
     for path in args.files:

@@ -73,7 +73,7 @@ def read_varint(data, at):
 
 
 def with_place(message, partition, offset):
-    """The records of a message, each with its place in the topic."""
+    """Appends partition and offset to each record. Raises ValueError or IndexError if the message is truncated."""
     place = varint(PARTITION_FIELD << 3) + varint(partition) + varint(OFFSET_FIELD << 3) + varint(offset)
     out, at = [], 0
     while at < len(message):
@@ -90,11 +90,11 @@ def as_it_is(message, _partition, _offset):
 
 
 class Refused(RuntimeError):
-    """The data cannot be read."""
+    """ClickHouse cannot decode the data."""
 
 
 class Http:
-    """A ClickHouse server."""
+    """The HTTP interface of a ClickHouse server."""
 
     def __init__(self, url, user, password):
         self.url = url.rstrip("/")
@@ -135,7 +135,7 @@ class Batch:
 
 
 class Feed:
-    """One consumer: topics to tables."""
+    """A consumer that inserts the messages of its topics into tables."""
 
     def __init__(self, consumer, admin, database, tables):
         self.consumer = consumer
@@ -163,7 +163,7 @@ class Feed:
         consumer.assign(places)
 
     def revoked(self, _consumer, places):
-        """What was read and not inserted is read again, by the reader that gets the partition."""
+        """Drops batches that are not inserted. The consumer that gets the partition reads them again."""
         for place in places:
             self.batches.pop((place.topic, place.partition), None)
 
@@ -209,8 +209,8 @@ class Feed:
         self.batches[key] = Batch(batch.end)
 
     def insert_parts(self, key, begin, end, parts):
-        """Halves what is refused until the messages are found that cannot be read. Halves have tokens, too:
-        after a crash they are the same."""
+        """Inserts messages. If they are refused, inserts each half, and so on down to the messages that cannot be
+        decoded. Halves have tokens too, so a half that is inserted again after a crash is deduplicated."""
         if not parts:
             return
         topic, partition = key
@@ -244,7 +244,7 @@ class Feed:
             checked(place)
 
     def run(self, ends_at_end):
-        """Runs for ever, or until everything is inserted that was there at the start."""
+        """Runs for ever or, with `ends_at_end`, until everything that was in the topics at the start is inserted."""
         ends = self.ends() if ends_at_end else {}
         self.consumer.subscribe(list(self.tables), on_assign=self.assigned, on_revoke=self.revoked)
         asked = time.monotonic()
@@ -264,7 +264,7 @@ class Feed:
                 ends = {key: end for key, end in ends.items() if self.begin(key) < end}
 
     def begin(self, key):
-        """What is before is inserted, by whichever program of the group, or no longer kept."""
+        """The offset before which all messages are inserted, by any consumer of the group, or no longer kept."""
         place = TopicPartition(*key)
         if key in self.batches:
             begin = self.batches[key].begin
@@ -273,7 +273,7 @@ class Feed:
         return max(begin, self.consumer.get_watermark_offsets(place, timeout=60)[0])
 
     def ends(self):
-        """Where each partition ends that has messages."""
+        """The end offset of each partition that has messages."""
         ends = {}
         for topic in self.tables:
             known = self.consumer.list_topics(topic, timeout=60).topics[topic]
@@ -295,7 +295,7 @@ def checked(place):
 
 
 def topic_id(admin, topic):
-    """What tells a topic from an earlier one of its name; empty if brokers are too old to say (before 2.8)."""
+    """The topic's ID, which a recreated topic of that name does not share. Empty with brokers before 2.8."""
     told = admin.describe_topics(TopicCollection([topic]))[topic].result(timeout=60).topic_id
     halves = [told.get_most_significant_bits(), told.get_least_significant_bits()] if told else [0, 0]
     return "".join(f"{half % (1 << 64):016x}" for half in halves) if any(halves) else ""

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Adds Parquet files of `turboflow record --parquet-types lake` to an Iceberg table, without a copy.
+"""Adds Parquet files of `turboflow record --parquet-types lake` to an Iceberg table, without copying them.
 
     contrib/lakehouse/add_files.py net.flows FILE... [--partition first_time:hour]
         [--catalog NAME] [--property KEY=VALUE]...
 
-The table is made from the columns of the first file if it is not there. Files that the table has
-already are passed over, so that the same call may be made again. Needs pyiceberg and pyarrow.
+If the table does not exist, it is created with the columns of the first file. Files that are already in
+the table are skipped, so a call can be repeated. Needs pyiceberg and pyarrow.
 """
 
 import argparse
@@ -20,7 +20,7 @@ TRANSFORMS = {"hour": HourTransform(), "day": DayTransform()}
 
 
 def address(file: str) -> str:
-    """The file's name in the table: readers may be in other folders."""
+    """The file's name in the table. It is absolute, because readers may run in other folders."""
     return file if "://" in file else os.path.abspath(file)
 
 

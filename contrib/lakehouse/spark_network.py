@@ -30,7 +30,7 @@ TABLE = ("src_addr string, dst_addr string, src_port int, dst_port int, protocol
 
 
 def records(lines: DataFrame, lateness: str) -> DataFrame:
-    """Each record once. A line that is no record ends the job."""
+    """Parses the lines and drops duplicate records. A line that cannot be parsed ends the job."""
     lines = lines.select(F.explode(F.split(F.col("value").cast("string"), "\n")).alias("line")).where("line <> ''")
     parsed = lines.select(F.from_json("line", RECORD, {"mode": "FAILFAST"}).alias("record")).select("record.*")
     timed = parsed.withColumn("first", F.timestamp_micros(F.expr("first_ns div 1000"))).withWatermark("first", lateness)
@@ -38,7 +38,7 @@ def records(lines: DataFrame, lateness: str) -> DataFrame:
 
 
 def at_hop(ttl: str, field: str) -> Column:
-    """The sum over the vantage points of a hop."""
+    """The sum of a field over the vantage points of a hop."""
     return F.expr(f"aggregate(filter(seen, its -> its.max_ttl = {ttl}), 0L, (sum, its) -> sum + its.{field})")
 
 

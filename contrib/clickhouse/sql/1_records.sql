@@ -2,8 +2,8 @@
 -- Flow records, one row each. docs/clickhouse.md describes the tables.
 CREATE DATABASE IF NOT EXISTS turboflow;
 
--- What comes in: FlowMessage (contrib/kafka/turboflow.proto), and where in the topic it was. Nothing is
--- kept here. Names are those of the protobuf.
+-- Incoming records: fields of FlowMessage (contrib/kafka/turboflow.proto) with their names there, and the
+-- partition and offset of the message. Rows are passed on to the views and not stored.
 CREATE TABLE IF NOT EXISTS turboflow.inbox
 (
     exporter String,
@@ -42,8 +42,9 @@ CREATE TABLE IF NOT EXISTS turboflow.inbox
 )
 ENGINE = Null;
 
--- A record that came twice is there once after merges, and with FINAL at once: (exporter, run, sequence)
--- is of one record alone. With tokens of insertion (feed.py) it never comes twice.
+-- (exporter, run, sequence) identifies a record. If a record was inserted twice, the duplicate disappears
+-- when parts merge, and with FINAL at once. feed.py inserts with deduplication tokens, so no record is
+-- inserted twice.
 CREATE TABLE IF NOT EXISTS turboflow.records
 (
     first DateTime64(9, 'UTC') CODEC(Delta, ZSTD),
@@ -86,7 +87,7 @@ ORDER BY (toStartOfMinute(first), exporter, run, sequence)
 TTL toDateTime(first) + INTERVAL 7 DAY
 SETTINGS non_replicated_deduplication_window = 10000;
 
--- IPv4 addresses have 4 bytes, and are ::ffff:a.b.c.d here.
+-- IPv4 addresses have 4 bytes in messages. They are stored as ::ffff:a.b.c.d.
 CREATE MATERIALIZED VIEW IF NOT EXISTS turboflow.inbox_to_records TO turboflow.records AS
 WITH
     unhex('00000000000000000000ffff') AS mapped,

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Sums of records. A record counts in the minute of its first packet; with --align 1m all of its packets
--- are in that minute. SummingMergeTree adds up rows when it merges: queries say sum().
+-- Sums of records. A record counts in the minute of its first packet; with --align 1m, all of its packets
+-- are in that minute. SummingMergeTree adds up rows only when parts merge, so queries have to use sum().
 
--- Who talks to whom, and about what.
+-- By minute: traffic between two addresses, by service and application.
 CREATE TABLE IF NOT EXISTS turboflow.traffic_1m
 (
     time DateTime('UTC'),
@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS turboflow.traffic_1m
     src_addr IPv6,
     dst_addr IPv6,
     protocol UInt8,
-    -- The lower port of TCP, UDP and SCTP: the server's, as a rule.
+    -- The lower of the two ports, which is usually the server's. 0 for protocols without ports.
     service_port UInt16,
     application LowCardinality(String),
     records UInt64,
@@ -33,7 +33,7 @@ SELECT
 FROM turboflow.records
 GROUP BY ALL;
 
--- Without ports.
+-- By hour, without ports.
 CREATE TABLE IF NOT EXISTS turboflow.traffic_1h
 (
     time DateTime('UTC'),
@@ -60,7 +60,7 @@ SELECT
 FROM turboflow.records
 GROUP BY ALL;
 
--- Networks (/24 of IPv4, /48 of IPv6) instead of addresses.
+-- By day, with networks (/24 of IPv4, /48 of IPv6) instead of addresses.
 CREATE TABLE IF NOT EXISTS turboflow.traffic_1d
 (
     time DateTime('UTC'),

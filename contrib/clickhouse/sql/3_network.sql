@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Records of several vantage points as flows of the network. A router lowers the TTL by one, so the key
--- and the highest TTL are a hop. Vantage points of one hop are shards of it and add up; the first hop,
--- with the highest TTL, has all packets of the flow, and the others are its path.
--- Records are to be cut at minutes: --align 1m.
+-- Flows of the whole network, from records of several vantage points. A router lowers the TTL by one, so
+-- records with equal flow key and equal highest TTL are taken as one hop of the flow. The vantage points of
+-- a hop each see a part of its packets, so their sums are added up. The first hop has the highest TTL and
+-- all packets of the flow; the later hops are the rest of its path.
+-- No record may span two minutes: vantage points need --align 1m.
 CREATE TABLE IF NOT EXISTS turboflow.network_hops
 (
     minute DateTime('UTC'),
@@ -35,8 +36,8 @@ FROM turboflow.records
 GROUP BY ALL;
 
 -- Hops of the minutes in [begin, end), each with the highest and lowest TTL of its flow. A packet may pass
--- the first hop in one minute and the next hop in another: what is first is decided over the
--- minute before and after, too, so that no packet counts twice.
+-- the first hop in one minute and the next hop in the following minute, so the first and last hop are
+-- determined over the minutes before and after as well. Otherwise, such a packet would count twice.
 CREATE VIEW IF NOT EXISTS turboflow.network_hops_between AS
 SELECT *
 FROM
@@ -62,8 +63,8 @@ FROM
 )
 WHERE minute >= {begin:DateTime('UTC')} AND minute < {end:DateTime('UTC')};
 
--- Flows of the network, by minute: sums over minutes are exact. `lost` of one minute counts packets that
--- were between two hops when it ended, which the next minute takes back.
+-- Flows of the network, by minute. `lost` of a minute includes packets that were in flight between two hops
+-- when it ended; `lost` of the next minute is lower by these packets. So sums over several minutes are exact.
 CREATE VIEW IF NOT EXISTS turboflow.network_flows AS
 SELECT
     minute, src_addr, dst_addr, src_port, dst_port, protocol,

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Ticks: what exporters say they have sent, held against what has arrived.
+-- Ticks: what exporters say they have sent, compared with what has arrived. docs/kafka.md describes the fields.
 CREATE TABLE IF NOT EXISTS turboflow.inbox_ticks
 (
     exporter String,
@@ -32,10 +32,11 @@ CREATE TABLE IF NOT EXISTS turboflow.ticks
     partition UInt16,
     tick UInt64 CODEC(Delta, ZSTD),
     time DateTime64(3, 'UTC') CODEC(Delta, ZSTD),
-    -- Complete up to this time. A final tick completes all times.
+    -- No later record has a packet before this time, late packets excepted. The maximum in a final tick.
     watermark DateTime64(9, 'UTC') CODEC(Delta, ZSTD),
     final Bool,
-    -- The sums are those of records up to this offset; of all records in a final tick.
+    -- `records`, `packets` and `bytes` are sums up to offset `up_to`, which is `offset`, or the maximum in a final
+    -- tick.
     offset Int64 CODEC(Delta, ZSTD),
     up_to Int64 CODEC(Delta, ZSTD),
     records UInt64 CODEC(Delta, ZSTD),
@@ -65,7 +66,7 @@ SELECT
     lost_records, lost_packets, lost_bytes, late_records
 FROM turboflow.inbox_ticks AS inbox;
 
--- What has arrived, by message.
+-- What has arrived in each message.
 CREATE TABLE IF NOT EXISTS turboflow.arrivals
 (
     exporter LowCardinality(String),
@@ -89,8 +90,8 @@ SELECT
 FROM turboflow.records AS source
 GROUP BY ALL;
 
--- Each run: when its first and its last flow began, of those that are here. A row is kept at least as long
--- as the sums of its minutes.
+-- For each run: when the first and the last of the flows that have arrived began. A row is kept at least as
+-- long as the sums of its minutes (traffic_1m).
 CREATE TABLE IF NOT EXISTS turboflow.runs
 (
     exporter LowCardinality(String),
@@ -109,9 +110,10 @@ SELECT exporter, run, min(source.first) AS first, max(source.first) AS last, now
 FROM turboflow.records AS source
 GROUP BY exporter, run;
 
--- Each tick: what was sent since the tick before, and what of that is here. `state` is complete, waiting (it
--- may still come), missing, twice, or unknown (the ticks before it are no longer kept). Of ticks that
--- have outlived their time some may be left, so none of them counts.
+-- For each tick: what was sent since the previous tick, and how much of that has arrived. `state` is complete,
+-- waiting (the rest may still arrive), missing, twice (more has arrived than was sent), or unknown (the
+-- previous ticks are no longer kept). ClickHouse deletes expired ticks with a delay, so expired ticks are
+-- left out.
 CREATE VIEW IF NOT EXISTS turboflow.checked_ticks AS
 WITH
     steps AS
@@ -166,8 +168,9 @@ LEFT JOIN here ON steps.exporter = here.exporter AND steps.run = here.run
     AND steps.partition = here.partition AND steps.tick = here.tick
 LEFT JOIN ends ON steps.exporter = ends.exporter AND steps.run = ends.run AND steps.partition = ends.partition;
 
--- Each run: up to which time its records are here without a gap. It began, as far as is known, with its first
--- tick; ticks tell of the time from `known_from` on, of all times while the first tick is kept.
+-- For each run: up to which time all its records have arrived (`complete_until`). `first_time` is the time of
+-- the oldest tick that is kept. The ticks cover the time from `known_from` on, or all of the run if its first
+-- tick is still kept.
 CREATE VIEW IF NOT EXISTS turboflow.complete_runs AS
 SELECT
     exporter, run,
@@ -178,7 +181,8 @@ SELECT
     min(last_watermark) AS watermark,
     min(is_final) AS final,
     groupArrayIf(partition, is_behind) AS partitions_behind,
-    -- What was given up between two ticks: its packets are not before the watermark of the first one.
+    -- Records that were given up between two ticks: the watermark of the earlier tick, the time of the later
+    -- tick, and the number of records. None of their packets is before that watermark.
     groupArrayArray(losses_of_partition) AS losses
 FROM
 (
@@ -195,7 +199,7 @@ FROM
             AS losses_of_partition
     FROM
     (
-        -- The first tick of which not all is here; 0 if there is none.
+        -- The first tick that disagrees with what has arrived; 0 if there is none.
         SELECT
             *, minIf(tick, state NOT IN ('complete', 'unknown')) OVER (PARTITION BY exporter, run, partition) AS behind
         FROM turboflow.checked_ticks
@@ -204,7 +208,7 @@ FROM
 )
 GROUP BY exporter, run;
 
--- Messages that feed.py passed over, because they cannot be read.
+-- Messages that feed.py skipped, because they cannot be decoded.
 CREATE TABLE IF NOT EXISTS turboflow.unreadable
 (
     topic LowCardinality(String),
@@ -217,34 +221,35 @@ ENGINE = ReplacingMergeTree
 ORDER BY (topic, partition, offset)
 TTL time + INTERVAL 30 DAY;
 
--- What is wrong, and where. `partition` is -1 where it is not about one.
+-- What is wrong, and where. `partition` is -1 for problems that do not concern a single partition.
 CREATE VIEW IF NOT EXISTS turboflow.missing AS
 SELECT
     exporter, run, toInt32(partition) AS partition, tick_before AS after_tick, tick AS until_tick, time, state AS what,
     sent_records - here_records AS records, sent_packets - here_packets AS packets, sent_bytes - here_bytes AS bytes
 FROM turboflow.checked_ticks WHERE state IN ('missing', 'twice')
 UNION ALL
--- What the exporter gave up: the brokers were away for too long, or a queue was full.
+-- Records that the exporter gave up: brokers were unreachable for too long, or a queue was full.
 SELECT exporter, run, -1, tick_before, tick, time, 'lost', lost, 0, 0
 FROM turboflow.checked_ticks WHERE lost > 0 AND partition = 0
 UNION ALL
--- Records of packets that were later than the watermark: their minute was complete without them.
+-- Records of packets that arrived after the watermark had passed them: their minute was already complete.
 SELECT exporter, run, -1, tick_before, tick, time, 'late', late, 0, 0
 FROM turboflow.checked_ticks WHERE late > 0 AND partition = 0
 UNION ALL
--- A run that neither ticks nor has ended.
+-- A run that has not ended, but has sent no tick for a minute.
 SELECT exporter, run, -1, 0, 0, last_time, 'silent', 0, 0, 0
 FROM turboflow.complete_runs WHERE NOT final AND last_time < now() - INTERVAL 1 MINUTE
 UNION ALL
--- The exporters of these records are not known.
+-- Messages that cannot be decoded, so their exporters are unknown.
 SELECT '', 0, partition, 0, 0, time, 'unreadable', 0, 0, 0
 FROM turboflow.unreadable FINAL;
 
--- The minutes of which there are records, and whether all is here: `complete` is 1, 0, or NULL where ticks do
--- not tell. A run is waited for in minutes from its first record or first tick on, less 5 s, which the
--- first tick may come after the first packet. One that has been silent for 5 minutes is waited for only up to its
--- last watermark, and one that has ended up to its end. `lost` is what runs gave up, at most: the minute
--- of a lost record is known only as between two ticks.
+-- Each minute with records, and whether everything that was sent for it has arrived: `complete` is 1, 0, or
+-- NULL if the ticks do not say. Minutes wait for a run from its first record on, or from 5 s before its first
+-- tick on, whichever is earlier, because the first tick may be sent up to 5 s after the first packet. If a run
+-- has been silent for 5 minutes, only minutes up to its last watermark wait for it; if it has ended, only minutes
+-- up to its end. `lost` is an upper bound of the records that were given up: the minute of such a record is
+-- only known to lie between two ticks, so it counts in each minute between them.
 CREATE VIEW IF NOT EXISTS turboflow.complete_minutes AS
 SELECT
     minutes.minute AS minute,

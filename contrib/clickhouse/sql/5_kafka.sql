@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- ClickHouse reads the topics by itself: at least once, so what comes twice after a crash is named in
--- turboflow.missing. feed.py reads exactly once; use one of them.
--- `kafka:9092` and the topics are those of compose.yaml. turboflow.proto lies in format_schemas.
+-- ClickHouse reads the topics itself, at least once: after a crash, messages may be inserted twice, which
+-- turboflow.missing then shows. feed.py inserts exactly once; use only one of the two.
+-- Brokers and topics are those of compose.yaml and docs/clickhouse.md; set yours. turboflow.proto has to be in
+-- the server's folder of format schemas.
 
 CREATE TABLE IF NOT EXISTS turboflow.kafka_records
 (
