@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes records, models that scikit-learn trained on them, and what scikit-learn says of each record.
+"""Writes random records, models that scikit-learn has trained on them, and its predictions for each record.
 
   oracle.py TRAIN_PY FOLDER
 
-For each model there are NAME.model and NAME.csv with the class and its probability; the records are records.csv.
+The records are in records.csv. For each model there are NAME.model and NAME.csv, with the predicted class of each
+record and its probability.
 """
 
 import importlib.util
@@ -27,7 +28,7 @@ def train_module(path: str):
 
 
 def record(draw: random.Random) -> tuple[dict, str]:
-    """A record of an application that has a port and a size of its own, most of the time."""
+    """A random record and its application. In most records, port and packet size depend on the application."""
     application = draw.randrange(APPLICATIONS)
     is_odd = draw.random() < 0.2
     packets = 1 + int(draw.expovariate(1 / (3 + 5 * application)))

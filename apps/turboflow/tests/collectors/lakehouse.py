@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parquet files in tables of Iceberg and in DuckDB, beside CSV of the same records.
+"""Compares Parquet files, as Iceberg tables and in DuckDB, with CSV files of the same records.
 
     python lakehouse.py ADD_FILES FOLDER
 
@@ -35,7 +35,7 @@ def is_whole(text: str) -> bool:
 
 
 def sums_of_csv(files: list[Path]) -> tuple[int, dict]:
-    """Records, and the sum of each column of whole numbers."""
+    """The number of records, and the sum of each column of integers."""
     rows = [row for file in files for row in csv.DictReader(file.open())]
     # A column without values may have any type.
     has_values = [name for name in rows[0] if any(row[name] for row in rows)]
@@ -44,7 +44,7 @@ def sums_of_csv(files: list[Path]) -> tuple[int, dict]:
 
 
 def check_derived(rows: pa.Table) -> None:
-    """Times in microseconds and addresses as bytes are those of their columns."""
+    """Times in microseconds and addresses as bytes agree with the columns that they are derived from."""
     names = set(rows.column_names)
     for name in rows.column_names:
         if name.endswith("_time"):

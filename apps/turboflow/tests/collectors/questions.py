@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random questions: the answers of `turboflow show` are those of DuckDB on the same records.
+"""Asks random questions of `turboflow show`, and compares its answers with DuckDB's on the same records.
 
     TURBOFLOW=PROGRAM python questions.py COUNT FLOWS.parquet BIFLOWS.parquet
 
-Half of the columns of a third file, which DuckDB writes beside the first, are texts, floats and empty values.
-DuckDB filters and adds up. What has no name there (the order of addresses, silent buckets, shares) is done here.
+DuckDB also writes a third file, beside the first one, with columns of texts, floats and missing values. DuckDB
+filters and aggregates; what it cannot do (order addresses, add empty time buckets) is done here.
 """
 
 import csv
@@ -120,7 +120,7 @@ ADDRESSES = [row[0] for row in base.execute("select distinct src_addr from flows
 
 
 def test() -> tuple[str, str]:
-    """A condition in the language of questions, and in SQL."""
+    """A random condition, in the language of `turboflow show` and in SQL."""
     address = random.choice(ADDRESSES)
     name = random.choice(list(NUMBERS))
     number, other = sorted(random.sample(NUMBERS[name], 2))
@@ -160,7 +160,7 @@ def condition(depth: int = 2) -> tuple[str, str]:
 
 
 def plain(value: object, kind: str) -> object:
-    """A value that compares as it does in an answer: absent ones first, version 4 before 6."""
+    """Converts a value so that it is ordered as in an answer: missing values first, IPv4 before IPv6."""
     if value in (None, ""):
         return (0,)
     if kind == "text":
@@ -186,7 +186,7 @@ def asked(sql: str) -> list[tuple]:
 
 
 def ranked(rows: list[tuple], by: int, keys: int, ascending: bool, top: int) -> list[tuple]:
-    """Rows by one column, and where that is alike, by their keys."""
+    """Sorts rows by one column, and rows with equal values in it by their keys. A `top` of 0 keeps all rows."""
     rows = sorted(rows, key=lambda row: row[:keys])
     rows = sorted(rows, key=lambda row: row[by], reverse=not ascending)
     return rows[:top] if top else rows
@@ -200,7 +200,7 @@ def compare(arguments: list[str], expected: list[tuple], kinds: list[str]) -> No
 
 
 def of_records() -> int:
-    """The first records by a column."""
+    """Compares the first records in the order of a column."""
     house, where = condition()
     by = random.choice(["bytes", "packets", "dst_port", "duration", "first_ns"])
     ascending, top = random.random() < 0.3, random.choice([1, 5, 50])
@@ -214,7 +214,7 @@ def of_records() -> int:
 
 
 def of_groups() -> int:
-    """Groups by one to three keys."""
+    """Compares groups by one to four keys."""
     house, where = condition()
     file, table, measures = random.choice([(FLOWS, "flows", MEASURES)] * 3 + [(BIFLOWS, "biflows", TOTALS)])
     keys = {key: KEYS[key] for key in random.sample(list(KEYS), random.choice([1, 1, 2, 3]))}
@@ -244,7 +244,7 @@ def of_groups() -> int:
 
 
 def of_time() -> int:
-    """Packets and bytes spread over buckets of time, in whole numbers that add up."""
+    """Compares packets and bytes that are spread over time buckets, as integers that add up to the totals."""
     house, where = condition(1)
     width, text = random.choice([(SECOND // 10, "100ms"), (SECOND, "1s"), (10 * SECOND, "10s")])
     key = random.choice([None, "protocol", "dst_addr"])
@@ -274,7 +274,7 @@ def of_time() -> int:
 
 
 def varied_condition() -> tuple[str, str]:
-    """A condition about texts, floats and empty values."""
+    """A random condition on texts, floats and missing values."""
     name, other = random.sample(APPLICATIONS, 2)
     part = random.choice(["tl", "NET", "q", "über"])
     column = random.choice(["load", "queue", "application"])
@@ -294,7 +294,7 @@ def varied_condition() -> tuple[str, str]:
 
 
 def of_varied_records() -> int:
-    """The first records by a column with empty values: they are the least."""
+    """Compares the first records in the order of a column with missing values, which are less than all others."""
     house, where = varied_condition()
     by = random.choice(["application", "load", "queue"])
     ascending, top = random.random() < 0.5, random.choice([1, 5, 500])
@@ -308,7 +308,7 @@ def of_varied_records() -> int:
 
 
 def of_varied_groups() -> int:
-    """Groups by texts, floats and empty values."""
+    """Compares groups by texts, floats and missing values."""
     house, where = varied_condition()
     keys = random.sample(list(VARIED_KEYS), random.choice([1, 1, 2]))
     chosen = random.sample([name for name in VARIED_MEASURES if name not in keys], 2)

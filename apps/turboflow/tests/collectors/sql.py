@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries in SQL: the answers of `turboflow sql` are those of DuckDB on the same files.
+"""Compares the answers of `turboflow sql` with DuckDB's on the same files.
 
     TURBOFLOW=PROGRAM python sql.py FLOWS.parquet BIFLOWS.parquet
 """
@@ -47,7 +47,7 @@ THEIRS = {
 
 
 def seen(value: object) -> object:
-    """A value as both engines have it: numbers to nine digits."""
+    """Makes values of both engines comparable: numbers are rounded to nine digits, and empty ones are None."""
     if value in (None, ""):
         return None
     try:

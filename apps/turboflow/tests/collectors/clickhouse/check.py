@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fills the tables of contrib/clickhouse from a topic, by ClickHouse from PyPI (chdb) and the reader feed.py,
-and asks them, DuckDB, and one machine that saw everything. It ends with 1 at the first disagreement.
+"""Reads a topic into the tables of contrib/clickhouse with feed.py, in ClickHouse from PyPI (chdb), and compares
+them with DuckDB's answers and with the records of one machine that saw all packets. Exits with 1 at the first
+difference.
 
-chdb has no threads for ClickHouse's Kafka engine: of sql/5_kafka.sql only types and views are checked.
+chdb has no threads for ClickHouse's table engine Kafka, so of sql/5_kafka.sql only types and views are checked.
 """
 
 import argparse
@@ -40,7 +41,7 @@ def agree(what, found, meant):
 
 
 class Chdb:
-    """A database that stands in for the server."""
+    """ClickHouse in this process, which stands in for a server."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -50,7 +51,7 @@ class Chdb:
         return [json.loads(line) for line in str(self.session.query(query, "JSONCompactEachRow")).splitlines()]
 
     def create(self, database):
-        """The tables, in a database of that name. Returns the statements that it cannot run."""
+        """Creates the tables in a database of that name. Returns the statements of 5_kafka.sql, which are not run."""
         others = []
         for path in sorted(glob.glob(f"{args.contrib}/clickhouse/sql/*.sql")):
             text = re.sub(r"--[^\n]*", "", open(path).read()).replace("turboflow.", f"{database}.")
@@ -79,7 +80,7 @@ class Chdb:
 
 
 class DiesAfter:
-    """A database whose reader is killed after an insertion, before it commits the offsets."""
+    """A database that kills the reader after a number of insertions, before it commits the offset."""
 
     def __init__(self, database, insertions):
         self.database, self.left = database, insertions
@@ -92,7 +93,7 @@ class DiesAfter:
 
 
 class Into:
-    """Inserts into another database, and takes one record out."""
+    """Inserts into the database of another name. Leaves out the record that meets the condition `without`."""
 
     def __init__(self, database, name, without=""):
         self.database, self.name, self.without = database, name, without
@@ -109,12 +110,12 @@ def feed_into(database, group, tables, further=()):
 
 
 def read(database, group, topic=None):
-    """Everything in the topics, by a group of one consumer, which may come back after it died."""
+    """Inserts everything in the topics, as a static member of the group, which may come back after it was killed."""
     feed_into(database, group, feed.tables_of(topic or args.topic, SCHEMA), {"group.instance.id": "one"})
 
 
 def check_exactly_once(database):
-    """Rows and sums, after the reader was killed three times between insertion and commit."""
+    """Checks rows and sums after the reader was killed three times between insertion and commit."""
     sums = "count(), sum(packets), uniqExact(exporter, run, sequence)"
     [[records, packets, identities]] = database.rows(f"SELECT {sums} FROM turboflow.records")
     agree("packets of all records", packets, args.sightings)
@@ -134,7 +135,7 @@ def span(database):
 
 
 def differences(found, meant):
-    """Rows of two tables that the other one has not."""
+    """The numbers of rows that are only in the first table, and only in the second."""
     return [
         duckdb.sql(f"SELECT count(*) FROM (FROM {one} EXCEPT ALL FROM {other})").fetchall()[0][0]
         for one, other in ((found, meant), (meant, found))
@@ -142,7 +143,7 @@ def differences(found, meant):
 
 
 def check_network(database):
-    """The network's flows are those of the machine that saw all, by minute and as a whole."""
+    """The flows of the network are those of the machine that saw all packets, in each minute and in total."""
     database.session.query(
         f"SELECT toUnixTimestamp(minute) AS minute, "
         f"replaceOne(IPv6NumToString(src_addr), '::ffff:', '') AS src_addr, "
@@ -183,7 +184,7 @@ def check_network(database):
 
 
 def check_complete(database, name, without):
-    """With `without`, a condition of the record that was taken out."""
+    """Everything has arrived except the record that meets the condition `without`, if there is one."""
     missing = database.rows(f"SELECT exporter, partition, what, records, packets, bytes FROM {name}.missing")
     waits = database.rows(f"SELECT waits_for, complete, count() FROM {name}.complete_minutes GROUP BY ALL")
     if not without:
@@ -202,7 +203,7 @@ def check_complete(database, name, without):
 
 
 def check_kafka_tables(database, statements):
-    """Types and views of 5_kafka.sql, with tables that keep nothing in place of those that read topics."""
+    """Checks types and views of 5_kafka.sql. Its tables that read topics are replaced by tables that store nothing."""
     for statement in statements:
         place = ", _partition UInt64 MATERIALIZED 3, _offset UInt64 MATERIALIZED 9"
         database.session.query(re.sub(r"\)\s*ENGINE = Kafka.*", f"{place}) ENGINE = Null", statement, flags=re.S))
@@ -224,7 +225,7 @@ def check_kafka_tables(database, statements):
 
 
 def check_unreadable(database):
-    """What the reader passes over is in `missing`, once."""
+    """A message that the reader skipped twice is in `missing` once."""
     reader = feed.Feed(None, None, Into(database, "types"), {})
     for _ in range(2):
         reader.pass_over("flows", 3, 9, "it is cut: 'x'")
@@ -235,7 +236,7 @@ def check_unreadable(database):
 
 
 def check_goflow2(database):
-    """A table with the columns and types of goflow2's `flows_raw`, filled by the same messages."""
+    """A table with the columns and types of goflow2's `flows_raw` can be filled from these messages."""
     database.session.query("CREATE DATABASE IF NOT EXISTS goflow2")
     database.session.query(
         "CREATE TABLE goflow2.flows_raw (time_received_ns UInt64, time_flow_start_ns UInt64, sequence_num UInt32, "
@@ -252,7 +253,8 @@ def check_goflow2(database):
 
 
 def killed_meter(command, part, consumer, runs):
-    """A meter of a part of a capture, killed once a tick says that records have arrived. Adds its run, and how many."""
+    """Meters a part of a capture, and kills the meter once a tick says that the brokers have records of it. Adds to
+    `runs` the number of these records by run."""
     meter = subprocess.Popen(command, stdin=subprocess.PIPE)
     meter.stdin.write(part)
     meter.stdin.flush()
@@ -269,7 +271,8 @@ def killed_meter(command, part, consumer, runs):
 
 
 def check_killed_producer(database):
-    """A meter is killed in mid-run three times, and started again: all that it said it had sent is here."""
+    """After a meter was killed in mid-run three times and started again, everything that its ticks cover has
+    arrived."""
     topic = "killed"
     with open(f"{args.folder}/leaf1.pcap", "rb") as file:
         capture = file.read()
@@ -299,7 +302,7 @@ def check_killed_producer(database):
 
 
 def check_dashboards(database):
-    """Every query of the dashboards has an answer."""
+    """Every query of the dashboards is answered."""
     span = "toString(min(minute)), toString(now('UTC') + 60)"
     [[begin, end]] = database.rows(f"SELECT {span} FROM turboflow.network_hops")
     begin, end = f"toDateTime('{begin}', 'UTC')", f"toDateTime('{end}', 'UTC')"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which minutes are complete, where ticks are gone, runs are new, or records are lost: small tables of their own."""
+"""Checks which minutes are complete if ticks are gone, runs are new, or records are lost. The tables are small."""
 
 import time
 
@@ -9,7 +9,7 @@ NOW = int(time.time())
 
 
 class Runs:
-    """Records and ticks of runs, as messages would bring them. Offsets are those of partition 0."""
+    """Inserts records and ticks of runs as if messages had brought them. Offsets are those of partition 0."""
 
     def __init__(self, database, name):
         self.database, self.name = database, name
@@ -33,7 +33,7 @@ class Runs:
         )
 
     def minutes(self, *columns):
-        """By minute, in their order: whether it is complete, and further columns."""
+        """For each minute, in order: whether it is complete, and further columns."""
         names = ", ".join(("complete", *columns))
         return self.database.rows(f"SELECT {names} FROM {self.name}.complete_minutes ORDER BY minute")
 
@@ -61,7 +61,7 @@ def check_fresh(database, agree):
 
 
 def check_old(database, agree):
-    """A minute whose ticks are no longer kept is neither complete nor incomplete: NULL."""
+    """A minute whose ticks are no longer kept is neither complete nor incomplete, but NULL."""
     old = Runs(database, "old")
     first = old.record("a", 1, NOW - 3 * DAY)
     second = old.record("a", 1, NOW - DAY)
@@ -77,7 +77,7 @@ def check_old(database, agree):
 
 
 def check_losses(database, agree):
-    """A minute of which the exporter gave up records says so."""
+    """A minute shows how many of its records the exporter may have given up."""
     runs = Runs(database, "losses")
     begin = (NOW - 3_600) // 60 * 60
     offsets = [runs.record("a", 1, begin + 60 * minute) for minute in range(4)]
@@ -90,7 +90,7 @@ def check_losses(database, agree):
 
 
 def check_ended(database, agree):
-    """A run is waited for up to its end: one that ended, and one that was killed without ever a watermark."""
+    """Minutes wait for a run up to its end, both if it has ended and if it was killed and never had a watermark."""
     ended = Runs(database, "ended")
     offset = ended.record("gap", 1, NOW - 3_000)
     ended.tick("gap", 1, 1, NOW - 2_700, 2, offset, final=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""feed.py as a program, with a real broker and an HTTP server that stands in for ClickHouse: what it asks of the
-server, what it does with messages that cannot be read, and with a topic that is made anew."""
+"""Runs feed.py with a real broker and an HTTP server that stands in for ClickHouse. Checks its requests, and how it
+treats messages that cannot be decoded and a topic that was recreated."""
 
 import base64
 import http.server
@@ -41,7 +41,7 @@ def framed(record):
 
 
 def run(args, folder, port):
-    """Everything in the topic, by the program. Topics of ticks do not exist."""
+    """Runs the program until everything in the topic is inserted. There is no topic of ticks."""
     command = [sys.executable, "-B", f"{args.contrib}/clickhouse/feed.py", "--brokers", args.brokers, "--once"]
     command += ["--topic", TOPIC, "--clickhouse", f"http://127.0.0.1:{port}/", "--group", TOPIC]
     command += ["--user", "reader", "--password-file", f"{folder}/password"]
@@ -49,7 +49,7 @@ def run(args, folder, port):
 
 
 def make(admin):
-    """A topic of one partition; the broker may still be removing an earlier one of that name."""
+    """Creates the topic, with one partition. Retries while the broker is still removing an earlier one of that name."""
     deadline = time.monotonic() + 60
     while True:
         try:
@@ -88,7 +88,7 @@ class Message:
 
 
 class Stub:
-    """A consumer and a database in one, which note what they are asked."""
+    """A consumer and a database in one, which record commits and insertions."""
 
     def __init__(self, error=None):
         self.error = error
@@ -105,7 +105,7 @@ class Stub:
 
 
 def fed(stub, must_end, offsets):
-    """A reader of a broker that does not tell topics' ids, given messages with these offsets."""
+    """A reader of a broker without topic IDs, after it has taken messages with these offsets."""
     reader = feed.Feed(stub, None, stub, {TOPIC: ("t", "f", {}, feed.as_it_is)})
     reader.topic_ids[TOPIC] = ""
     batch = reader.batches[(TOPIC, 0)] = feed.Batch(0)
@@ -116,7 +116,7 @@ def fed(stub, must_end, offsets):
 
 
 def check_batches(agree):
-    """What a batch is where messages come twice, are no longer kept, or cannot be committed."""
+    """Checks batches whose messages come twice, are no longer kept, or cannot be committed."""
     stub = Stub()
     fed(stub, 3, [0, 1, 1, 0, 2])
     agree("messages that come twice", stub.inserted, [(f"{TOPIC}-1000-0-0-3", b"0,1,2,")])
@@ -193,7 +193,7 @@ def check(args, agree):
 
 
 def check_anew(args, agree, admin, server, values):
-    """Messages of a topic that was deleted and made again are inserted again."""
+    """Messages of a recreated topic are inserted under another token, although their offsets were used before."""
     port, identity = server.server_address[1], feed.topic_id(admin, TOPIC)
     server.asked.clear()
     admin.delete_topics([TOPIC])[TOPIC].result()
