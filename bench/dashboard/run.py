@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of the dashboard: how long the answers to all questions of a page take together.
+"""Measures how long the dashboard takes to answer all queries of a page.
 
     bench/dashboard/run.py PROGRAM FLOWS.parquet [REPETITIONS]
 
-PROGRAM serves a dashboard of the files that it is given: 'target/release/turboflow dashboard'. Prints the least and the
-median of the wall times of a page's request, and the processor time of the first one, in milliseconds, none of them from
-the server's cache, and how long the server took to read the file at its start.
+PROGRAM is the command that serves a dashboard of a file: 'target/release/turboflow dashboard'. Prints how long the
+server took to read the file at its start and, for each page, the minimum and median wall time of its requests and the
+processor time of the first one, in milliseconds. No answer comes from the server's cache.
 """
 
 import http.client

@@ -59,7 +59,7 @@ def add(row: dict) -> None:
 
 
 class Collector:
-    """Keeps every datagram of IPFIX or NetFlow v9; counts flow records once nothing more comes."""
+    """Stores every datagram of IPFIX or NetFlow v9, and counts the flow records in them at the end."""
 
     def __init__(self) -> None:
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -87,7 +87,7 @@ class Collector:
 
     @staticmethod
     def records_in(message: bytes, lengths: dict[int, int]) -> int:
-        """Data records of templates of flows: those of options have no length here and count for nothing."""
+        """The number of flow records. Options templates are not in `lengths`, so their data records do not count."""
         is_ipfix = message[1] == 10
         at, template_set, records = (16, 2, 0) if is_ipfix else (20, 0, 0)
         while at + 4 <= len(message):
@@ -124,7 +124,7 @@ def encode(lab: Path, repetitions: int) -> None:
 
 
 def whole(name: str, command: list[str], counted, packets: int, collector: Collector, round_number: int) -> None:
-    """One whole process, from before its start to after its end."""
+    """Measures a whole process, from before its start until after its end."""
     with tempfile.TemporaryFile("w+") as talk:
         start = time.perf_counter()
         process = subprocess.Popen(command, stdout=talk, stderr=talk, stdin=subprocess.DEVNULL)

@@ -52,12 +52,12 @@ COLUMNS = (
 
 
 class CannotRun(Exception):
-    """The environment is not fit: told to the user, exit code 2."""
+    """The benchmark cannot run here. The program prints why and exits with 2."""
 
 
 @dataclass
 class Tool:
-    """A flow meter: how to start it, how to learn what it counted, what it left behind."""
+    """A flow meter: how to start it, how to find out what it counted, and what it wrote."""
 
     name: str
     version: str
@@ -109,7 +109,7 @@ def reading(capture: Path, packets: int) -> Tool:
 
 
 def flattened(tree: dict) -> dict:
-    """All leaves of a nested object by their own names."""
+    """All leaves of a nested object, by name without the path."""
     leaves = {}
     for name, value in tree.items():
         leaves |= flattened(value) if isinstance(value, dict) else {name: value}
@@ -169,7 +169,7 @@ def present_tools(program: Path, capture: Path, packets: int, collector_port: in
 
 
 def packets_in(capture: Path) -> int:
-    """Counts the records of a classic pcap file; reading them all also brings the file into memory."""
+    """Counts the packets of a classic pcap file. Reading all of it also brings the file into the page cache."""
     with open(capture, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as octets:
         order = PCAP_MAGICS.get(struct.unpack_from("<I", octets)[0])
         if order is None:
@@ -183,7 +183,7 @@ def packets_in(capture: Path) -> int:
 
 
 def run_once(tool: Tool, capture: str, round_number: int, packets: int) -> None:
-    """One whole process, from before its start to after its end."""
+    """Measures a whole process, from before its start until after its end."""
     with tempfile.TemporaryDirectory(prefix="bench-files-") as name:
         work = Path(name)
         command = tool.command(work)
@@ -226,7 +226,7 @@ def processor_s(tool: Tool) -> float:
 
 
 def rival(tools: list[Tool]) -> Tool | None:
-    """The fastest of the others, by median wall time."""
+    """The fastest of the other flow meters, by median wall time."""
     rivals = [tool for tool in tools if tool.is_rival]
     return min(rivals, key=lambda tool: statistics.median(column(tool, "wall_s")), default=None)
 
@@ -272,7 +272,7 @@ def first_line(path: str, pattern: str) -> str:
 
 
 def last_level_cache() -> str:
-    """/proc/cpuinfo has the size of another cache on some processors."""
+    """Reads sysfs, because on some processors /proc/cpuinfo has the size of another cache."""
     caches = sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"))
     return caches[-1].read_text(encoding="utf-8").strip() if caches else "unknown"
 
@@ -294,14 +294,14 @@ def machine() -> dict[str, str]:
 
 
 def machine_label() -> str:
-    """A name of the kind of machine, for paths: no host name."""
+    """A name of the machine's processor model for paths, without the host name."""
     words = re.sub(r"\((R|TM)\)|\bCPU\b|@.*", "", machine()["processor"])
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "unknown"
 
 
 @dataclass
 class Benched:
-    """A capture and the tools that have read it."""
+    """A capture, and the tools that have read it with their results."""
 
     capture: Path
     tools: list[Tool]

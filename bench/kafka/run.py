@@ -44,7 +44,7 @@ def until(what: str, is_so) -> None:
 
 
 class Broker:
-    """One broker that is its own controller; topics have four partitions."""
+    """A single broker, which is also the controller. Topics have four partitions."""
 
     def __init__(self, folder: Path):
         self.port, controller = free_port(), free_port()
@@ -78,7 +78,7 @@ def processor_s(pid: int) -> float:
 
 
 def run(command: list[str]) -> tuple[float, str]:
-    """Processor seconds of a command, and what it said on standard error."""
+    """The processor time of a command in seconds, and its standard error."""
     with tempfile.TemporaryFile("w+") as said:
         child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
         _, status, usage = os.wait4(child.pid, 0)
@@ -90,7 +90,7 @@ def run(command: list[str]) -> tuple[float, str]:
 
 
 def by_goflow2(broker: Broker, topic: str, flows: str, arguments: argparse.Namespace) -> tuple[float, int]:
-    """Processor seconds of goflow2, and the records that the broker has of it."""
+    """The processor time of goflow2 in seconds, and how many of its messages the broker has (one per record)."""
     port, metrics = free_port(), free_port()
 
     def counted(name: str) -> float:

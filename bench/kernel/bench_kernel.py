@@ -53,7 +53,7 @@ def main():
 
 
 class Link:
-    """A veth pair in a namespace of its own, without a program at either end."""
+    """A veth pair in a network namespace of its own. No program is attached to either end."""
 
     def __enter__(self):
         run("ip", "netns", "add", NAMESPACE)
@@ -97,7 +97,7 @@ def measure(program, lab, arguments):
 
 
 def send_to(section, lab, arguments):
-    """Packets a second that a program takes which does nothing."""
+    """Packets per second that arrive at an XDP program that does nothing."""
     with tempfile.TemporaryDirectory() as folder:
         compiled = os.path.join(folder, "nothing.o")
         source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nothing.bpf.c")
@@ -112,7 +112,7 @@ def send_to(section, lab, arguments):
 
 
 def frames_taken():
-    """Frames that XDP programs took at the metered end so far."""
+    """Frames that XDP programs at the metered end have received so far."""
     words = ["ip", "netns", "exec", NAMESPACE, "ethtool", "-S", METERS]
     listed = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     counters = (line.split(":") for line in listed.splitlines() if "rx_queue" in line)
@@ -120,7 +120,7 @@ def frames_taken():
 
 
 def watched_send(lab, arguments):
-    """Sends all packets; how many were received, how fast, and what the kernel spent on that."""
+    """Sends all packets. Returns how many were received, at what rate, and the kernel's processor time for it."""
     threads = receiving_threads()
     assert threads, f"no thread of the kernel receives at {METERS}: Linux 5.12 has them"
     for thread in threads:
@@ -137,7 +137,7 @@ def watched_send(lab, arguments):
 
 
 def receiving_threads():
-    """The kernel's threads that receive at the metered end, by number."""
+    """The process IDs of the kernel threads that receive at the metered end."""
     listed = subprocess.run(["ps", "-eo", "pid,comm"], check=True, capture_output=True, text=True).stdout
     words = (line.split(None, 1) for line in listed.splitlines()[1:])
     return [number for number, name in words if name.startswith(f"napi/{METERS}-")]
@@ -148,7 +148,7 @@ def threads_s(threads):
 
 
 def send(lab, arguments):
-    """Sends all packets; what was measured."""
+    """Sends all packets, and returns what the sender measured."""
     words = ["bench", "--engine", "xdp", "--json", "--send", SENDS]
     words += ["--flows", arguments.flows, "--items", str(arguments.packets)]
     prefix = ["ip", "netns", "exec", NAMESPACE, "taskset", "-c", SENDER]
@@ -186,7 +186,8 @@ def once(program, lab, options, arguments):
 
 
 def processor_s(pid):
-    """Time that a process and its threads ran so far; ticks would miss what sleeps in step with them."""
+    """Processor time of all threads of a process so far, from schedstat: accounting by clock ticks would miss threads
+    that sleep in step with the ticks."""
     tasks = f"/proc/{pid}/task"
     return sum(ran_ns(os.path.join(tasks, task, "schedstat")) for task in os.listdir(tasks)) / 1e9
 

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Questions of a Parquet file: `turboflow show`, `turboflow sql` where its program is, and DuckDB and Polars with one thread, as whole processes.
+"""Compares queries of a Parquet file in `turboflow show`, `turboflow sql` (if installed), DuckDB and Polars.
+
+Each query is a whole process; `sql`, DuckDB and Polars have one thread.
 
     target/tools/python-lakehouse/bin/python bench/questions/run.py PROGRAM FLOWS.parquet [REPETITIONS]
 
-Prints the least processor time of each in seconds, start included, the wall time of that run, and how much memory it
-took. `show` has more columns than the others: share, first and last. scripts/install-test-tools.sh installs both.
+Prints for each the minimum processor time in seconds, including the start of the process, and the wall time and peak
+memory of that run. `show` computes more columns than the others: share, first and last.
+scripts/install-test-tools.sh installs DuckDB and Polars.
 """
 
 import os
@@ -45,7 +48,7 @@ BUCKET = "time_bucket(interval '10 milliseconds', first_ns::timestamp)"
 
 
 def measured(command: list[str]) -> tuple[float, float, int]:
-    """Processor seconds, wall seconds and KiB of the least of some runs."""
+    """Processor time (s), wall time (s) and peak memory (KiB) of the run with the least processor time."""
     runs = []
     for _ in range(REPETITIONS):
         start = time.monotonic()
