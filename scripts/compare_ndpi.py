@@ -32,7 +32,7 @@ def key(a: tuple[str, int], b: tuple[str, int], protocol: int) -> tuple:
 
 
 def ours(turboflow: str, capture: Path) -> dict[tuple, tuple[str, int]]:
-    """Application and packets of each flow, both directions together."""
+    """The application and the number of packets of each flow, both directions together."""
     timeouts = [part for name in ("idle-timeout", "active-timeout", "linger") for part in (f"--{name}", "none")]
     command = [turboflow, "record", "-q", "-r", str(capture), "--dpi", "--biflow", *timeouts, "-w", "-"]
     text = subprocess.run([*command, "--format", "csv"], check=True, capture_output=True, text=True).stdout

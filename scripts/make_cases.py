@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes samples/cases/*.pcap: a few frames each, for one question of docs/semantics.md each.
+"""Writes samples/cases/*.pcap. Each has a few frames, which test one question that docs/semantics.md answers.
 
 The answers (samples/cases/*.toml) are written by hand from the frames, not by this script. Transport
 checksums are zero, because TurboFlow does not check them.
@@ -138,7 +138,7 @@ def gtpu(teid: int, payload: bytes, *, kind=255, extension=False) -> bytes:
 
 
 def l2tp2(payload: bytes, *, control=False) -> bytes:
-    """RFC 2661: control messages have length and sequence, these data messages only the length."""
+    """L2TPv2 (RFC 2661). Control messages have length and sequence numbers, these data messages only a length."""
     if control:
         return struct.pack("!HHHHHH", 0xC802, 12 + len(payload), 7, 0, 0, 0) + payload
     return struct.pack("!HHHH", 0x4002, 10 + len(payload), 7, 9) + b"\xff\x03" + payload
@@ -323,7 +323,7 @@ def transport_cases() -> dict:
 
 
 def write_pcap(path: Path, frames: list) -> None:
-    """Writes classic pcap, one frame per millisecond. A frame may have its length on the wire beside it."""
+    """Writes classic pcap, one frame per millisecond. A frame may be paired with its length on the wire."""
     with open(path, "wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, LINK_ETHERNET))
         for index, frame in enumerate(frames):

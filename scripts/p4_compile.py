@@ -33,7 +33,7 @@ def as_it_is(text: str) -> str:
 
 
 def without_places(text: str) -> str:
-    """bmv2's JSON without lines and paths of the sources: one member a line."""
+    """Removes the source lines and paths from bmv2's JSON, and writes one member per line."""
 
     def strip(value):
         if isinstance(value, dict):
@@ -49,7 +49,7 @@ def without_places(text: str) -> str:
 
 
 class Target(NamedTuple):
-    """What a program is compiled for."""
+    """How a program is compiled for one target, and where its artefact goes."""
 
     sources: str  # folder below p4/
     compiler: str
@@ -105,7 +105,7 @@ def version(compiler: str) -> str:
 
 
 def included(file: Path, folders: list[Path], found: list[Path]) -> list[Path]:
-    """A source and what it includes of this project, in the order in which the compiler reads them."""
+    """A source file and the files of this project that it includes, in the order in which the compiler reads them."""
     if file not in found:
         found.append(file)
         for name in re.findall(r'^#include "(.*?)"', file.read_text(), re.MULTILINE):
@@ -119,7 +119,7 @@ def sha256(file: Path) -> str:
 
 
 def compile_one(target: Target, definition: str) -> dict:
-    """The artefact, and its row in the manifest."""
+    """Writes the artefact of a definition. Returns its row of the manifest."""
     folder = SOURCES / target.sources
     record = f"../shared/records/{definition}"
     arguments = [*target.options, "-I", record, "turboflow.p4"]

@@ -49,12 +49,12 @@ CONTAINERS = {
 
 
 def cells(line: str) -> list[str]:
-    """The columns of a line of a table."""
+    """The cells of a line of a table in the log."""
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
 def stage_rows(log: str) -> tuple[dict[str, int], int]:
-    """Totals by column, and the number of stages in use, from the first table of the log."""
+    """The total of each column, and the number of stages in use, from the first table of the log."""
     lines = log.splitlines()
     start = next(at for at, line in enumerate(lines) if line.startswith("| Stage Number"))
     columns = cells(lines[start])[1:]
@@ -72,7 +72,7 @@ def stage_rows(log: str) -> tuple[dict[str, int], int]:
 
 
 def sources_sha256(record: str) -> str:
-    """What the sources of a program were: SHA-256 of a line `PATH SHA256` for each, sorted."""
+    """Identifies the sources of a program: the SHA-256 of sorted lines `PATH SHA256`, one per file."""
     paths = [
         *SOURCES.glob("tna/*.p4"),
         *SOURCES.glob("shared/*.p4"),
@@ -86,12 +86,12 @@ def sources_sha256(record: str) -> str:
 
 
 def share(part: int, whole: int) -> float:
-    """Percent, as the tables of the paper have it."""
+    """A share in percent with two decimals, as in the tables of the paper."""
     return round(100 * part / whole, 2)
 
 
 def read(name: str, folder: pathlib.Path) -> dict:
-    """One program's report."""
+    """The report on one program, from its compiler's output folder."""
     program, record, *options = name.split(":")
     manifest = json.loads((folder / "manifest.json").read_text())
     if not manifest["compilation_succeeded"]:
@@ -142,7 +142,7 @@ def read(name: str, folder: pathlib.Path) -> dict:
 
 
 def toml_value(value) -> str:
-    """A value of TOML: numbers, text, lists of text and tables of numbers."""
+    """Formats a value as TOML: a number, a string, a list of strings or a table of numbers."""
     match value:
         case dict():
             inner = ", ".join(f"{key} = {toml_value(item)}" for key, item in value.items())

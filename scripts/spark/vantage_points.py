@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A small network for scripts/try-spark.sh: what six vantage points see of the same packets, and what is to come out.
+"""A small network for scripts/try-spark.sh: what six vantage points see of the same packets, and the true flows.
 
-    vantage_points.py make FOLDER            captures, and truth.json
-    vantage_points.py check FOLDER TABLE     the Iceberg table in that folder against it (pyiceberg)
+    vantage_points.py make FOLDER            writes the captures and truth.json
+    vantage_points.py check FOLDER TABLE     compares the Iceberg table in the folder TABLE with truth.json (pyiceberg)
 
-Packets pass an edge, a spine and an exit; the TTL falls by one at each. Of a tenth of the flows each packet takes a
-spine of its own. One packet of a hundred is lost on each link. Flows last for up to four minutes, longer than the
-active timeout, with pauses below the idle timeout.
+Packets pass an edge, a spine and an exit; each lowers the TTL by one. In a tenth of the flows, a spine is chosen at
+random for each packet. One packet in a hundred is lost on each link. Flows last for up to four minutes, longer than
+the active timeout, with pauses below the idle timeout.
 """
 
 import collections
@@ -28,7 +28,7 @@ def frame(flow: int, length: int, ttl: int) -> bytes:
 
 
 def times(draw: random.Random) -> list[int]:
-    """Of a flow's packets: pauses of less than the idle timeout."""
+    """The times of a flow's packets, in ns from the start. Pauses are shorter than the idle timeout."""
     now, last = draw.randrange(LENGTH_S * 10**9 // 2), LENGTH_S * 10**9
     found = []
     while now < last and len(found) < 40:
