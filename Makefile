@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The front door. `make` lists what there is.
+# The usual commands of development. `make` lists them.
 
 CAPTURE ?= samples/office.pcap
 ARGS ?=
@@ -7,32 +7,32 @@ BENCH ?=
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?=
 
-# A shell that was open while rustup ran does not know its folder yet.
+# A shell that was started before rustup was installed does not have its folder in PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-# What parts of the program are compiled with and this machine lacks, as packages of Debian and Ubuntu. Looked at when
-# it is needed, not before: `make test` may have installed it by then. First what the xdp engine is compiled with.
+# Missing packages (of Debian and Ubuntu) that optional parts of the program need to build. These variables are expanded
+# (`=`) when they are used, because `make test` may have installed packages by then. First, those of the xdp engine.
 LACKED = $(strip $(if $(shell command -v clang),,clang) \
 	$(if $(shell test -e /usr/include/libelf.h && echo here),,libelf-dev) \
 	$(if $(shell test -e /usr/include/zlib.h && echo here),,zlib1g-dev))
-# The xdp engine is left out where something is lacked. CI may not leave it out.
+# The xdp engine is left out if a package is missing. CI may not leave it out.
 LEFT_OUT = $(and $(LACKED),$(if $(TURBOFLOW_CI),,not in CI))
 FEATURES = $(if $(LEFT_OUT),,--features turboflow/kernel)
 LAB_FEATURES = $(if $(LEFT_OUT),,--features turboflow-lab/kernel)
-# nDPI names applications. Versions before 4.2 are not read. CI may not leave it out, either.
+# nDPI identifies applications. Versions before 4.2 are not supported. CI may not leave it out, either.
 LACKED_DPI = $(if $(shell pkg-config --exists 'libndpi >= 4.2' 2>/dev/null && echo here),,libndpi-dev)
 DPI_FEATURES = $(if $(and $(LACKED_DPI),$(if $(TURBOFLOW_CI),,not in CI)),,--features turboflow/dpi)
-# DPDK runs the P4 program on this machine. CI may not leave it out, either.
+# DPDK's software pipeline runs the P4 program on this machine. CI may not leave it out, either.
 LACKED_DPDK = $(if $(shell pkg-config --exists libdpdk 2>/dev/null && echo here),,libdpdk-dev)
 DPDK_FEATURES = $(if $(and $(LACKED_DPDK),$(if $(TURBOFLOW_CI),,not in CI)),,--features turboflow-swx/dpdk)
-# pkg-config finds both. Without it, neither is found.
+# Both are found with pkg-config, so without it both count as missing.
 LACKED_PKG_CONFIG = $(if $(and $(LACKED_DPI)$(LACKED_DPDK),$(if $(shell command -v pkg-config),,lacked)),pkg-config)
 
-# The FPGA engine is simulated where Verilator is. CI may not leave it out, either.
+# The FPGA engine is simulated if Verilator is installed. CI may not leave it out, either.
 RTL_FEATURES = $(if $(or $(TURBOFLOW_CI),$(shell verilator --version 2>/dev/null)),--features turboflow/rtl)
 
-# The client of Kafka is compiled from its source, which takes two minutes: tests have it where OpenSSL's headers are,
-# the package has it, and other builds with KAFKA=1. CI may not leave it out, either.
+# The Kafka client is compiled from source, which takes two minutes. Tests include it if OpenSSL's headers are
+# installed, packages always do, and other builds do with KAFKA=1. CI may not leave it out, either.
 LACKED_KAFKA = $(if $(shell pkg-config --exists openssl 2>/dev/null && echo here),,libssl-dev pkg-config)
 KAFKA_FEATURES = $(if $(or $(TURBOFLOW_CI),$(if $(LACKED_KAFKA),,here)),--features turboflow/kafka)
 ASKED_FEATURES = $(if $(KAFKA),--features turboflow/kafka)
@@ -41,7 +41,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 TURBOFLOW := $(TARGET)/release/turboflow
 LAB := $(TARGET)/release/turboflow-lab
 BENCH_CAPTURE := $(TARGET)/bench/zipf-10m.pcap
-# Whole packets, and a scan: what other meters are nearer at.
+# Besides the main capture: one with whole packets and one of a scan, where other meters come closer.
 BENCH_CAPTURES := $(BENCH_CAPTURE) $(TARGET)/bench/whole-2m.pcap $(TARGET)/bench/scan-5m.pcap
 
 .DEFAULT_GOAL := help
@@ -72,7 +72,7 @@ rpm: build
 query: set-up ## The program behind `turboflow sql`: target/release/turboflow-query; Rust 1.94, many minutes the first time
 	cargo build --release --package turboflow-sql
 
-# A Python wheel with the program (maturin, from PyPI): target/wheels/turboflow-*.whl.
+# A Python wheel that contains the program, made by maturin (from PyPI): target/wheels/turboflow-*.whl.
 .PHONY: wheel
 wheel: set-up
 	scripts/wheel.sh $(TARGET)
@@ -92,7 +92,7 @@ bench-export: program-and-lab $(BENCH_CAPTURE) ## Sending flow records: encoding
 	scripts/install-test-tools.sh bench || echo "bench-export: goes on with the tools that are here" >&2
 	bench/export/run.sh $(BENCH_CAPTURE) --turboflow $(TURBOFLOW) --lab $(LAB)
 
-# Flow records into Kafka: encoding, producer, and the whole program beside goflow2.
+# Benchmarks of flow records into Kafka: encoding, the producer, and the whole program compared with goflow2.
 .PHONY: bench-kafka
 bench-kafka: set-up
 	scripts/install-test-tools.sh tests
@@ -116,23 +116,23 @@ sample: ## Record samples/ anew (root; Linux network namespaces); docs/samples.m
 	python3 scripts/make_cases.py
 
 .PHONY: rtl-synth rtl-fmax rtl-prove rtl-cocotb
-# What the parts of the FPGA engine promise, proven by Yosys (from PyPI; a minute).
+# Proves properties of the FPGA engine's modules with Yosys (from PyPI; takes a minute).
 rtl-prove:
 	scripts/rtl-prove.sh
 
-# Modules of the FPGA engine alone, in Python with cocotb (from PyPI) and Verilator; a minute.
+# Tests single modules of the FPGA engine in Python, with cocotb (from PyPI) and Verilator; takes a minute.
 rtl-cocotb:
 	scripts/rtl-cocotb.sh
 
-# What the FPGA engine takes in an UltraScale+ and in an ECP5, counted by Yosys (from PyPI; minutes).
+# Counts the resources that the FPGA engine needs in an UltraScale+ and in an ECP5 (Yosys from PyPI; takes minutes).
 rtl-synth:
 	scripts/rtl-synth.sh xcup ecp5
 
-# How fast the FPGA engine is in an ECP5, placed and routed (from PyPI; many minutes).
+# Places and routes the FPGA engine in an ECP5, and reports its clock frequency (tools from PyPI; takes many minutes).
 rtl-fmax:
 	scripts/rtl-synth.sh route
 
-# The P4 programs anew, by the compilers in PATH or in P4C_BIN=FOLDER; ARGS="pna/default.spec" for some.
+# Recompiles the P4 programs with the compilers in PATH or in P4C_BIN=FOLDER; ARGS="pna/default.spec" selects some.
 p4:
 	scripts/p4_compile.py $(ARGS)
 
@@ -156,11 +156,11 @@ clean: ## Remove everything that was built
 set-up:
 	@scripts/set-up.sh
 
-# Tests whose tools are missing are skipped; where they can be installed without asking, they are.
+# Installs the tools of tests if it may (root on Debian or Ubuntu). Tests whose tools are missing are skipped.
 test-tools:
 	@scripts/set-up.sh tests
 
-# One line about everything that the program is built without, and the one command that brings it.
+# One line that names all parts that the program is built without, and the command that installs what they need.
 space := $(subst ,, )
 LACKED_OF_ALL = $(strip $(LACKED) $(LACKED_DPI) $(LACKED_DPDK) $(LACKED_PKG_CONFIG))
 LEFT_OUT_PARTS = $(strip $(if $(LACKED),the_xdp_engine_(--engine_xdp)) \
@@ -170,22 +170,24 @@ SAY_LEFT_OUT = $(if $(LACKED_OF_ALL),echo "make: built without $(subst _, ,$(sub
 left-out:
 	@$(SAY_LEFT_OUT)
 
-# Kafka is never left out where it was asked for.
+# With KAFKA=1, missing packages are an error: the Kafka client is not silently left out.
 .PHONY: asked-kafka
 asked-kafka:
 	@$(if $(and $(KAFKA),$(LACKED_KAFKA)),echo "make: KAFKA=1 needs OpenSSL's headers: apt-get install $(LACKED_KAFKA)" >&2; exit 2,:)
 
-# The laboratory alone.
+# Only the laboratory, turboflow-lab.
 .PHONY: lab
 lab: set-up
 	cargo build --release --package turboflow-lab $(LAB_FEATURES)
 
-# In one command, so that what both stand on is compiled once: alone, each has its own set of features.
+# Builds both with one command, so that their common dependencies are compiled only once: two commands would compile
+# them with different features.
 .PHONY: program-and-lab
 program-and-lab: set-up
 	cargo build --release --package turboflow --package turboflow-lab $(FEATURES) $(DPI_FEATURES) $(LAB_FEATURES)
 
-# About 300 K flows that come and go, with the skew and packet trains of an Internet link, 64 captured bytes a packet.
+# About 300,000 flows that begin and end, with the skew and packet trains of an Internet link. 64 bytes per packet are
+# captured.
 $(BENCH_CAPTURE): | build
 	mkdir -p $(@D)
 	$(TURBOFLOW) generate -w $@ --packets 10M --flows 200k --births-per-second 12k \
