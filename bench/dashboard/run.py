@@ -46,7 +46,7 @@ class Server:
         return json.loads(connection.getresponse().read())
 
     def ask(self, request: dict) -> tuple[float, list[dict]]:
-        # A filter that means the same and is written in another way is not in the cache.
+        # Trailing spaces make the text of each filter unique, so that no answer comes from the cache.
         self.asked += 1
         request = {**request, "where": request.get("where", "") + " " * self.asked}
         connection = http.client.HTTPConnection(self.address)

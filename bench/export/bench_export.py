@@ -38,14 +38,15 @@ sys.dont_write_bytecode = True
 from bench_files import CannotRun, flattened, found, machine, machine_label, packets_in, talk_of  # noqa: E402
 
 RECEIVE_BUFFER_BYTES = 256 << 20
-# Senders at a time, packets a second of each (0: as fast as it goes), and whether all share one processor, of which the
-# listener, at niceness 19, gets a sixtieth or less: what it would not lose with a processor of its own it may lose there.
+# Number of senders, packets per second of each (0: as fast as possible), and whether all processes share one processor.
+# If they do, the listener, at niceness 19, gets a sixtieth of it or less, so it may lose packets that it would not lose
+# on a processor of its own.
 RATES = ((1, 100_000, False), (1, 200_000, False), (1, 0, False), (2, 0, False), (1, 0, True), (4, 0, True))
 LIVE_PACKETS = 1_200_000
 RING_MIB = 64
 LISTENERS = ("turboflow", "tcpdump", "export_readers_1", "export_readers_2")
 SEND = ("-w", "ipfix+udp://127.0.0.1:4739", "--max-flows", "20k", "--idle-timeout", "1s")
-# Reads and forgets, so that the sender gets no ICMP error for a closed port.
+# Receives and discards, so that the sender gets no ICMP error for a closed port.
 SINK = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('127.0.0.1', 4739))\nwhile s.recv(65536): pass"
 rows: list[dict] = []
 

@@ -62,9 +62,9 @@ class Tool:
     name: str
     version: str
     command: Callable[[Path], list[str]]
-    counted: Callable[[Path, str], tuple[int, int]]  # work directory, its talk -> packets, records
-    output: str  # name under the work directory, empty where nothing is written
-    is_rival: bool = True  # whether it does the same work
+    counted: Callable[[Path, str], tuple[int, int]]  # work directory, its messages -> packets, records
+    output: str  # name under the work directory; empty if it writes nothing
+    is_rival: bool = True  # whether turboflow is compared with it
     rows: list[dict] = field(default_factory=list)
 
 
@@ -130,7 +130,7 @@ def nfpcapd(capture: Path) -> Tool:
 
 def softflowd(capture: Path, collector_port: int) -> Tool:
     def command(work: Path) -> list[str]:
-        # With a control socket 1.1.0 can wait for a client on it for ever, at the end of a file.
+        # Has no control socket: at the end of a file, softflowd 1.1.0 may wait for ever for a client of it.
         files = ["-p", str(work / "pid"), "-c", "none"]
         send = ["-n", f"127.0.0.1:{collector_port}", "-v", "9"]
         return ["softflowd", "-d", "-r", str(capture), *send, "-m", "8000000", *files]
@@ -368,10 +368,11 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def bench_one(args: argparse.Namespace, capture: Path) -> Benched:
-    # In a process of its own: a child's peak memory starts from its parent's, and this one maps the file.
+    # Counts in another process, because counting maps the file into memory: the measured peak memory of a tool is at
+    # least that of this process, its parent.
     with multiprocessing.get_context("spawn").Pool(1) as counter:
         packets = counter.apply(packets_in, (capture,))
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as collector:  # bound, never read: costs nothing
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as collector:  # bound, but never read, so it costs no time
         collector.bind(("127.0.0.1", 0))
         tools = present_tools(args.turboflow.resolve(), capture, packets, collector.getsockname()[1])
         tools = [tool for tool in tools if f"{capture.stem}:{tool.name}" not in args.skip]

@@ -17,10 +17,10 @@ import tempfile
 
 NAMESPACE = f"turboflow-bench-{os.getpid()}"
 SENDS, METERS = "va", "vb"
-# Processors of either end.
+# The processors of the two ends.
 SENDER, RECEIVER = "0", "1"
-# Rounds that are not measured, while the flow cache grows: what is measured is how it goes on. Of a million flows the rarest are seen
-# late, and later where packets are lost: behind the ring the cache grows for the last time in the sixth round.
+# Rounds before the measured one, in which the flow cache grows to its final size. The rarest of a million flows are seen late, and
+# later still if packets are lost: with capture by a ring, the cache grows for the last time in the sixth round.
 WARM_UPS = 6
 # Name, and options of `turboflow record`.
 WAYS = [
@@ -30,7 +30,7 @@ WAYS = [
     ("xdp_per_cpu_drop", ["--engine", "xdp", "--xdp-drop"]),
     ("xdp_row_lock_drop", ["--engine", "xdp", "--table", "row-lock", "--xdp-drop"]),
 ]
-# Programs that do nothing (nothing.bpf.c): the most that the link carries, whatever meters it.
+# Programs that do nothing (nothing.bpf.c): they show the most that the link can carry, however it is metered.
 CEILINGS = [("nothing_pass", "xdp_pass"), ("nothing_drop", "xdp_drop")]
 
 
@@ -61,9 +61,9 @@ class Link:
         inside("bash", "-c", "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 1 > $f; done")
         for end in (SENDS, METERS):
             run("ip", "-n", NAMESPACE, "link", "set", end, "up")
-        # Else an end without a program of its own loses what is redirected to it.
+        # Without GRO, an end that has no XDP program loses frames that are redirected to it.
         inside("ethtool", "-K", METERS, "gro", "on")
-        # Packets are received by a thread of the kernel, and not by the sender.
+        # Packets are received by a kernel thread, not by the sending process.
         inside("bash", "-c", f"echo 1 > /sys/class/net/{METERS}/threaded")
         return self
 

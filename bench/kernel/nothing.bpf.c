@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that do nothing: what a link of this machine carries at most, whatever meters it.
+// XDP programs that do nothing. They show the most that a link of this machine can carry, however it is metered.
 #include <linux/bpf.h>
 
 #define PROGRAM(name) __attribute__((section(name), used))

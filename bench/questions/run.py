@@ -19,7 +19,7 @@ import time
 PROGRAM, FILE = sys.argv[1:3]
 REPETITIONS = int(sys.argv[3]) if len(sys.argv) > 3 else 3
 SUMS = "count(*) as records, sum(packets) as packets, sum(bytes) as bytes"
-# What is asked, the arguments of `show`, and SQL with a place for the time.
+# The question, the arguments of `show`, and the query in SQL, with `{bucket}` in place of a time bucket.
 QUESTIONS = [
     ("20 largest sources", ["--group-by", "src_addr", "--top", "20"],
      f"select src_addr, {SUMS} from flows group by src_addr order by bytes desc limit 20"),
