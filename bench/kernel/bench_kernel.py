@@ -19,8 +19,9 @@ NAMESPACE = f"turboflow-bench-{os.getpid()}"
 SENDS, METERS = "va", "vb"
 # The processors of the two ends.
 SENDER, RECEIVER = "0", "1"
-# Rounds before the measured one, in which the flow cache grows to its final size. The rarest of a million flows are seen late, and
-# later still if packets are lost: with capture by a ring, the cache grows for the last time in the sixth round.
+# Rounds before the measured one, in which the flow cache grows to its final size. The rarest of a million flows are
+# seen late, and later still if packets are lost: with capture by a ring, the cache grows for the last time in the
+# sixth round.
 WARM_UPS = 6
 # Name, and options of `turboflow record`.
 WAYS = [

@@ -66,7 +66,7 @@ def check_old(database, agree):
     first = old.record("a", 1, NOW - 3 * DAY)
     second = old.record("a", 1, NOW - DAY)
     old.tick("a", 1, 1, NOW - 3 * DAY, 1, first)
-    # One run had ended before, and one existed only for a minute then.
+    # Another run began and ended before that, within a minute.
     old.record("b", 2, NOW - 4 * DAY)
     old.tick("b", 2, 1, NOW - 4 * DAY, 1, 3, final=True)
     old.tick("a", 1, 100_000, NOW - DAY - 40_000, 1, first, NOW - DAY - 40_100)
@@ -85,7 +85,8 @@ def check_losses(database, agree):
         at = begin + 60 * (minute + 1)
         runs.tick("a", 1, minute + 1, at, minute + 1, offsets[minute], at, lost=lost)
     runs.tick("a", 1, 5, begin + 250, 4, offsets[3], final=True, lost=5)
-    # Tick 3 was sent at the very beginning of minute 3.
+    # The records were lost between ticks 2 and 3. Tick 3 was sent at the very beginning of minute 3, so they count
+    # in minutes 2 and 3.
     agree("losses by minute", runs.minutes("lost"), [[1, 0], [1, 0], [1, 5], [1, 5]])
 
 
