@@ -289,7 +289,7 @@ fn what_is_no_ledger_or_too_large_a_one_is_said() {
         .collect();
     assert_eq!(errors.len(), 4, "{errors:?}");
     for (error, part) in errors.iter().zip([
-        "no ledger",
+        "not a ledger",
         "cannot be read",
         "cannot be read",
         "4194304 bytes",

@@ -77,7 +77,7 @@ fn folders_and_patterns_stand_for_their_files() {
             "{message}"
         );
     }
-    assert!(found(&["a[.csv"]).unwrap_err().contains("no pattern"));
+    assert!(found(&["a[.csv"]).unwrap_err().contains("not a pattern"));
 }
 
 /// A run with several outputs writes the same records into each of them.

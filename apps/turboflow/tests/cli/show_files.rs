@@ -179,9 +179,9 @@ fn files_without_flow_records_are_refused_with_their_kind() {
         .exits(2)
         .says(&["IPFIX, which cannot be read from a pipe", "name the file"]);
     let notes = folder.write("notes.txt", "hello\n");
-    says(&notes, &["no header of flow records"]);
+    says(&notes, &["not a header of flow records"]);
     let letter = folder.write("letter.txt", "hello\nworld, and all\n");
-    says(&letter, &["no header of flow records"]);
+    says(&letter, &["not a header of flow records"]);
     says(&folder.write("flows.csv", ""), &["empty"]);
     says(&folder.write("random", b"packets\0\x01"), &["binary data"]);
     // The output for captures without flows.

@@ -166,7 +166,7 @@ fn impossible_views_are_refused_at_the_start() {
     let office = office();
     turboflow(["top", "-r", &office])
         .exits(2)
-        .says(&["no terminal", "--batch 1"]);
+        .says(&["not a terminal", "--batch 1"]);
     turboflow(["top", "--batch", "1"])
         .exits(2)
         .says(&["nothing to meter", "--read FILE or --interface IFACE"]);
