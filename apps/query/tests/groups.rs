@@ -483,7 +483,7 @@ fn values_of_single_packets_cannot_be_grouped() {
         };
         let said = records.refuses(&question);
         assert!(
-            said.contains("no amount that groups could add up"),
+            said.contains("not an amount that groups could add up"),
             "{said}"
         );
     }
