@@ -49,9 +49,12 @@ async function clicks(browser, address, show) {
   await browser.settled();
   assert.equal(await browser.tile("tile-records"), sums(show, ["records"], "--where", `host ${host}`)[0]);
   await browser.visit(address);
-  await browser.click(`[aria-label="All about ${host}"]`);
+  await browser.evaluate(`scrollTo(0, 300)`);
+  assert(await browser.evaluate(`scrollY > 0`));
+  await browser.evaluate(`document.querySelector('[aria-label="All about ${host}"]').click()`);
   await browser.until(`document.querySelector("#host-sent")`, "the page of a host");
   await browser.settled();
+  assert.equal(await browser.evaluate(`scrollY`), 0, "it starts at its top");
   const [out, into] = ["src", "dst"].map((side) => sums(show, ["bytes", "reverse_bytes"], "--where", `${side}_addr == ${host}`));
   assert.deepEqual([await browser.tile("host-sent"), await browser.tile("host-received")], [out[0] + into[1], into[0] + out[1]]);
 }
@@ -119,6 +122,22 @@ async function flows(browser, address, show) {
   const flow = await browser.evaluate(`new URLSearchParams(location.search).get("flow")`);
   const [packets] = sums(show, ["total_packets"], "--where", flow);
   assert((await browser.text("#panel-flow header p")).replaceAll(",", "").includes(` ${packets} packets`), flow);
+  await recordOfFlow(browser, address, show);
+}
+
+/** A flow that the active timeout has cut: the record that is clicked is the one that is shown. */
+async function recordOfFlow(browser, address, show) {
+  const key = ["src_addr", "src_port", "dst_addr", "dst_port", "protocol"];
+  const [most] = show("--group-by", key.join(","), "--by", "records").map((line) => line.split(","));
+  const condition = key.map((name, place) => `${name} == ${most[place]}`).join(" and ");
+  await browser.visit(`${address}?page=flows&flow=${encodeURIComponent(condition)}`);
+  await browser.until(`document.querySelector("#panel-flow .record")`, "the records of a flow");
+  const second = "#panel-flow tbody tr:nth-child(2) td:first-child";
+  const first = await browser.text(second);
+  await browser.click(`${second} button`);
+  await browser.until(`document.querySelector("#panel-flow .record").textContent.startsWith("Record 2 of ")`, "its second record");
+  const shown = await browser.evaluate(`[...document.querySelectorAll("#panel-flow dt")].find((it) => it.textContent === "first packet").nextSibling.textContent`);
+  assert.equal(shown, `${first} UTC`);
 }
 
 /** New records come while somebody types. */

@@ -139,7 +139,7 @@ export function heatmap(label: string, columns: string[], rows: string[], cells:
     grid: { left: isNarrow ? 96 : 170, right: 36, top: 8, bottom: 58 },
     tooltip: { ...tip(), formatter: (event: any) => `${rows[event.data[1]]}\n${columns[event.data[0]]}\n${text(event.data[2])}` },
     xAxis: { type: "category", data: columns, axisLabel: { ...font, hideOverlap: true }, axisLine: { lineStyle: { color: token("--line") } }, axisTick: { show: false } },
-    yAxis: { type: "category", data: rows, inverse: true, axisLabel: { ...font, width: isNarrow ? 86 : 156, overflow: "truncate" }, axisLine: { show: false }, axisTick: { show: false } },
+    yAxis: { type: "category", data: rows, inverse: true, axisLabel: { ...font, width: isNarrow ? 86 : 156, lineHeight: 13, overflow: "break" }, axisLine: { show: false }, axisTick: { show: false } },
     visualMap: { min: 0, max: most, orient: "horizontal", left: "center", bottom: 0, itemHeight: 120, itemWidth: 12, text: [text(most), "0"], textStyle: font, inRange: { color: [token("--heat-0"), token("--heat-1"), token("--heat-2"), token("--heat-3")] }, calculable: false },
     series: [{ type: "heatmap", data: cells, itemStyle: { borderWidth: 0 } }],
   });

@@ -53,9 +53,11 @@ function go(change: Partial<State>, replace = false): void {
   // State that belongs to one view is dropped when another one is opened.
   if (change.page && change.page !== state.page) Object.assign(next, { flow: "", sort: "", order: "" }, change);
   if (change.page && change.page !== "host" && state.page === "host") next.host = "";
+  if (next.flow !== state.flow) next.record = change.record ?? "";
+  const isElsewhere = next.page !== state.page || next.host !== state.host || next.flow !== state.flow;
   state = next;
   history[replace ? "replaceState" : "pushState"](null, "", address(state));
-  void show(true);
+  void show(true, isElsewhere);
 }
 
 function theme(next?: string): string {
@@ -110,8 +112,11 @@ function context(): Context {
   };
 }
 
-/** Shows the view for the state. With `isStep`, it scrolls to the top. */
-async function show(isStep: boolean): Promise<void> {
+/**
+ * Shows the view for the state. With `isStep`, what is typed or opened is not kept; with
+ * `isElsewhere`, the page starts at its top, because it is about something else.
+ */
+async function show(isStep: boolean, isElsewhere = false): Promise<void> {
   asking.abort();
   asking = new AbortController();
   const mine = asking;
@@ -144,6 +149,7 @@ async function show(isStep: boolean): Promise<void> {
   left.forEach((leave) => leave());
   fill(content, h("h1", { class: "sr" }, title), head, body);
   again?.();
+  if (isElsewhere) scrollTo(0, 0);
   content.removeAttribute("aria-busy");
   content.dataset.shown = name;
   content.dataset.address = address(state);

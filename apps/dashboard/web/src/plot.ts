@@ -155,7 +155,8 @@ export function seriesPlot(series: Series, options: PlotOptions): HTMLElement {
             font,
             grid,
             ticks: { show: false },
-            size: 76,
+            // As wide as the longest label: "0.035 flows/s".
+            size: (_self, labels) => Math.max(76, 16 + 7 * Math.max(0, ...(labels ?? []).map((label) => label.length))),
             values: (_self, ticks) => ticks.map((tick) => (tick === 0 ? "0" : short(tick, isRate ? unit.replace("packets/s", "pkt/s") : unit.startsWith("%") ? "%" : ""))),
           },
         ],

@@ -17,6 +17,8 @@ export interface State {
   host: string;
   /** The condition that selects one flow. */
   flow: string;
+  /** The first packet of the record of this flow whose features are shown, in ns. */
+  record: string;
   sort: string;
   order: string;
 }
@@ -33,6 +35,7 @@ const INITIAL: State = {
   compare: "",
   host: "",
   flow: "",
+  record: "",
   sort: "",
   order: "",
 };

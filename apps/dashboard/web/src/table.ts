@@ -94,7 +94,7 @@ function numberCell(answer: Answer, row: number, column: number, more = ""): HTM
 /** A table with all columns and rows, of which only the visible part is drawn. */
 export function virtualTable(
   answer: Answer,
-  options: { caption: string; sort: string; ascending: boolean; onSort?: (column: string) => void; onRow?: (row: number) => void; columns: number[] },
+  options: { caption: string; sort: string; ascending: boolean; onSort?: (column: string) => void; onRow?: (row: number) => void; chosen?: number; columns: number[] },
 ): HTMLElement {
   const ROW = 30;
   const count = answer.rows.length;
@@ -131,7 +131,7 @@ export function virtualTable(
         const open = place === 0 && options.onRow ? h("button", { type: "button", class: "link", onclick: () => options.onRow!(row) }, text) : text;
         return h("td", { class: name, title: title || null }, open);
       });
-      rows.push(h("tr", { "aria-rowindex": row + 2, class: options.onRow ? "opens" : "", onclick: (event: MouseEvent) => (event.target as Element).closest("button") || options.onRow?.(row) }, cells));
+      rows.push(h("tr", { "aria-rowindex": row + 2, "aria-current": row === options.chosen ? "true" : null, class: options.onRow ? "opens" : "", onclick: (event: MouseEvent) => (event.target as Element).closest("button") || options.onRow?.(row) }, cells));
     }
     fill(body, space(top * ROW), rows, space((count - shown) * ROW));
   };

@@ -43,7 +43,7 @@ export function times(context: Context): Child {
     isChosen ? h("button", { type: "button", class: "icon", title: "Later (])", "aria-label": "Later", onclick: () => shift(1) }, "›") : null,
     h("div", { class: "chips", role: "group", "aria-label": "The last" }, spans.map(([seconds, text]) => h("button", { type: "button", class: "chip", title: `The last ${text} of the records`, onclick: () => last(seconds) }, text)), isChosen ? h("button", { type: "button", class: "chip", onclick: () => go({ from: "", to: "" }) }, "all time") : null),
     typed(context),
-    isChosen && SUMMING.includes(state.page) ? h("p", { class: "muted" }, "In sums, a flow counts with its part in this time, and as a flow where it began.") : null,
+    isChosen && SUMMING.includes(state.page) ? h("p", { class: "muted" }, "Packets and bytes are those in this time. Panels count a flow where it began; the tile counts every flow with packets in it.") : null,
   );
 }
 

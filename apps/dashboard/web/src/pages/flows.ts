@@ -28,6 +28,12 @@ function conditionOfRecord(answer: Answer, row: number): string {
   return parts.join(" and ");
 }
 
+/** The time of a record's first packet, in ns; empty if records have none. */
+function firstOf(answer: Answer, row: number): string {
+  const first = at(answer, "first_ns");
+  return first < 0 ? "" : String(answer.rows[row][first] ?? "");
+}
+
 export async function flows(context: Context): Promise<HTMLElement> {
   if (context.state.flow) return oneFlow(context, context.state.flow);
   const { state } = context;
@@ -46,7 +52,7 @@ export async function flows(context: Context): Promise<HTMLElement> {
       { title: "Flow records", note, answer, class: "wide", id: "panel-flows" },
       answer.error
         ? null
-        : virtualTable(answer, { caption: "Flow records", sort, ascending, columns: shown, onSort: report ? undefined : onSort, onRow: report ? undefined : (row) => context.go({ flow: conditionOfRecord(answer, row) }) }),
+        : virtualTable(answer, { caption: "Flow records", sort, ascending, columns: shown, onSort: report ? undefined : onSort, onRow: report ? undefined : (row) => context.go({ flow: conditionOfRecord(answer, row), record: firstOf(answer, row) }) }),
     ),
   );
 }
@@ -76,22 +82,25 @@ async function oneFlow(context: Context, flow: string): Promise<HTMLElement> {
   const leave = h("button", { type: "button", class: "small", onclick: () => context.go({ flow: "" }) }, "← All flows");
   if (answer.error || !answer.rows.length) return h("div", { class: "page" }, panel({ title: "One flow", answer, class: "wide", tools: leave }, h("p", { class: "empty" }, "No record of this flow matches.")));
   const text = (name: string) => (at(answer, name) < 0 ? "" : cellText(answer, 0, at(answer, name)).text);
+  const chosen = Math.max(0, answer.rows.findIndex((_, row) => firstOf(answer, row) === context.state.record));
   const title = has(context, "src_addr") ? `${text("src_addr")} : ${text("src_port")} → ${text("dst_addr")} : ${text("dst_port")}` : "One flow";
   return h(
     "div",
     { class: "page" },
     panel(
       { title, note: `${text("protocol")} · ${exact(answer.totals.matched.records)} record${answer.totals.matched.records === 1 ? "" : "s"} · ${exact(answer.totals.matched.packets)} packets · ${exact(answer.totals.matched.bytes)} bytes`, answer, class: "wide", tools: leave, id: "panel-flow" },
-      answer.rows.length > 1 ? recordsOf(answer) : null,
-      features(answer, 0),
+      answer.rows.length > 1 ? recordsOf(answer, { chosen, onRow: (row) => context.go({ record: firstOf(answer, row) }, true) }) : null,
+      answer.rows.length > 1 ? h("h3", { class: "record" }, `Record ${exact(chosen + 1)} of ${exact(answer.rows.length)}`) : null,
+      features(answer, chosen),
     ),
     series && !series.error ? panel({ title: "Over time", answer: series, class: "wide" }, seriesPlot(series, { kind: "area", height: 180, label: "This flow over time", onRange: (from, to) => chooseTime(context, from, to), onLeave: context.onLeave })) : null,
     back && !back.error && back.rows.length ? panel({ title: "The other direction", note: `${exact(back.totals.matched.packets)} packets · ${exact(back.totals.matched.bytes)} bytes`, answer: back, class: "wide" }, recordsOf(back)) : null,
   );
 }
 
-function recordsOf(answer: Answer): HTMLElement {
-  return virtualTable(answer, { caption: "Records of this flow", sort: "", ascending: true, columns: columnsOf(answer).filter((column) => !KEY.includes(answer.columns[column].name)) });
+function recordsOf(answer: Answer, options: { chosen?: number; onRow?: (row: number) => void } = {}): HTMLElement {
+  const columns = columnsOf(answer).filter((column) => !KEY.includes(answer.columns[column].name));
+  return virtualTable(answer, { caption: "Records of this flow", sort: "", ascending: true, columns, ...options });
 }
 
 /** All features of a record, with their exact values. */
