@@ -79,7 +79,7 @@ running_program() {
 dashboard office.parquet
 look pages "$address" office.parquet ${shots:+"$shots"}
 mkdir biflows
-"$programs/turboflow" record -q -r "$office" --biflow --active-timeout 5s -w biflows/office.parquet
+"$programs/turboflow" record -q -r "$office" --biflow --active-timeout 1s -w biflows/office.parquet
 "$programs/turboflow" record -q -r "$office" --biflow -w more.parquet
 "$programs/turboflow" report biflows/office.parquet -o report.html
 look report "$folder/report.html" biflows/office.parquet

@@ -125,12 +125,20 @@ async function flows(browser, address, show) {
   await recordOfFlow(browser, address, show);
 }
 
-/** A flow that the active timeout has cut: the record that is clicked is the one that is shown. */
+/**
+ * A flow without an answer, whose record has no times of that direction; and one that the active
+ * timeout has cut, where the record that is clicked is the one that is shown.
+ */
 async function recordOfFlow(browser, address, show) {
   const key = ["src_addr", "src_port", "dst_addr", "dst_port", "protocol"];
-  const [most] = show("--group-by", key.join(","), "--by", "records").map((line) => line.split(","));
-  const condition = key.map((name, place) => `${name} == ${most[place]}`).join(" and ");
-  await browser.visit(`${address}?page=flows&flow=${encodeURIComponent(condition)}`);
+  const visit = async (...question) => {
+    const [most] = show("--group-by", key.join(","), ...question).map((line) => line.split(","));
+    const condition = key.map((name, place) => `${name} == ${most[place]}`).join(" and ");
+    await browser.visit(`${address}?page=flows&flow=${encodeURIComponent(condition)}`);
+  };
+  await visit("--where", "reverse_packets == 0");
+  await browser.until(`document.querySelector("#panel-flow .features")`, "a flow without an answer");
+  await visit("--by", "records");
   await browser.until(`document.querySelector("#panel-flow .record")`, "the records of a flow");
   const second = "#panel-flow tbody tr:nth-child(2) td:first-child";
   const first = await browser.text(second);

@@ -108,7 +108,7 @@ function features(answer: Answer, row: number): HTMLElement {
   const entries = answer.columns.map((column, index) => {
     const value = answer.rows[row][index];
     const { text } = cellText(answer, row, index);
-    const all = column.show === "time" ? `${timeOfNs(String(value))} UTC` : Array.isArray(value) ? value.join(", ") || "–" : text;
+    const all = column.show === "time" && value !== null ? `${timeOfNs(String(value))} UTC` : Array.isArray(value) ? value.join(", ") || "–" : text;
     const more = (column.show === "count" || column.show === "bytes") && value !== null && exact(value as number) !== text ? exact(value as number) : "";
     return h("div", { class: "feature" }, h("dt", {}, label(column.name)), h("dd", {}, value === null ? "–" : all, more ? h("span", { class: "muted" }, ` (${more})`) : null));
   });
