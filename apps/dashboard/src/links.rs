@@ -62,6 +62,23 @@ impl Link {
     }
 }
 
+/// Flows that were seen at one hop only: they took another path, or were lost as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Alone {
+    flows: u64,
+    packets: u64,
+}
+
+/// What the exporters' records say together.
+#[derive(Debug, Default)]
+struct Joined {
+    /// Flows seen at more than one hop.
+    seen: u64,
+    links: BTreeMap<(String, String), Link>,
+    /// By exporter.
+    alone: BTreeMap<String, Alone>,
+}
+
 /// Answers a question about links.
 pub(crate) fn links(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
     let has = |name: &&str| asked.snapshot.has(name);
@@ -95,11 +112,14 @@ pub(crate) fn links(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
     let (answer, _, command) = asked.ask(question)?;
     let flows = flows(&answer, directions.len(), ttl.is_some());
     let all = flows.len();
-    let (seen, links) = joined(flows.into_values(), buckets.as_ref());
+    let Joined { seen, links, alone } = joined(flows.into_values(), buckets.as_ref());
     let points = buckets.map_or(0, |buckets| buckets.count());
     let links = links
         .into_iter()
         .map(|(name, link)| link.to_json(name, points));
+    let alone = alone.into_iter().map(|(exporter, Alone { flows, packets })| {
+        json!({ "exporter": exporter, "flows": flows, "packets": packets })
+    });
     Ok(json!({
         "ttl": ttl,
         "start_ns": buckets.map(|its| its.range.0.to_string()),
@@ -108,6 +128,7 @@ pub(crate) fn links(asked: &Asked, panel: &Panel) -> Result<Value, Refusal> {
         "flows": all,
         "flows_seen_twice": seen,
         "links": links.collect::<Vec<_>>(),
+        "alone": alone.collect::<Vec<_>>(),
         "commands": [command],
     }))
 }
@@ -148,20 +169,22 @@ fn flows(answer: &Answer, directions: usize, has_ttl: bool) -> HashMap<FlowKey<'
     flows
 }
 
-/// The links of the flows, and the number of flows seen at more than one hop.
-fn joined(
-    flows: impl Iterator<Item = Vec<Place>>,
-    buckets: Option<&Buckets>,
-) -> (u64, BTreeMap<(String, String), Link>) {
-    let mut links: BTreeMap<(String, String), Link> = BTreeMap::new();
-    let mut seen = 0;
-    for hops in flows.map(hops).filter(|hops| hops.len() > 1) {
-        seen += 1;
+/// The links of the flows, and the flows that are in no link.
+fn joined(flows: impl Iterator<Item = Vec<Place>>, buckets: Option<&Buckets>) -> Joined {
+    let mut joined = Joined::default();
+    for hops in flows.map(hops) {
+        if let [hop] = &hops[..] {
+            let alone = joined.alone.entry(hop.exporter.clone()).or_default();
+            alone.flows += 1;
+            alone.packets += hop.packets;
+            continue;
+        }
+        joined.seen += 1;
         let place = hops[0].first_ns.zip(buckets);
         let place = place.and_then(|(first_ns, buckets)| buckets.place(first_ns));
         for pair in hops.windows(2) {
             let name = (pair[0].exporter.clone(), pair[1].exporter.clone());
-            let link = links.entry(name).or_default();
+            let link = joined.links.entry(name).or_default();
             link.flows += 1;
             link.before += pair[0].packets;
             link.behind += pair[1].packets;
@@ -172,7 +195,7 @@ fn joined(
             }
         }
     }
-    (seen, links)
+    joined
 }
 
 /// The hops of a flow along its path.
@@ -218,7 +241,8 @@ mod tests {
             place("spine-a", Some(63), 6),
             place("leaf-1", Some(64), 10),
         ];
-        let (seen, links) = joined([flow].into_iter(), Some(&Buckets::over((0, 10), 10)));
+        let flows = [flow, vec![place("leaf-1", Some(64), 5)]];
+        let found = joined(flows.into_iter(), Some(&Buckets::over((0, 10), 10)));
         let link = |from: &str, to: &str, before, behind| {
             let link = Link {
                 flows: 1,
@@ -232,7 +256,12 @@ mod tests {
             link("leaf-1", "spine-a + spine-b", 10, 10),
             link("spine-a + spine-b", "leaf-2", 10, 9),
         ];
-        assert_eq!((seen, links), (1, expected.into()));
+        assert_eq!((found.seen, found.links), (1, expected.into()));
+        let alone = Alone {
+            flows: 1,
+            packets: 5,
+        };
+        assert_eq!(found.alone, [("leaf-1".to_owned(), alone)].into());
     }
 
     #[test]

@@ -526,6 +526,8 @@ fn links_are_of_all_flows_in_the_order_of_their_ttl() {
         link("edge", "core", 4999, 49_990, 49_990),
     ]);
     assert_eq!(answer["links"], expected);
+    let alone = json!([{ "exporter": "edge", "flows": 1, "packets": 7 }]);
+    assert_eq!(answer["alone"], alone);
     let filtered = json!({ "where": "src_port == 1", "panels": [{ "kind": "links" }] });
     let answer = &dashboard.panels(&filtered)[0];
     assert_eq!(answer["links"], json!([link("edge", "branch", 1, 10, 9)]));
@@ -556,4 +558,6 @@ fn each_direction_of_a_biflow_has_its_own_links() {
         (&answer["flows"], &answer["flows_seen_twice"]),
         (&json!(5), &json!(4))
     );
+    let alone = json!([{ "exporter": "branch", "flows": 1, "packets": 1 }]);
+    assert_eq!(answer["alone"], alone);
 }

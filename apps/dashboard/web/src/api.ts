@@ -62,6 +62,8 @@ export interface Links {
   ttl: string | null;
   flows: number;
   flows_seen_twice: number;
+  /** Flows that one exporter alone saw, which are in no link. */
+  alone: { exporter: string; flows: number; packets: number }[];
   links: { from: string; to: string; flows: number; before: number; behind: number; before_at: number[]; behind_at: number[] }[];
   /** Start of the time buckets; null if records have no times. */
   start_ns: string | null;

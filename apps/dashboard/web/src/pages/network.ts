@@ -33,7 +33,7 @@ export async function network(context: Context): Promise<HTMLElement> {
     ),
     !found.error && found.start_ns && found.links.length ? lossPlot(context, found) : null,
     !found.error && found.links.length
-      ? panel({ title: "Between two exporters", class: "wide", id: "panel-links", note: `${exact(found.flows_seen_twice)} of ${exact(found.flows)} flows of one direction were seen at more than one hop` }, lossTable(found))
+      ? panel({ title: "Between two exporters", class: "wide", id: "panel-links", note: `${exact(found.flows_seen_twice)} of ${exact(found.flows)} flows of one direction were seen at more than one hop`, answer: found }, lossTable(found), aloneOf(found))
       : null,
   );
 }
@@ -79,6 +79,13 @@ function lossPlot(context: Context, found: Links): HTMLElement {
     { title: "Lost over time", class: "wide", id: "panel-lost", note: "share of the packets of flows that began then", answer: found },
     seriesPlot(series, { kind: "lines", height: 200, label: "Share of packets lost from hop to hop over time", onRange: (from, to) => chooseTime(context, from, to), onLeave: context.onLeave }),
   );
+}
+
+/** Flows that no row of the table has: on another path, or lost as a whole. */
+function aloneOf({ alone }: Links): HTMLElement | null {
+  if (!alone.length) return null;
+  const each = alone.map((it) => `${it.exporter} ${exact(it.packets)} packet${it.packets === 1 ? "" : "s"}`);
+  return h("p", { class: "more", id: "links-alone" }, `Not in this table, because only one exporter saw the flow (another path, or all of its packets lost): ${each.join(", ")}.`);
 }
 
 function lossTable({ links }: Links): HTMLElement {
