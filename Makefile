@@ -57,7 +57,7 @@ test: set-up test-tools ## All tests: units, properties, goldens, real captures,
 	scripts/run-tests.sh --workspace $(FEATURES) $(LAB_FEATURES) $(DPDK_FEATURES) $(DPI_FEATURES) $(RTL_FEATURES) $(KAFKA_FEATURES)
 
 build: set-up asked-kafka ## The turboflow program, optimised: target/release/turboflow, with turboflow-swx where libdpdk-dev is; KAFKA=1
-	@test -e $(TURBOFLOW) || echo "make: building the program, about 2.5 minutes on two processors the first time" >&2
+	@test -e $(TURBOFLOW) || echo "make: building the program, about 3 minutes on two processors the first time" >&2
 	cargo build --release --package turboflow $(FEATURES) $(DPI_FEATURES) $(ASKED_FEATURES) $(if $(DPDK_FEATURES),--package turboflow-swx $(DPDK_FEATURES))
 	@$(SAY_LEFT_OUT)
 
