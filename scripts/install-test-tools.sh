@@ -10,7 +10,8 @@
 #
 #   scripts/install-test-tools.sh [tests|packages|bench|samples|kernels|all]...        default: tests
 #
-# `packages` are those of `tests` that the distribution has: what programs are compiled with is among them.
+# `packages` installs only the packages of `tests` that the distribution has. They include what TurboFlow
+# is compiled with.
 set -euo pipefail
 
 tests=(tshark zstd tcpdump tcpreplay iproute2 ethtool libfaketime nfdump pmacct softflowd openssl strace systemd
