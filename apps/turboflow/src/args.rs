@@ -36,10 +36,10 @@ const PICTURE: &str = "\
 Start here:
   turboflow record -r FILE.pcap                  look at a capture
   turboflow record -r FILE.pcap -w FLOWS.parquet keep its flow records
-  turboflow record -i eth0                       look at an interface, until Ctrl-C
+  turboflow record -i eth0                       meter an interface until Ctrl-C
   turboflow top -i eth0                          watch an interface
   turboflow show FLOWS.parquet --top 10          ask who talks most
-  turboflow plan -r FILE.pcap --links 40         what metering 40 such links takes
+  turboflow plan -r FILE.pcap --links 40         what it takes to meter 40 such links
 
 Exit codes: 0 all well; 1 it ran, but something was damaged or lost (see standard error);
 2 it could not run; 130 aborted by a second Ctrl-C.
@@ -130,17 +130,17 @@ pub(crate) enum Command {
     Record(Box<RecordArgs>),
     /// Meter interfaces as a service, configured by a file
     Run(RunArgs),
-    /// Take flow records of routers and other probes: IPFIX, NetFlow v9, v5 and sFlow
+    /// Receive flow records from routers and other probes: IPFIX, NetFlow v9, v5, sFlow
     Collect(Box<CollectArgs>),
-    /// Ask questions of files of flow records: who talks most, on which ports, when
+    /// Query files of flow records: who talks most, on which ports, when
     Show(Box<ShowArgs>),
-    /// Ask questions in SQL of files of flow records: joins, windows, percentiles
+    /// Query files of flow records in SQL: joins, windows, percentiles
     Sql(Box<SqlArgs>),
-    /// Find what is odd in flow records, by rules, and send alerts
+    /// Find anomalies in flow records by rules, and send alerts
     Alert(Box<AlertArgs>),
-    /// Name the applications of flow records by a trained model
+    /// Name the application of flow records with a trained model
     Classify(Box<ClassifyArgs>),
-    /// Look at flow records in a browser: who talks, over what, and whether all is there
+    /// Look at flow records in a browser: who talks, over what, and what is missing
     Dashboard(Box<DashboardArgs>),
     /// Write the dashboard of flow records into one HTML file, which opens anywhere
     Report(ReportArgs),
@@ -148,11 +148,11 @@ pub(crate) enum Command {
     Replay(Box<ReplayArgs>),
     /// Watch interfaces or a capture: flows and hosts by rate, protocols, the meter's health
     Top(Box<TopArgs>),
-    /// Generate traffic of stated rates, sizes and skew, or after published measurements
+    /// Generate traffic with given rates, sizes and skew, or from published measurements
     Generate(Box<GenerateArgs>),
     /// Plan before you deploy: table memory, cores, bandwidth, capacity, cost
     Plan(Box<PlanArgs>),
-    /// List the applications, categories and risks that inspection tells apart
+    /// List the applications, categories and risks that inspection distinguishes
     Applications(ApplicationsArgs),
     /// Bridge two ports, and pass or drop flows by their application
     Bridge(Box<BridgeArgs>),
@@ -160,7 +160,7 @@ pub(crate) enum Command {
     Definition(DefinitionArgs),
     /// Write the sources of the P4 program, for your own compiler
     P4(P4Args),
-    /// Print the completion script of a shell
+    /// Print the completion script for a shell
     Completions(CompletionsArgs),
     /// Write a manual page for every command
     Man(ManArgs),

@@ -22,7 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   Start a definition of your own from the default
     turboflow definition > mine.toml
-  Is it right?
+  Check the definition
     turboflow definition --check mine.toml
   What can a feature be made of?
     turboflow definition --list
@@ -30,7 +30,7 @@ Examples:
     turboflow definition --schema mine.toml
   With applications, names and Community IDs
     turboflow definition --with-applications > apps.toml
-  Use it
+  Use the definition
     turboflow record -r office.pcap -w flows.parquet --definition mine.toml
 
 Exit codes: 0 all well; 2 the definition is wrong or cannot be read.";
@@ -55,7 +55,7 @@ pub(crate) struct DefinitionArgs {
     #[arg(long, value_name = "FILE", num_args = 0..=1, group = "what")]
     schema: Option<Option<PathBuf>>,
 
-    /// Print the default definition with what application inspection finds, and the Community ID
+    /// Print the default definition with the columns of inspection, and the Community ID
     #[arg(long, group = "what")]
     with_applications: bool,
 

@@ -19,15 +19,15 @@ pub(crate) struct EnrichArgs {
     #[arg(long, value_name = "FILE")]
     services: Vec<PathBuf>,
 
-    /// Sites and owners, as CSV of network,site,owner: src_site, src_owner and those of dst
+    /// Sites and owners (CSV: network,site,owner): src_site, src_owner, dst_site, dst_owner
     #[arg(long, value_name = "FILE")]
     networks: Vec<PathBuf>,
 
-    /// Autonomous systems, a database in MaxMind's format: src_as, src_as_name and those of dst
+    /// Autonomous systems (MaxMind database): src_as, src_as_name, dst_as and dst_as_name
     #[arg(long, value_name = "FILE.mmdb")]
     asn: Option<PathBuf>,
 
-    /// Countries, a database in MaxMind's format: src_country and dst_country
+    /// Countries (database in MaxMind's format): src_country and dst_country
     #[arg(long, value_name = "FILE.mmdb")]
     country: Option<PathBuf>,
 }

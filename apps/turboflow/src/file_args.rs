@@ -12,12 +12,12 @@ use crate::record::{as_files, check_use, format, format_of, is_stdout, parquet_t
 /// How files of flow records are written.
 #[derive(Debug, Args)]
 pub(crate) struct FileArgs {
-    /// Format of files without such an extension: csv, jsonl, parquet, arrow or ipfix. Of standard
+    /// Format if no extension selects it: csv, jsonl, parquet, arrow or ipfix. Default for standard
     /// output: csv
     #[arg(long, value_name = "FORMAT", value_parser = format(), hide_possible_values = true)]
     format: Option<Format>,
 
-    /// How CSV and JSON have times: ns (first_ns), s (first_s) or iso (first_iso)
+    /// Times in CSV and JSON: ns (first_ns), s (first_s) or iso (first_iso)
     #[arg(long, value_name = "FORM", default_value = "ns", value_parser = time_form())]
     #[arg(hide_possible_values = true)]
     time: TimeForm,
@@ -31,7 +31,7 @@ pub(crate) struct FileArgs {
     #[arg(hide_possible_values = true)]
     parquet_types: ParquetTypes,
 
-    /// Have files on the disk before they get their names
+    /// Sync files to the disk before they get their names
     #[arg(long)]
     sync: bool,
 

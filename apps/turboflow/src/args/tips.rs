@@ -52,21 +52,21 @@ const KNOWN: [Known; 13] = [
         typed: &["--limit", "-n", "--count", "--top"],
         option: "packets",
         commands: &["record"],
-        tip: "-c N ends a run after N packets; of flow records, `turboflow show FILE --top N` \
-              shows the largest",
+        tip: "-c N ends a run after N packets; `turboflow show FILE --top N` shows the N largest flow \
+              records",
     },
     Known {
         typed: &["--sample", "--sampling", "--sampling-rate", "--sample-rate"],
         option: "",
         commands: &["record", "top"],
-        tip: "every packet is metered, none is sampled; a filter at the end leaves packets out, \
-              such as 'tcp port 443'",
+        tip: "every packet is metered, none is sampled; to meter only some packets, add a filter at \
+              the end, such as 'tcp port 443'",
     },
     Known {
         typed: &["--sort", "--sort-by", "--order-by", "--order", "-O"],
         option: "by",
         commands: &[],
-        tip: "--by FIELD sorts by a field, --ascending turns the order round",
+        tip: "--by FIELD sorts by a field, --ascending reverses the order",
     },
     Known {
         typed: &["--by", "--sort-by", "--order-by", "--order"],
@@ -78,34 +78,34 @@ const KNOWN: [Known; 13] = [
         typed: &["--where", "--filter", "-f", "--bpf"],
         option: "read",
         commands: &["record", "plan"],
-        tip: "a filter of packets stands at the end without an option: \
-              turboflow record -r FILE 'tcp port 443'; flow records are chosen by \
+        tip: "a packet filter goes at the end, without an option: \
+              turboflow record -r FILE 'tcp port 443'; to filter flow records, use \
               `turboflow show FILE --where 'tcp port 443'`",
     },
     Known {
         typed: &["--filter", "-f", "--query"],
         option: "where",
         commands: &[],
-        tip: "--where 'tcp port 443' chooses records",
+        tip: "--where 'tcp port 443' selects records",
     },
     Known {
         typed: &["-r", "--read", "--input", "--file"],
         option: "",
         commands: &["show"],
-        tip: "files stand without an option: turboflow show FILE; captures are read by \
+        tip: "files go without an option: turboflow show FILE; to read captures, use \
               `turboflow record -r`",
     },
     Known {
         typed: &["--json", "--csv", "--jsonl", "-F"],
         option: "format",
         commands: &[],
-        tip: "--format json and --format csv choose how it is printed",
+        tip: "--format json or --format csv selects the output format",
     },
     Known {
         typed: &["--json", "--csv"],
         option: "batch",
         commands: &[],
-        tip: "--batch prints rows for programs",
+        tip: "--batch N prints N screens as text",
     },
 ];
 
@@ -148,8 +148,8 @@ fn of_command(typed: &str) -> Option<String> {
     let path = Path::new(typed);
     if LABORATORY.contains(&typed) {
         Some(format!(
-            "the laboratory is a program of its own: turboflow-lab {typed} (cargo build --release \
-             --package turboflow-lab)"
+            "this command is in the program turboflow-lab: turboflow-lab {typed} (build it with cargo \
+             build --release --package turboflow-lab)"
         ))
     } else if path.is_dir() {
         Some(format!(

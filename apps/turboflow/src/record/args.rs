@@ -24,49 +24,51 @@ use crate::units::time_unit;
 /// Meter capture files or network interfaces: packets in, flow records out.
 ///
 /// Reads pcap and pcapng (plain, gzip or zstd), or captures from interfaces (Linux), and writes one
-/// record for every flow: by default the unidirectional IP 5-tuple with packets, bytes, times, TCP
-/// flags, lengths, TTL and type of service. Without -w it prints a summary. Every packet is in a
-/// flow record or in a counter that says why not; the sums are checked at the end of every run.
+/// record for every flow. By default, a flow is a unidirectional IP 5-tuple, and its record has
+/// packets, bytes, times, TCP flags, lengths, TTL and type of service. Without -w, a summary is
+/// printed. Every packet is in a flow record or in a counter that says why it is not; the sums are
+/// checked at the end of every run.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = SHORT, after_long_help = examples())]
 pub(crate) struct RecordArgs {
-    /// Capture files, read as one stream of packets, folders of them, or patterns in quotes; `-` is
-    /// standard input
+    /// Capture files, folders or quoted patterns, read as one stream of packets; `-` is standard
+    /// input
     #[arg(short, long = "read", value_name = "FILE", num_args = 1..)]
     #[arg(help_heading = "Input and output")]
     read: Vec<PathBuf>,
 
     /// Interface to capture from, until Ctrl-C; repeat for more
     ///
-    /// Capturing ends with SIGTERM or a limit too. It needs the right to capture (CAP_NET_RAW).
+    /// SIGTERM or a limit also ends it. Capturing needs the capability CAP_NET_RAW.
     #[arg(short, long, value_name = "IFACE", conflicts_with = "read")]
     #[arg(help_heading = "Input and output")]
     pub(crate) interface: Vec<String>,
 
     /// Interface to the CPU port of a pipeline (engine p4); repeat for more
     ///
-    /// Its reports are merged until Ctrl-C. With -r, the packets of captures are sent to it.
+    /// The reports of the pipeline are merged until Ctrl-C. With -r, the packets of the captures
+    /// are sent to this interface.
     #[arg(long = "cpu-port", value_name = "IFACE")]
     #[arg(help_heading = "Input and output", hide_short_help = true)]
     cpu_port: Vec<String>,
 
     /// Only packets that match, in tcpdump's filter language
     ///
-    /// The language is that of `man pcap-filter`; it needs libpcap. The expression may be one
-    /// argument or several. After -r FILE, it begins at the first word that is not a file and can
-    /// begin an expression, or after `--`.
+    /// `man pcap-filter` describes the language; libpcap must be installed. The expression may be
+    /// one argument or several. After -r FILE, it begins at the first word that is not a file and
+    /// can begin an expression, or after `--`.
     #[arg(value_name = "FILTER", help_heading = "Input and output")]
     filter: Vec<String>,
 
     /// Write flow records to a file or a collector; repeat for more
     ///
-    /// The format of a file follows from its extension: .csv, .jsonl (also .ndjson, .json),
-    /// .parquet, .arrow or .ipfix; .csv.gz, .csv.zst, .jsonl.gz and .jsonl.zst are compressed. `-`
-    /// is standard output. Collectors are ipfix+udp://HOST:PORT, ipfix+tcp://, ipfix+tls://,
-    /// netflow9+udp:// and netflow5+udp://; topics of Kafka are kafka://HOST:PORT/TOPIC. A probe
-    /// sends its microflow records, which are merged elsewhere: microflows+udp://HOST:PORT,
-    /// microflows+tcp:// and microflows+tls://, to `turboflow collect`, or FILE.records. Without
-    /// -w, a summary is printed.
+    /// The extension selects the format of a file: .csv, .jsonl (also .ndjson, .json), .parquet,
+    /// .arrow or .ipfix; .csv.gz, .csv.zst, .jsonl.gz and .jsonl.zst are compressed. `-` is
+    /// standard output. Collectors are ipfix+udp://HOST:PORT, ipfix+tcp://, ipfix+tls://,
+    /// netflow9+udp:// and netflow5+udp://; a Kafka topic is kafka://HOST:PORT/TOPIC. To merge
+    /// elsewhere, send microflow records to `turboflow collect` (microflows+udp://HOST:PORT,
+    /// microflows+tcp:// or microflows+tls://), or write them to FILE.records. Without -w, a
+    /// summary is printed.
     #[arg(
         short,
         long = "write",
@@ -75,12 +77,12 @@ pub(crate) struct RecordArgs {
     )]
     write: Vec<PathBuf>,
 
-    /// Format of outputs without such an extension: csv, jsonl, parquet, arrow or ipfix
+    /// Output format if no extension selects it: csv, jsonl, parquet, arrow or ipfix
     #[arg(long, value_name = "FORMAT", help_heading = "Input and output")]
     #[arg(value_parser = format(), hide_possible_values = true)]
     format: Option<Format>,
 
-    /// How CSV and JSON have times: ns (first_ns), s (first_s) or iso (first_iso)
+    /// Times in CSV and JSON: ns (first_ns), s (first_s) or iso (first_iso)
     ///
     /// Nanoseconds or seconds since 1970, or ISO 8601 in UTC.
     #[arg(
@@ -99,10 +101,10 @@ pub(crate) struct RecordArgs {
 
     /// Types of Parquet columns: exact, lake or lake-binary
     ///
-    /// `lake`: those that table formats such as Iceberg know. Numbers are signed; a time is all of
-    /// its nanoseconds as a long and, at the end, a timestamp in microseconds: first_ns and
-    /// first_time. Records have the columns of --identity. `lake-binary`: addresses also as 16
-    /// bytes: src_addr_bytes.
+    /// `lake`: the types that table formats such as Iceberg support. Numbers are signed. Each time
+    /// has two columns: all its nanoseconds as a long (first_ns) and, among the last columns, a
+    /// timestamp in microseconds (first_time). Records have the columns of --identity.
+    /// `lake-binary`: as `lake`, and also addresses as 16 bytes (src_addr_bytes).
     #[arg(
         long,
         value_name = "TYPES",
@@ -115,7 +117,7 @@ pub(crate) struct RecordArgs {
 
     /// Write every counter of the run to this file, as JSON
     ///
-    /// The file also has seed, version, table sizes, damaged files and outputs.
+    /// The file also has the seed, version, table sizes, damaged files and outputs of the run.
     #[arg(long, value_name = "FILE.json", help_heading = "Input and output")]
     ledger: Option<PathBuf>,
 
@@ -135,11 +137,11 @@ pub(crate) struct RecordArgs {
     #[arg(help_heading = "Input and output", hide_short_help = true)]
     rotate_size: Option<Size>,
 
-    /// What names the file of a record: clock or record
+    /// The time that names a record's file: clock or record
     ///
-    /// `record`: the record's first time, so that a folder such as dt=%Y-%m-%d/hour=%H has the
-    /// flows that began then. Files of up to four intervals of --rotate (default: hours) are open
-    /// beside each other.
+    /// `clock`: the time when the file is begun. `record`: the record's first time, so that a
+    /// folder such as dt=%Y-%m-%d/hour=%H has the flows that began in that hour. Up to four files
+    /// are then open at once, one per interval of --rotate (default: an hour).
     #[arg(
         long,
         value_name = "BY",
@@ -150,46 +152,49 @@ pub(crate) struct RecordArgs {
     #[arg(help_heading = "Input and output")]
     rotate_by: RotateBy,
 
-    /// Have files on the disk before they get their names
+    /// Sync files to the disk before they get their names
     ///
-    /// Then a file that has its name is whole, even after the power failed. It takes as long as the
-    /// disk does. A service does it by default.
+    /// A file that has its name is then complete, even after a power failure. Completing a file
+    /// takes as long as the disk does. A service does this by default.
     #[arg(long, help_heading = "Input and output", hide_short_help = true)]
     sync: bool,
 
     /// As root, write through outputs that are symbolic links
     ///
-    /// Otherwise root refuses them: users who may write in the folder could lead it to any file.
+    /// Without this option, root refuses symbolic links: a user who may write in the folder could
+    /// redirect the output to any file.
     #[arg(long, help_heading = "Input and output", hide_short_help = true)]
     follow_links: bool,
 
     /// Remove files of this output that are older than this, such as 30d
     ///
-    /// Only files whose name fits the pattern of -w are removed, when a file is complete. A file is
-    /// as old as its last record may be.
+    /// Whenever a file is complete, older files whose names match the pattern of -w are removed.
+    /// The age of a file is that of the last record that it may hold.
     #[arg(long, value_name = "TIME", value_parser = str::parse::<Time>, conflicts_with = "read")]
     #[arg(help_heading = "Input and output", hide_short_help = true)]
     keep: Option<Time>,
 
     /// Remove the oldest files of this output beyond this many bytes, such as 100GB
     ///
-    /// The newest file always stays.
+    /// This limit never removes the newest file.
     #[arg(long, value_name = "SIZE", value_parser = str::parse::<Size>, conflicts_with = "read")]
     #[arg(help_heading = "Input and output", hide_short_help = true)]
     keep_size: Option<Size>,
 
-    /// Replace addresses by pseudonyms that keep networks together, with the key in this file
+    /// Replace addresses with prefix-preserving pseudonyms, by the key in this file
     ///
-    /// Crypto-PAn: addresses with a common prefix have pseudonyms with a common prefix of that
-    /// length. The key has 32 bytes: head -c 32 /dev/urandom > FILE. Whoever has it can undo this.
+    /// Crypto-PAn: if two addresses have a common prefix, their pseudonyms have a common prefix of
+    /// the same length. The key has 32 bytes: head -c 32 /dev/urandom > FILE. Anyone who has the
+    /// key can reverse the pseudonyms.
     #[arg(long, value_name = "KEYFILE", help_heading = "Input and output")]
     #[arg(hide_short_help = true)]
     anonymize: Option<PathBuf>,
 
     /// Give records the columns `exporter`, `run` and `sequence`
     ///
-    /// Together they tell a record from every other of all exporters: --exporter, a number drawn
-    /// for this run, and the number of the record within the run, from 1 on without gaps.
+    /// Together they identify a record among the records of all exporters. `exporter` has the name
+    /// that --exporter sets, `run` is a random number of this run, and `sequence` numbers the
+    /// records of the run from 1, without gaps.
     #[arg(long, help_heading = "Input and output", hide_short_help = true)]
     identity: bool,
 
@@ -206,7 +211,7 @@ pub(crate) struct RecordArgs {
 
     /// Format of lines on standard error: auto, json or text
     ///
-    /// `auto` is text, with levels in systemd's journal. `json` is one object per line.
+    /// `auto` is text, and in systemd's journal text with levels. `json` is one object per line.
     #[arg(long, value_parser = log_format(), hide_possible_values = true)]
     #[arg(default_value = "auto", value_name = "FORMAT", hide_short_help = true)]
     #[arg(help_heading = "Input and output")]
@@ -220,17 +225,17 @@ pub(crate) struct RecordArgs {
     #[arg(help_heading = "Interfaces")]
     duration: Option<Time>,
 
-    /// End after this many packets, of those that the filter passes
+    /// End after this many packets that pass the filter
     ///
-    /// Engines other than `software` may meter some more.
+    /// Engines other than `software` may meter a few more.
     #[arg(short = 'c', long, value_name = "N", value_parser = str::parse::<CountAboveZero>)]
     #[arg(help_heading = "Input and output")]
     packets: Option<CountAboveZero>,
 
     /// Bytes kept of a packet. Default: all
     ///
-    /// 128 or more keep the headers of most packets. With --unparsed-to: bytes kept of each written
-    /// frame, by default 16,384.
+    /// 128 or more are enough for the headers of most packets. With --unparsed-to: bytes kept of
+    /// each written frame, by default 16,384.
     #[arg(
         long,
         value_name = "BYTES",
@@ -251,9 +256,9 @@ pub(crate) struct RecordArgs {
 
     /// Size of the ring in which the kernel keeps packets until they are read
     ///
-    /// There is one per interface and reader, from 64KiB to 2GiB. When it is full, packets are
-    /// dropped and counted. The engine in the kernel has one ring, for the microflow records of all
-    /// interfaces; its size is rounded down to a power of two.
+    /// There is one ring per interface and reader, from 64KiB to 2GiB. When a ring is full, packets
+    /// are dropped and counted. The engine in the kernel has one ring, for the microflow records of
+    /// all interfaces; the size of that ring is rounded down to a power of two.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = str::parse::<Size>)]
     #[arg(
         conflicts_with = "read",
@@ -270,18 +275,19 @@ pub(crate) struct RecordArgs {
     #[arg(long, help_heading = "What a flow is")]
     biflow: bool,
 
-    /// Who is the initiator of a biflow: `auto` or `first`
+    /// Rule for the initiator of a biflow: `auto` or `first`
     ///
-    /// `auto`: the sender of the first packet or, if that is a SYN+ACK or an echo reply, its
-    /// receiver. `first`: the sender of the first packet. With both, a side that alone sent a SYN
-    /// is the initiator.
+    /// If only one side sent a SYN (without ACK), that side is the initiator under both rules.
+    /// Otherwise, with `first`, the initiator is the sender of the first packet. `auto` differs if
+    /// that packet is a SYN+ACK or an echo reply: the initiator is then its receiver, if the
+    /// receiver sent packets too.
     #[arg(long, value_name = "RULE", default_value = "auto", value_parser = str::parse::<Initiator>)]
     #[arg(help_heading = "What a flow is", hide_short_help = true)]
     initiator: Initiator,
 
-    /// Meter the packets inside tunnels: of all kinds, or of those listed
+    /// Meter the packets inside tunnels: all kinds, or those listed
     ///
-    /// The flow is that of the innermost packet. Separate kinds by commas: ipip, 6in4, gre, vxlan,
+    /// The innermost packet decides the flow. Separate kinds by commas: ipip, 6in4, gre, vxlan,
     /// geneve, gtp-u, teredo, l2tp, pseudowire. Default: none.
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "all", help_heading = "What a flow is")]
@@ -319,15 +325,15 @@ pub(crate) struct RecordArgs {
 
     /// How long a flow that saw FIN or RST waits for its last packets
     ///
-    /// It may be 0. `none`: FIN and RST end no flow.
+    /// 0 is allowed. `none`: FIN and RST do not end flows.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = str::parse::<Linger>)]
     #[arg(help_heading = "When flows end", hide_short_help = true)]
     linger: Linger,
 
-    /// Cut every flow at multiples of this time on the clock, such as 1m, besides the timeouts
+    /// Also cut every flow at multiples of this time of the UTC clock, such as 1m
     ///
-    /// No record then has packets of two such windows (UTC): records of several exporters join by
-    /// key and window, and roll-ups are exact.
+    /// No record then has packets of two windows: records of several exporters can be joined by key
+    /// and window, and sums over windows are exact.
     #[arg(long, value_name = "TIME", value_parser = str::parse::<Window>)]
     #[arg(help_heading = "When flows end", hide_short_help = true)]
     align: Option<Window>,
@@ -335,7 +341,7 @@ pub(crate) struct RecordArgs {
     /// Maximum flow records per second to a collector, such as 50k
     ///
     /// A capture is then read no faster than its records are sent. Default: as fast as the socket
-    /// accepts them.
+    /// accepts records.
     #[arg(long, value_name = "N", value_parser = str::parse::<CountAboveZero>)]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     export_rate: Option<CountAboveZero>,
@@ -351,16 +357,16 @@ pub(crate) struct RecordArgs {
 
     /// How often templates and options are repeated over UDP
     ///
-    /// They are also repeated every 4,096 messages. A collector that restarted or missed them
-    /// cannot read flows until the next repetition. Over TCP, only statistics are repeated.
+    /// They are also repeated every 4,096 messages. A collector that has restarted or missed a
+    /// template cannot read flows until the next repetition. Over TCP, only statistics are repeated.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = str::parse::<Interval>)]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     template_interval: Interval,
 
     /// Send templates and flow records only
     ///
-    /// Leaves out sampling, statistics and descriptions of elements, for collectors that count such
-    /// records as lost flow records (nfcapd 1.7 does so with IPFIX).
+    /// Leaves out sampling, statistics and descriptions of elements, for collectors that count these
+    /// options records as lost flow records (nfcapd 1.7 does so with IPFIX).
     #[arg(long, help_heading = "Sending to collectors", hide_short_help = true)]
     no_export_options: bool,
 
@@ -373,9 +379,9 @@ pub(crate) struct RecordArgs {
 
     /// Observation domain of IPFIX, source id of NetFlow v9
     ///
-    /// Its low 16 bits are engine type and engine id of NetFlow v5. Default: drawn for each run and
-    /// output, so that collectors can tell exporters apart that share an address, such as
-    /// containers; 1 in files.
+    /// Its low 16 bits are the engine type and engine id of NetFlow v5. Default: random for each run
+    /// and different for each output, so that collectors can distinguish exporters that share an
+    /// address, such as containers; 1 in files.
     #[arg(
         long,
         value_name = "N",
@@ -386,7 +392,7 @@ pub(crate) struct RecordArgs {
 
     /// CA certificates to trust for collectors over TLS, in PEM
     ///
-    /// Default: those that the system trusts.
+    /// Default: the certificates that the system trusts.
     #[arg(
         long,
         value_name = "FILE",
@@ -402,23 +408,23 @@ pub(crate) struct RecordArgs {
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     tls_cert: Option<PathBuf>,
 
-    /// Private key of that certificate, in PEM, without a password
+    /// Private key for --tls-cert, in PEM, without a password
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     tls_key: Option<PathBuf>,
 
     /// Private enterprise number of the information elements that IANA does not define
     ///
-    /// The default is the number for documentation: set that of your organisation.
+    /// The default is the number reserved for documentation: set the number of your organisation.
     #[arg(long, value_name = "N", default_value_t = turboflow_record::DOCUMENTATION_ENTERPRISE)]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     enterprise_number: u32,
 
     /// Metering threads per reader, each with a share of the flows
     ///
-    /// With more than 1, a thread of its own reads and parses. Records are the same for any
-    /// number. Default: 1, which also reads and parses; of capture files a second thread reads and
-    /// parses if there are two processors.
+    /// With more than 1, another thread reads and parses. Records are the same for any number.
+    /// Default: 1, which also reads and parses; for capture files, a second thread reads and parses
+    /// if there are two processors.
     #[arg(long, value_name = "N", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Memory and speed")]
     threads: Option<Count>,
@@ -426,7 +432,7 @@ pub(crate) struct RecordArgs {
     /// Threads that read the interfaces, each with its own rings and its own --threads
     ///
     /// Packets are distributed by their pair of IP addresses, so that a flow stays with one reader.
-    /// Not with --decapsulate.
+    /// It cannot be combined with --decapsulate.
     #[arg(long, value_name = "N", default_value = "1", value_parser = str::parse::<Count>)]
     #[arg(
         conflicts_with = "read",
@@ -438,58 +444,58 @@ pub(crate) struct RecordArgs {
     /// Maximum number of open flows, over all threads
     ///
     /// At the limit, the oldest flows end early with end reason 5, and are counted. Worst-case
-    /// memory with the default definition is about 245 bytes per flow (either IP version may fill
-    /// its own table), 2.4 GB at the default; only a flood takes that much. The first line on
-    /// standard error shows what this run may take.
+    /// memory with the default definition is about 245 bytes per flow, because each IP version has
+    /// its own table and may fill it: 2.4 GB at the default limit. Only a flood takes that much.
+    /// The first line on standard error shows how much memory this run may take.
     #[arg(long, value_name = "N", default_value = "10M", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Memory and speed")]
     max_flows: Count,
 
     /// Find the applications of flows in the payload of their first packets (nDPI)
     ///
-    /// At most 32 packets of a TCP flow and 24 of any other are inspected, by a process without
-    /// rights. Records get columns for application, category, confidence and server name, unless
-    /// the definition has some of its own: `application`, `application_category`,
-    /// `application_confidence`, `risk`, `server_name`, `ja3`, `ja4`, `dns_query_name` and
-    /// `http_host`, by op `last`. Nothing else of a record changes.
+    /// A process without rights inspects at most 32 packets of a TCP flow and 24 of any other flow.
+    /// Records get columns for application, category, confidence and server name, unless the
+    /// definition has features with inputs of inspection: `application`, `application_category`,
+    /// `application_confidence`, `risk`, `server_name`, `ja3`, `ja4`, `dns_query_name` or
+    /// `http_host`, with op `last`. Nothing else in a record changes.
     #[arg(long, help_heading = "What a flow is")]
     dpi: bool,
 
     /// Maximum number of flows under inspection, with --dpi
     ///
-    /// At the limit, the oldest inspection ends with what is known.
+    /// At the limit, the oldest inspection ends with what it has found so far.
     #[arg(long, value_name = "N", default_value = "65536", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Memory and speed", hide_short_help = true)]
     dpi_flows: Count,
 
     /// Slots of the microflow table in front of the flow cache, over all threads
     ///
-    /// Default: 32,768 per thread, bypassed while too few packets hit; a given number is always
-    /// used. For the engine in the kernel: slots of each of its tables, by default 16,384. Records
-    /// do not depend on it.
+    /// Default: 32,768 per thread; the table is bypassed while too few packets hit. If a number is
+    /// given, the table is never bypassed. For the engine in the kernel: slots of each of its
+    /// tables, by default 16,384. Flow records do not depend on this number.
     #[arg(long, value_name = "N", value_parser = str::parse::<Count>, help_heading = "Memory and speed")]
     #[arg(hide_short_help = true)]
     microflow_slots: Option<Count>,
 
     /// Seed of the hash function
     ///
-    /// Default: random, so that colliding keys cannot be chosen; it is printed. The seed changes
-    /// the order of records, but not the records.
+    /// Default: random, so that nobody can choose keys that collide. The seed is printed at the
+    /// start. It changes the order of records, but not the records.
     #[arg(long, value_name = "N", value_parser = str::parse::<Seed>, help_heading = "Memory and speed")]
     #[arg(hide_short_help = true)]
     seed: Option<Seed>,
 
     /// Serve Prometheus metrics and a health page at this address, such as 127.0.0.1:9414
     ///
-    /// The paths are /metrics and /healthz; `none` disables them. Anyone who reaches the address
-    /// can read them.
+    /// The paths are /metrics and /healthz; `none` disables both. Anyone who reaches the address
+    /// can read both.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = str::parse::<MetricsAt>, conflicts_with = "read")]
     #[arg(help_heading = "Service")]
     metrics: Option<MetricsAt>,
 
     /// Switch to this user once the interfaces are open: a name or UID:GID
     ///
-    /// Requires a start as root. Outputs are created by that user.
+    /// Requires a start as root. This user creates the outputs.
     #[arg(
         long,
         value_name = "USER",

@@ -18,14 +18,14 @@ Examples:
   Meter an interface until Ctrl-C, or for a minute; records are written as flows end
     turboflow record -i eth0 -w - --format jsonl
     turboflow record -i eth0 -i eth1 --duration 1m -w minute.parquet
-  A file every five minutes, named by its beginning
+  A file every five minutes, named by the time when it begins
     turboflow record -i eth0 -w flows-%Y%m%dT%H%M%S.parquet --rotate 5m
-  Only some packets, in tcpdump's filter language
+  Only the packets that match a filter in tcpdump's language
     turboflow record -i eth0 'tcp port 443'
     turboflow record -r office.pcap 'net 192.0.2.0/24 and not port 53'
   Send records to a collector, and keep them
     turboflow record -r office.pcap -w ipfix+udp://127.0.0.1:4739 -w flows.parquet
-  Probes that send what they see to a collector, which merges it: what all saw is in its records
+  Probes that send microflow records to a collector, which merges them into flow records
     turboflow collect --listen tls://:4740 --only-microflows --collector-lag 5s -w flows.parquet \\
         --listen-cert collector.pem --listen-key collector.key
     turboflow record -i eth0 -w microflows+tls://collector.example:4740
@@ -34,20 +34,21 @@ Examples:
   The exact totals of every flow, however long its pauses
     turboflow record -r office.pcap -w totals.csv \\
         --idle-timeout none --active-timeout none --linger none
-  What is inside the tunnels, both directions in one record
+  The packets inside tunnels, with both directions of a flow in one record
     turboflow record -r office.pcap -w inner.csv --decapsulate --reassemble-flows --biflow
 ";
 
 const EXIT_CODES: &str = "
 Exit codes:
-  0  all well; also when the reader of standard output went away (`| head`)
+  0  all well; also if the reader of standard output closed the pipe (`| head`)
   1  it ran, but a capture was damaged, records could not be written or sent, packets had an unknown
      link type, packets of an interface were dropped, an interface went away, or Ctrl-C ended the
      reading of files early: standard error says which and how much
-  2  it could not run (options, definition, missing or foreign files); no output was touched
+  2  it could not run (wrong options or definition, files that are missing or not captures); no
+     output was touched
   130  aborted by a second Ctrl-C; the unfinished outputs are removed
-Packets that the capturing side of a file lost (source_dropped) and frames that are not IP,
-malformed or truncated are counted and reported. They do not change the exit code.";
+Packets that were lost when a file was captured (source_dropped), and frames that are not IP,
+malformed or truncated, are counted and reported. They do not change the exit code.";
 
 /// Follows the options in `--help`.
 pub(super) fn examples() -> String {

@@ -11,7 +11,7 @@ use crate::record::RecordArgs;
 
 const HEAD: &str = "\
 # Configuration of `turboflow run`. Every key has its default here; keys behind `#` are left out by
-# default. `turboflow record ... --print-config` prints flags as such a file.
+# default. `turboflow record ... --print-config` prints flags as a configuration file.
 ";
 /// Width of comment lines.
 const WIDTH: usize = 98;
@@ -87,21 +87,21 @@ const OTHER_DESCRIPTIONS: [(Key, &str); 8] = [
     ),
     (
         Key::To,
-        "Where flow records go. Each output is a section [[output]] with its own options. A file: its \
-         format follows from the extension .csv, .jsonl (also .ndjson, .json), .parquet, .arrow or .ipfix; \
-         `-` is standard output. Or a collector: ipfix+udp://HOST:PORT, \
-         ipfix+tcp://, ipfix+tls://, netflow9+udp://, netflow5+udp://; or a topic: \
-         kafka://HOST:PORT/TOPIC. A probe sends its microflow records, which are merged elsewhere: \
-         microflows+udp://HOST:PORT, microflows+tcp://, microflows+tls://, or FILE.records",
+        "Where flow records go. Each output is a section [[output]] with its own options. For a file, \
+         the extension selects the format: .csv, .jsonl (also .ndjson, .json), .parquet, .arrow or .ipfix; \
+         `-` is standard output. A collector is ipfix+udp://HOST:PORT, \
+         ipfix+tcp://, ipfix+tls://, netflow9+udp:// or netflow5+udp://; a Kafka topic is \
+         kafka://HOST:PORT/TOPIC. To merge elsewhere, send microflow records to `turboflow collect` \
+         (microflows+udp://HOST:PORT, microflows+tcp:// or microflows+tls://), or write them to FILE.records",
     ),
     (
         Key::ExportOptions,
         "Also send sampling, statistics and descriptions of elements. `false` for collectors that \
-         count such records as lost flow records (nfcapd 1.7 does so with IPFIX)",
+         count these options records as lost flow records (nfcapd 1.7 does so with IPFIX)",
     ),
     (
         Key::Format,
-        "Format of a file whose name has none of these extensions: csv, jsonl, parquet, arrow or ipfix",
+        "Format of a file if no extension selects it: csv, jsonl, parquet, arrow or ipfix",
     ),
 ];
 

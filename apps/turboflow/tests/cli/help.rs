@@ -208,7 +208,7 @@ fn unknown_options_are_answered_with_the_known_ones() {
         ("top -i lo --by bytes", "--sort COLUMN"),
         (
             "plan -r a.pcap --where tcp",
-            "a filter of packets stands at the end",
+            "a packet filter goes at the end",
         ),
         ("generate -o b.pcap", "-w FILE writes to a file"),
     ] {
