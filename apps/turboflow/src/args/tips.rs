@@ -52,15 +52,15 @@ const KNOWN: [Known; 13] = [
         typed: &["--limit", "-n", "--count", "--top"],
         option: "packets",
         commands: &["record"],
-        tip: "-c N ends a run after N packets; `turboflow show FILE --top N` shows the N largest flow \
-              records",
+        tip: "-c N ends a run after N packets; `turboflow show FILE --top N` shows the N largest \
+              flow records",
     },
     Known {
         typed: &["--sample", "--sampling", "--sampling-rate", "--sample-rate"],
         option: "",
         commands: &["record", "top"],
-        tip: "every packet is metered, none is sampled; to meter only some packets, add a filter at \
-              the end, such as 'tcp port 443'",
+        tip: "every packet is metered, none is sampled; to meter only some packets, add a filter \
+              at the end, such as 'tcp port 443'",
     },
     Known {
         typed: &["--sort", "--sort-by", "--order-by", "--order", "-O"],
@@ -148,8 +148,8 @@ fn of_command(typed: &str) -> Option<String> {
     let path = Path::new(typed);
     if LABORATORY.contains(&typed) {
         Some(format!(
-            "this command is in the program turboflow-lab: turboflow-lab {typed} (build it with cargo \
-             build --release --package turboflow-lab)"
+            "this command is in the program turboflow-lab: turboflow-lab {typed} (build it with \
+             cargo build --release --package turboflow-lab)"
         ))
     } else if path.is_dir() {
         Some(format!(

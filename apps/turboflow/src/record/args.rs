@@ -357,16 +357,16 @@ pub(crate) struct RecordArgs {
 
     /// How often templates and options are repeated over UDP
     ///
-    /// They are also repeated every 4,096 messages. A collector that has restarted or missed a
-    /// template cannot read flows until the next repetition. Over TCP, only statistics are repeated.
+    /// They are also repeated every 4,096 messages. A collector that has restarted or missed
+    /// them cannot read flows until they are repeated. Over TCP, only statistics are repeated.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = str::parse::<Interval>)]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
     template_interval: Interval,
 
     /// Send templates and flow records only
     ///
-    /// Leaves out sampling, statistics and descriptions of elements, for collectors that count these
-    /// options records as lost flow records (nfcapd 1.7 does so with IPFIX).
+    /// Leaves out sampling, statistics and descriptions of elements, for collectors that count
+    /// these options records as lost flow records (nfcapd 1.7 does so with IPFIX).
     #[arg(long, help_heading = "Sending to collectors", hide_short_help = true)]
     no_export_options: bool,
 
@@ -379,9 +379,9 @@ pub(crate) struct RecordArgs {
 
     /// Observation domain of IPFIX, source id of NetFlow v9
     ///
-    /// Its low 16 bits are the engine type and engine id of NetFlow v5. Default: random for each run
-    /// and different for each output, so that collectors can distinguish exporters that share an
-    /// address, such as containers; 1 in files.
+    /// Its low 16 bits are the engine type and engine id of NetFlow v5. Default: random for each
+    /// run and different for each output, so that collectors can distinguish exporters that share
+    /// an address, such as containers; 1 in files.
     #[arg(
         long,
         value_name = "N",

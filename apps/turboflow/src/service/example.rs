@@ -87,12 +87,13 @@ const OTHER_DESCRIPTIONS: [(Key, &str); 8] = [
     ),
     (
         Key::To,
-        "Where flow records go. Each output is a section [[output]] with its own options. For a file, \
-         the extension selects the format: .csv, .jsonl (also .ndjson, .json), .parquet, .arrow or .ipfix; \
-         `-` is standard output. A collector is ipfix+udp://HOST:PORT, \
+        "Where flow records go. Each output is a section [[output]] with its own options. For a \
+         file, the extension selects the format: .csv, .jsonl (also .ndjson, .json), .parquet, \
+         .arrow or .ipfix; `-` is standard output. A collector is ipfix+udp://HOST:PORT, \
          ipfix+tcp://, ipfix+tls://, netflow9+udp:// or netflow5+udp://; a Kafka topic is \
-         kafka://HOST:PORT/TOPIC. To merge elsewhere, send microflow records to `turboflow collect` \
-         (microflows+udp://HOST:PORT, microflows+tcp:// or microflows+tls://), or write them to FILE.records",
+         kafka://HOST:PORT/TOPIC. To merge elsewhere, send microflow records to `turboflow \
+         collect` (microflows+udp://HOST:PORT, microflows+tcp:// or microflows+tls://), or write \
+         them to FILE.records",
     ),
     (
         Key::ExportOptions,
