@@ -75,8 +75,7 @@ impl OutputChanger {
         let ended = self.now.outputs.len() - kept;
         let change = OutputChange::new(keep, begin)?;
         say!(Info Reloaded, kept = kept, begun = begun, ended = ended;
-            "the configuration was reread; outputs that go on: {kept}, that begin: {begun}, \
-             that end: {ended}");
+            "the configuration was reread; outputs kept: {kept}, begun: {begun}, ended: {ended}");
         // An error means that the run has ended.
         let _ = changes.send(change);
         (self.now, self.tls) = (next, tls);

@@ -233,8 +233,8 @@ pub(super) fn output(
     let lists = lists(schema);
     if protocol == Protocol::Ipfix && !lists.is_empty() && !run.service.quiet {
         say!(Info SentAsLists, output = target.to_string();
-            "{target}: {} in a basicList (RFC 6313), which nfcapd, pmacct and goflow2 pass over; \
-             they keep the other fields", lists.join(", "));
+            "{target}: {} in a basicList (RFC 6313), which nfcapd, pmacct and goflow2 skip; they \
+             keep the other fields", lists.join(", "));
     }
     Ok(Output {
         name: target.to_string(),
@@ -255,7 +255,7 @@ pub(crate) fn sending() -> SendOptions {
 fn say_all(place: &str, event: &SendEvent<'_>) {
     match event {
         SendEvent::Lost(_) => say_lost(place, event),
-        SendEvent::Back => say!(Info CollectorUp, output = place; "{place} takes records again"),
+        SendEvent::Back => say!(Info CollectorUp, output = place; "{place} accepts records again"),
     }
 }
 
@@ -263,7 +263,7 @@ fn say_lost(place: &str, event: &SendEvent<'_>) {
     if let SendEvent::Lost(error) = event {
         let error: &io::Error = error;
         say!(Error CollectorDown, output = place;
-            "{place}: {error}; tried again until the run ends");
+            "{place}: {error}; sending is tried again until the run ends");
     }
 }
 

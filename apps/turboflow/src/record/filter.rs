@@ -97,8 +97,8 @@ pub(crate) fn separate(
     }
     match (&filter[..], decapsulate) {
         ([word], Some(_)) if word.parse::<TunnelSet>().is_ok() => bail!(
-            "`{word}` is in the place of a filter, and --decapsulate takes its tunnels after a `=`: \
-             write --decapsulate={word}, or '({word})' to filter by it"
+            "`{word}` is read as a filter, because --decapsulate takes its list of tunnels after \
+             `=`: write --decapsulate={word}, or '({word})' to filter by it"
         ),
         _ => Ok(()),
     }

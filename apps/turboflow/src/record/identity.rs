@@ -41,8 +41,8 @@ pub(super) fn schema(schema: &[Column], identity: Option<&Identity>) -> anyhow::
         None => Ok(schema.to_vec()),
         Some(_) => Identity::schema(schema).map_err(|taken| {
             anyhow!(
-                "the definition has a column `{taken}`, and so has the identity of a record: \
-                 rename the feature, or leave {} and {} out",
+                "the definition has a column `{taken}`, but the identity of a record has a column \
+                 of this name too: rename the feature, or leave {} and {} out",
                 Key::Identity,
                 Key::ParquetTypes
             )

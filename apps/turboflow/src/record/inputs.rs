@@ -72,7 +72,7 @@ fn expanded(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         other => other.into(),
     })?;
     for told in found.passed_over {
-        say!(Warning FileNotRead; "{told}: not read; name it to read it");
+        say!(Warning FileNotRead; "{told}: not read; to read it, give its name");
     }
     Ok(found.files)
 }
@@ -143,7 +143,7 @@ fn say_others(others: &[PathBuf]) {
         names += &format!(" and {} more", others.len() - NAMED);
     }
     if !others.is_empty() {
-        say!(Info FileNotRead; "not read, because they are not captures: {names}");
+        say!(Info FileNotRead; "these files are not captures and were not read: {names}");
     }
 }
 

@@ -108,7 +108,7 @@ fn password(target: &KafkaTarget) -> anyhow::Result<Option<String>> {
     let of = |login: &turboflow_kafka::Login| {
         std::env::var(PASSWORD).with_context(|| {
             format!(
-                "{target}: the password of {} is taken from the environment: set {PASSWORD}",
+                "{target}: the password of {} is read from the environment: set {PASSWORD}",
                 login.user
             )
         })
@@ -132,7 +132,7 @@ fn identity_for(target: &KafkaTarget, run: &RunConfig) -> anyhow::Result<Identit
 fn say_ticks_lost(place: &str, error: &io::Error) {
     say!(Warning TicksLost, output = place;
         "{place}: {error}; consumers cannot tell whether records are complete: create the topic, or \
-         send none with ticks=none");
+         send no ticks with ticks=none");
 }
 
 /// The output that sends to `target`. `metadata` is added to the schemas of Arrow messages.
@@ -155,7 +155,7 @@ pub(super) fn output(
     if !encoder.left_out().is_empty() && !run.service.quiet {
         let columns = encoder.left_out().join(", ");
         say!(Info ColumnsLeftOut, output = target.to_string();
-            "{target}: {} has no field for {columns}; format=arrow and format=json have",
+            "{target}: {} has no field for {columns}; format=arrow and format=json have one",
             target.format.name());
     }
     Ok(Output {

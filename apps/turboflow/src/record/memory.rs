@@ -60,7 +60,7 @@ pub(super) fn check_start(config: &PipelineConfig, sizes: &RunSizes) -> anyhow::
             "raise the limit",
         ),
         None => (
-            "the system does not give them (vm.overcommit_memory)".to_owned(),
+            "the system refuses them (vm.overcommit_memory)".to_owned(),
             "free memory",
         ),
     };
@@ -85,7 +85,7 @@ pub(super) fn warn_of_limits(config: &PipelineConfig, sizes: &RunSizes) {
     // Reserve a fifth for everything else.
     let flows = config.max_flows as f64 * 0.8 * limit.bytes as f64 / tables as f64;
     say!(Warning MemoryLimited, max_bytes = tables, limit_bytes = limit.bytes;
-        "the tables may take {} MiB, and {} allows {} MiB: {}. Lower {} to {}, or raise the limit",
+        "the tables may take {} MiB, but {} allows {} MiB: {}. Lower {} to {}, or raise the limit",
         mib(tables),
         limit.by,
         mib(limit.bytes),
@@ -102,7 +102,7 @@ fn warn_of_too_little(config: &PipelineConfig) {
         return;
     };
     say!(Warning MemoryLimited, max_bytes = least, limit_bytes = limit.bytes;
-        "{} is below {} MiB, which {} may need besides tables: the run may be aborted",
+        "{} is below {} MiB, which {} may need in addition to tables: the run may be aborted",
         limit.by,
         grouped(least >> 20),
         counted(threads, "thread"),
@@ -133,7 +133,7 @@ fn of_process(root: &Path, name: &str, by: &'static str) -> Option<Limit> {
         // The soft limit; "unlimited" is not a number.
         bytes: line.split_whitespace().next()?.parse().ok()?,
         by,
-        then: "more flows than fit leave early (end reason 5)",
+        then: "flows that do not fit end early (end reason 5)",
     })
 }
 

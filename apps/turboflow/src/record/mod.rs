@@ -108,8 +108,8 @@ pub(crate) fn run(args: RecordArgs) -> anyhow::Result<Outcome> {
 pub(crate) fn print_config(run: &RunConfig) -> anyhow::Result<Outcome> {
     if !run.goes_on() {
         bail!(
-            "a service meters interfaces, or listens: to print its configuration, add {}, or use \
-             `turboflow collect` with an address to listen at",
+            "a service meters interfaces or listens for records: to print its configuration, \
+             add {}, or use `turboflow collect` with an address to listen on",
             Key::Interfaces.with("IFACE")
         );
     }
@@ -281,7 +281,7 @@ fn serve_metrics(run: &RunConfig) -> anyhow::Result<()> {
         if !bound.ip().is_loopback() {
             say!(Warning ServingEveryone, address = bound.to_string();
                 "the metrics at {bound} are open to everyone who reaches this address; if that is \
-                 not meant, use 127.0.0.1, or let a firewall or proxy guard it");
+                 not intended, use 127.0.0.1, or protect it by a firewall or proxy");
         }
     }
     Ok(())

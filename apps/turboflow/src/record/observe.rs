@@ -50,7 +50,7 @@ impl<'a> Observer<'a> {
             }
             RunEvent::Failed(error) => {
                 self.bar.clear();
-                say!(Error EngineFailed; "{error}; the run goes on without it");
+                say!(Error EngineFailed; "{error}; the run continues without it");
             }
             RunEvent::Unparsed(frame) => {
                 if let Some(file) = &mut self.unparsed {
@@ -82,12 +82,12 @@ pub(super) const fn limits(run: &RunConfig) -> Limits {
 fn say_change(name: &str, state: PortState) {
     match state {
         PortState::Displaced => say!(Error EngineDisplaced, interface = name;
-            "{name}: the engine was detached, or replaced by another program; packets up to \
-             then are metered"),
+            "{name}: the engine was detached, or replaced by another program; packets that \
+             arrived before are metered"),
         PortState::Down => say!(Warning InterfaceDown, interface = name;
             "{name} is down; its packets are metered again once it is up"),
         PortState::Gone => say!(Error InterfaceGone, interface = name;
-            "{name} was removed; what it had received is metered"),
+            "{name} was removed; the packets that it had received are metered"),
         PortState::Up => say!(Info InterfaceUp, interface = name; "{name} is up"),
     }
 }

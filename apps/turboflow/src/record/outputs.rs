@@ -200,7 +200,7 @@ pub(crate) fn stdout(format: Format, ends_run: bool) -> anyhow::Result<Stdout> {
     let stdout = io::stdout().as_fd().try_clone_to_owned();
     let file = File::from(stdout.context("cannot write standard output")?);
     if !format.is_text() && file.is_terminal() {
-        bail!("{format} is not text for a terminal: redirect standard output to a file");
+        bail!("{format} is not text that a terminal can show: redirect standard output to a file");
     }
     Ok(Stdout { file, ends_run })
 }
@@ -267,7 +267,10 @@ pub(super) fn absent_folders(run: &RunConfig) -> impl Iterator<Item = String> {
 fn check_kind(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> {
     let is_probe = sends::counters_of(run, &settings.layout)?.is_some();
     if is_probe != settings.config.probe.is_some() {
-        bail!("a run sends microflow records or flow records to its end: restart it for the other");
+        bail!(
+            "a run writes either microflow records or flow records until it ends: restart it to \
+             switch"
+        );
     }
     Ok(())
 }
@@ -292,13 +295,13 @@ pub(crate) fn check_paths(written: &[&Path], read: &[PathBuf]) -> anyhow::Result
         };
         if written[..index].iter().any(|other| same(other)) {
             bail!(
-                "{} is to be written twice: give every output its own name",
+                "{} would be written twice: give every output its own name",
                 name_of(path)
             );
         }
         if !is_stdout(path) && read.iter().any(|read| same(read)) {
             bail!(
-                "{} is to be read and written: give the output another name",
+                "{} would be read and written: give the output another name",
                 path.display()
             );
         }
@@ -318,7 +321,7 @@ fn check_retention(output: &OutputConfig, run: &RunConfig) -> anyhow::Result<()>
     };
     if output.rotate.is_none() && output.rotate_size.is_none() {
         bail!(
-            "{key} removes files that are complete, and {} is one file until the run ends: add \
+            "{key} removes files that are complete, but {} is one file until the run ends: add \
              {} or {}",
             output.to.display(),
             Key::Rotate.with("1h"),
@@ -333,7 +336,7 @@ fn check_retention(output: &OutputConfig, run: &RunConfig) -> anyhow::Result<()>
         };
         if is_taken {
             bail!(
-                "{key} of {} would also remove files of {}, whose names it could have made: give \
+                "{key} of {} would also remove files of {}, whose names match its pattern: give \
                  them different beginnings, or folders",
                 output.to.display(),
                 other.to.display()

@@ -218,7 +218,7 @@ impl Report {
         if ledger.source_dropped > 0 {
             let lost = counted(ledger.source_dropped, "packet");
             words += &match self.live {
-                None => format!("; the capturing side says it lost {lost}"),
+                None => format!("; the capture reports {lost} lost"),
                 Some(_) => format!("; {lost} lost"),
             };
         }
@@ -324,9 +324,9 @@ impl Report {
     pub(super) fn say_tagged(&self, filter: &str) {
         if self.tagged_filtered > 0 && !filter.contains("vlan") {
             say!(Info TagsFiltered, packets = self.tagged_filtered;
-                "the filter left out {} with a VLAN tag; filters on addresses, protocols and ports \
-                 look behind a tag only after `vlan`: '({filter}) or (vlan and ({filter}))' looks at \
-                 both",
+                "the filter left out {} with a VLAN tag; a filter on addresses, protocols or \
+                 ports matches tagged packets only after `vlan`: '({filter}) or (vlan and \
+                 ({filter}))' matches packets with and without a tag",
                 counted(self.tagged_filtered, "packet"));
         }
     }
@@ -344,7 +344,8 @@ impl Report {
         if packets > 0 {
             let share = packets as f64 * 100.0 / ledger.source_seen.max(1) as f64;
             say!(Error PacketsDropped, packets = packets, microflows = ledger.microflows_dropped;
-                "{} with {} of {} ({share:.2} %) were lost between the engine and here{}: {why}",
+                "{} with {} of {} ({share:.2} %) were lost between the engine and this \
+                 process{}: {why}",
                 counted(ledger.microflows_dropped, "microflow record"),
                 grouped(packets),
                 counted(ledger.source_seen, "packet"),
@@ -352,7 +353,8 @@ impl Report {
             );
         } else if ledger.microflows_dropped > 0 {
             say!(Error PacketsDropped, packets = 0, microflows = ledger.microflows_dropped;
-                "{}, with an unknown number of packets, were lost between the engine and here: {why}",
+                "{}, with an unknown number of packets, were lost between the engine and this \
+                 process: {why}",
                 counted(ledger.microflows_dropped, "microflow record"),
             );
         }
@@ -377,15 +379,15 @@ impl Report {
         let early = self.ledger.flows_exported.lack_of_resources;
         if self.ledger.growths_refused > 0 {
             say!(Warning MemoryRefused, flows = early, flows_peak = self.ledger.flows_peak;
-                "the system refused memory for more than {} at once: {} left early (end reason 5); \
-                 nothing is lost, but flows are cut. Raise the limit on memory, or lower {}",
+                "the system refused memory for more than {} at once: {} ended early (end reason \
+                 5); nothing is lost, but flows are cut. Raise the limit on memory, or lower {}",
                 counted(self.ledger.flows_peak, "open flow"),
                 counted(early, "flow record"),
                 Key::MaxFlows,
             );
         } else if early > 0 {
             say!(Warning FlowsLeftEarly, flows = early;
-                "{} left early (end reason 5): more than {} were open; \
+                "{} ended early (end reason 5): more than {} were open; \
                  nothing is lost, but flows are cut. Raise {}, or lower {}",
                 counted(early, "flow record"),
                 counted(config.max_flows as u64, "flow"),
@@ -431,8 +433,8 @@ impl Live {
                 let what = match why_frames_are_lost {
                     Some(why) => format!("{lost} of {of} ({share:.2} %) {why}"),
                     None => format!(
-                        "the kernel dropped {lost} of {of} ({share:.2} %), for the ring was full; \
-                         raise {} or {}, or leave packets out by a filter",
+                        "the kernel dropped {lost} of {of} ({share:.2} %), because the ring was \
+                         full; raise {} or {}, or meter fewer packets with a filter",
                         Key::RingSize,
                         Key::Threads,
                     ),
@@ -443,7 +445,8 @@ impl Live {
             if seen.packets_merged > 0 {
                 say!(Warning PacketsMerged, interface = name.as_str(), packets = seen.packets_merged;
                     "{name}: {} were merged from several on the wire by the \
-                     kernel or the card; packets are undercounted, and bytes lack the headers that this saved",
+                     kernel or the network card; packets are undercounted, and bytes lack the \
+                     headers of the merged packets",
                     counted(seen.packets_merged, "packet"),
                 );
             }
@@ -484,20 +487,21 @@ fn warn_of_missing_names(inspection: &InspectionCounts) {
     let (restarts, lost) = (inspection.inspector_restarts, inspection.packets_lost);
     if restarts > 0 {
         say!(Warning InspectorRestarted, restarts = restarts;
-            "the inspector ended and was started again {}: some flows lack their application, \
+            "the inspector ended and was started again {}: some flows lack their application, but \
              their counts are exact",
             counted(restarts, "time"));
     }
     if lost > 0 {
         say!(Warning PacketsNotInspected, packets = lost;
             "{} were not inspected, because the inspector was slow or gone: some flows lack their \
-             application, their counts are exact",
+             application, but their counts are exact",
             counted(lost, "packet"));
     }
     let dropped = inspection.inspections_dropped;
     if dropped > 0 {
         say!(Warning InspectionsDropped, flows = dropped;
-            "the inspection of {} ended early, to make room for newer flows or for lack of memory; raise {}",
+            "the inspection of {} ended early, to make room for newer flows or because memory was \
+             short; raise {}",
             counted(dropped, "flow"), Key::DpiFlows);
     }
 }

@@ -43,9 +43,9 @@ pub(super) fn check_periods(run: &RunConfig, output: &OutputConfig) -> anyhow::R
         && longest.is_none_or(|longest| longest > every * MOST_PERIODS)
     {
         bail!(
-            "{} puts a record into the file of the time when its flow began, and flows may last \
-             longer than {MOST_PERIODS} times {}, so that every file would be many: lower {}, or \
-             raise {}",
+            "{} puts a record into the file of the time when its flow began, but flows may last \
+             longer than {MOST_PERIODS} times {}, so that each interval would have many files: \
+             lower {}, or raise {}",
             Key::RotateBy.with("record"),
             Key::Rotate,
             Key::ActiveTimeout,
@@ -100,7 +100,7 @@ fn say_all(event: &RotateEvent<'_>) {
     if let RotateEvent::Removed(path, bytes) = event {
         let file = path.display().to_string();
         say!(Info FileRemoved, file = file.as_str(), bytes = *bytes;
-            "{file} is removed: it is older or more than is to be kept");
+            "{file} was removed: it was over the age or size to keep");
     }
     say_failure(event);
 }
@@ -108,12 +108,12 @@ fn say_all(event: &RotateEvent<'_>) {
 fn say_failure(event: &RotateEvent<'_>) {
     match event {
         RotateEvent::Failed(error) => {
-            say!(Error OutputFailed; "{error}; a new file is tried within a minute");
+            say!(Error OutputFailed; "{error}; a new file will be tried within a minute");
         }
         RotateEvent::NotRemoved(path, error) => {
             let file = path.display().to_string();
             say!(Warning FileNotRemoved, file = file.as_str();
-                "{file} is older or more than is to be kept, but cannot be removed: {error}");
+                "{file} is over the age or size to keep, but cannot be removed: {error}");
         }
         RotateEvent::Completed(..) | RotateEvent::Removed(..) => {}
     }

@@ -55,12 +55,12 @@ pub(super) fn counters_of(
     };
     let name = theirs.display();
     if run.goes_on() && is_file(theirs) && NamePattern::is_meant(theirs) {
-        bail!("{name}: microflow records go into one file: leave the time out of its name");
+        bail!("{name}: microflow records are written to one file: leave the time out of its name");
     }
     if let Some(other) = others {
         bail!(
-            "{name} takes microflow records, which are merged there, and {} flow records, which \
-             are merged here: a run has one of both",
+            "{name} takes microflow records, which are merged there, but {} takes flow records, \
+             which are merged here: a run writes only one kind",
             other.display()
         );
     }
@@ -72,7 +72,8 @@ pub(super) fn counters_of(
     }
     if layout.needs().intersects(InputSet::INSPECTED) || run.bridge != BridgeConfig::default() {
         bail!(
-            "{name} takes microflow records, in which what {} finds has no name: leave it out",
+            "{name} takes microflow records, which do not carry the names that {} finds: leave it \
+             out",
             Key::Dpi
         );
     }

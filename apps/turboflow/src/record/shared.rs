@@ -230,7 +230,7 @@ fn not_applicable(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow
             anyhow!("{key} is of no use without -w: add `-w -` for standard output")
         }
         (Key::Format, Some(to), Some(format)) => anyhow!(
-            "{} is of no use with {}, whose name says what it is: leave it out, or \
+            "{} is of no use with {}, whose extension selects the format: leave it out, or \
              write to another name or to `-`",
             key.with(&format.to_string()),
             name_of(to)

@@ -31,7 +31,7 @@ impl OpenSource {
         settings: &Settings,
         hangups: Option<Hangups>,
     ) -> anyhow::Result<Self> {
-        let first = "finishing: what was read is written";
+        let first = "finishing: writing what was read";
         let turns_files = hangups.is_some() || rotation::turns_files(run);
         let listen = || signals::listen(first, turns_files, hangups);
         if !run.is_live() && run.service.user.is_none() {

@@ -247,10 +247,10 @@ fn records_table(ledger: &Ledger) -> String {
             "microflow records evicted",
             evicted.total() - evicted.bypass,
         ),
-        ("packets past the microflow table", evicted.bypass),
+        ("packets that bypassed the microflow table", evicted.bypass),
         ("microflow records merged", ledger.microflows_merged),
         ("flows opened", ledger.flows_opened),
-        ("flows open at once, at most", ledger.flows_peak),
+        ("most flows open at once", ledger.flows_peak),
         ("flow records exported", ledger.flows_exported.total()),
     ];
     let mut table = Table::new([("records", Align::Left), ("", Align::Right)]);
@@ -293,7 +293,7 @@ fn records_table(ledger: &Ledger) -> String {
         ("packets seen at the interfaces", ledger.source_seen),
         ("packets left in the ring", ledger.source_unread),
         (
-            "packets lost before the capture (its own count)",
+            "packets lost before the capture (as it reports)",
             ledger.source_dropped,
         ),
     ];

@@ -12,8 +12,8 @@ use crate::units::counted;
 pub(super) fn say_wrong_times(ledger: &Ledger, config: &PipelineConfig) {
     if ledger.packets_time_clamped > 0 {
         say!(Error TimesClamped, packets = ledger.packets_time_clamped;
-            "{} with times before 1970 or after 2554, which records cannot hold: they were \
-             recorded at that limit. The capture may give the wrong unit or offset of its times \
+            "{} had times before 1970 or after 2554, which records cannot hold, and were recorded \
+             at that limit. The capture may state a wrong unit or offset for its times \
              (if_tsresol, if_tsoffset)",
             counted(ledger.packets_time_clamped, "packet"),
         );
@@ -23,10 +23,11 @@ pub(super) fn say_wrong_times(ledger: &Ledger, config: &PipelineConfig) {
             format!(" by more than {}, the idle timeout", time_text(idle_ns))
         });
         let remedy = if ledger.is_live {
-            "Check what sets the clock of this machine"
+            "Find out what sets the clock of this machine"
         } else {
-            "Sort packets by time first: `reordercap IN OUT`; several captures of one period: \
-             `mergecap -w OUT FILES`. If two taps have different clocks, `editcap -t` shifts one"
+            "Sort packets by time first: `reordercap IN OUT`. Merge several captures of one \
+             period: `mergecap -w OUT FILES`. If two taps have different clocks, `editcap -t` \
+             shifts one"
         };
         say!(Warning ClockSetBack, times = ledger.clock_steps;
             "the clock was set back {}{idle}: all open flows were exported each time, so flows are \

@@ -96,8 +96,8 @@ impl UnparsedReport {
                 "cannot write {file}: {error}; {lost} not written");
         } else if self.frames_lost > 0 {
             say!(Error OutputOverrun, output = file, frames_lost = self.frames_lost;
-                "{lost} came too fast for the engine to hand over, and are not in {file}; the ledger \
-                 counts them by reason. A lower {} lets more through", Key::SnapLength);
+                "{lost} arrived too fast for the engine to hand over, and are not in {file}; the \
+                 ledger counts them by reason. A lower {} lets more through", Key::SnapLength);
         }
     }
 }

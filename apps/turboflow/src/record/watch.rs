@@ -47,7 +47,7 @@ impl Watched {
         }
         if let Some(path) = settings.engine.unparsed_to() {
             bail!(
-                "this command writes no files; use {} with `turboflow record`",
+                "this command writes no files; to write {}, use `turboflow record`",
                 path.display()
             );
         }

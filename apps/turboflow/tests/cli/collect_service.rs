@@ -72,7 +72,7 @@ fn a_collector_is_a_service() {
     running.talk.wait_for(waits);
     running
         .talk
-        .wait_for("that go on: 1, that begin: 1, that end: 1");
+        .wait_for("kept: 1, begun: 1, ended: 1");
     let wrong = other.replace("lag =", "leg =");
     running.folder.write("turboflow.toml", wrong);
     running.signal("HUP");

@@ -46,7 +46,7 @@ fn a_tcp_collector_is_killed_and_restarted() {
     talk.wait_for("tried again");
     let listener = TcpListener::bind(address).unwrap();
     after.read(&mut listener.accept().unwrap().0, u64::MAX);
-    talk.wait_for("takes records again");
+    talk.wait_for("accepts records again");
     let said = talk.rest();
     let (sent, lost) = ledger(&folder);
     // If it had read everything when it was killed, nothing is lost.

@@ -43,7 +43,7 @@ fn wrong_addresses_and_options_are_refused() {
         "kafka://a:9092/t",
     ])
     .exits(2)
-    .says(&["is to be written twice"]);
+    .says(&["would be written twice"]);
 }
 
 #[cfg(feature = "kafka")]

@@ -42,11 +42,11 @@ fn names_that_cannot_be_written_stop_the_run_before_it_starts() {
         "record", "-r", &office, "-w", "-", "-w", "-", "--format", "csv",
     ])
     .exits(2)
-    .says(&["standard output is to be written twice"]);
+    .says(&["standard output would be written twice"]);
     let twice = ["ipfix+udp://127.0.0.1", "ipfix+udp://127.0.0.1:4739"];
     turboflow(["record", "-r", &office, "-w", twice[0], "-w", twice[1]])
         .exits(2)
-        .says(&["ipfix+udp://127.0.0.1:4739 is to be written twice"]);
+        .says(&["ipfix+udp://127.0.0.1:4739 would be written twice"]);
     assert_eq!(folder.names(), [""; 0]);
 }
 

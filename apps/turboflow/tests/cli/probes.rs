@@ -192,7 +192,7 @@ fn a_run_sends_records_of_one_kind() {
     let to = "microflows+tcp://127.0.0.1:9";
     let record = ["record", "-r", &office(), "-w", to];
     for (more, words) in [
-        (&["-w", "flows.csv"][..], "a run has one of both"),
+        (&["-w", "flows.csv"][..], "a run writes only one kind"),
         (&["--biflow"], "leave --biflow out"),
         (
             &["--anonymize", "key"],
@@ -223,7 +223,7 @@ fn a_service_can_be_a_probe() {
         .says(&["is valid"]);
     check(format!("{source}{output}{flows}"))
         .exits(2)
-        .says(&["a run has one of both"]);
+        .says(&["a run writes only one kind"]);
     check(format!("{source}{output}format = \"csv\"\n"))
         .exits(2)
         .says(&["in [[output]] is of no use with microflows+udp://"]);

@@ -423,7 +423,7 @@ fn refused_memory_cuts_flows_and_loses_nothing() {
     limited.args(["-c", "ulimit -v 400000; exec \"$@\"", "sh"]);
     let ran = finish(limited.arg(run.get_program()).args(run.get_args())).exits(0);
     ran.says(&[
-        "the tables may take 2,399 MiB, and the limit on address space",
+        "the tables may take 2,399 MiB, but the limit on address space",
         "the system refused memory for more than",
         "(end reason 5)",
     ]);
@@ -458,7 +458,7 @@ fn folders_and_patterns_stand_for_their_captures() {
         let out = folder.file("a.csv");
         let read = given.iter().flat_map(|path| ["-r", path]);
         let ran = turboflow(["record", "-w", &out].into_iter().chain(read)).exits(0);
-        ran.says(&["60 packets", "not captures: ", "notes.txt"]);
+        ran.says(&["60 packets", "are not captures", "notes.txt"]);
     }
     folder.write("day/c.pcap.xz", b"\xfd7zXZ\0");
     let ran = turboflow(["record", "-r", &day, "-w", &folder.file("a.csv")]).exits(1);

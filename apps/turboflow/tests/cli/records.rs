@@ -217,7 +217,7 @@ fn a_message_that_is_missing_is_a_loss_that_is_said() {
         &out,
     ];
     turboflow(replay).exits(1).says(&[
-        "were lost between the engine and here",
+        "were lost between the engine and this process",
         "on their way",
         "every other packet is accounted for",
     ]);

@@ -219,11 +219,11 @@ fn outputs_are_checked_as_those_of_record() {
     let out = folder.file("b.csv");
     turboflow(["replay", &csv, "-w", &out, "-w", &out])
         .exits(2)
-        .says(&["b.csv is to be written twice"]);
+        .says(&["b.csv would be written twice"]);
     let folder_of_it = folder.path().display().to_string();
     turboflow(["replay", &folder_of_it, "-w", &csv])
         .exits(2)
-        .says(&["a.csv is to be read and written"]);
+        .says(&["a.csv would be read and written"]);
     folder.write("b.csv", "before");
     let link = folder.file("link.csv");
     std::os::unix::fs::symlink(&out, &link).unwrap();

@@ -100,7 +100,7 @@ fn a_check_refuses_what_the_start_would_refuse() {
         ),
         (
             needed.clone() + "format = \"ipfix\"",
-            "whose name says what it is",
+            "whose extension selects the format",
         ),
         (written(&["-"]), "Add `format = \"csv\"` in [[output]]"),
         (

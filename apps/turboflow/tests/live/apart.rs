@@ -145,7 +145,7 @@ fn an_output_restarts_only_when_its_own_options_change() {
     let other = config.replace("mtu = 512", "mtu = 600");
     let waits = format!("{other}[timeouts]\nidle = \"1s\"\nlinger = \"2000ms\"\n");
     for (text, said) in [
-        (&other, "that go on: 1, that begin: 1, that end: 1"),
+        (&other, "kept: 1, begun: 1, ended: 1"),
         (
             &waits,
             "turboflow.toml: timeouts.idle: takes effect at the next start",

@@ -111,7 +111,7 @@ fn unsent_templates_are_sent_again_when_the_route_is_back() {
         }
         has_templates
     });
-    recording.wait_for("192.0.2.9:4739 takes records again");
+    recording.wait_for("192.0.2.9:4739 accepts records again");
     // The unsent messages may or may not contain records.
     assert_eq!(recording.interrupt().ledger["balanced"], true);
 }

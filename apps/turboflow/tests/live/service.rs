@@ -161,7 +161,7 @@ fn outputs_change_when_the_configuration_does() {
     );
     running.signal("HUP");
     running.wait_for("threads: takes effect at the next start");
-    running.wait_for("that go on: 1, that begin: 1, that end: 1");
+    running.wait_for("kept: 1, begun: 1, ended: 1");
     running.wait_for(".csv is complete");
     running
         .folder
@@ -203,7 +203,7 @@ fn a_complete_file_is_not_overwritten() {
     let one = both.replace(", \"b.csv\"", "");
     running.folder.write("turboflow.toml", &one);
     running.signal("HUP");
-    running.wait_for("that go on: 1, that begin: 0, that end: 1");
+    running.wait_for("kept: 1, begun: 0, ended: 1");
     running.folder.write("turboflow.toml", both);
     running.signal("HUP");
     running.wait_for("b.csv was completed when it was removed from the configuration");
@@ -214,7 +214,7 @@ fn a_complete_file_is_not_overwritten() {
     let other = both.replace("b.csv", "c.csv");
     running.folder.write("turboflow.toml", other);
     running.signal("HUP");
-    running.wait_for("that go on: 1, that begin: 1, that end: 0");
+    running.wait_for("kept: 1, begun: 1, ended: 0");
     running.signal("TERM");
     let ended = running.end().balanced(0);
     let written = ["a.csv", "b.csv", "c.csv"].map(|name| rows(&ended.folder.read(name)).len());
@@ -237,11 +237,11 @@ fn outputs_follow_their_own_options_alone() {
     for (more, said) in [
         (
             "rotate = \"4m\"\n",
-            "that go on: 1, that begin: 1, that end: 1",
+            "kept: 1, begun: 1, ended: 1",
         ),
         (
             "rotate = \"4m\"\nexport-rate = 1000\n",
-            "that go on: 1, that begin: 1, that end: 1",
+            "kept: 1, begun: 1, ended: 1",
         ),
         (
             "rotate = \"4m\"\nexport-rate = 1000\nquiet = true\n",
@@ -249,7 +249,7 @@ fn outputs_follow_their_own_options_alone() {
         ),
         (
             "rotate = \"4m\"\nexport-rate = 1000\nexport-mtu = 600\n",
-            "that go on: 1, that begin: 1, that end: 1",
+            "kept: 1, begun: 1, ended: 1",
         ),
     ] {
         running
@@ -331,7 +331,7 @@ fn files_readable_by_root_alone_do_not_block_other_changes() {
     let mut running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
     running.folder.write("turboflow.toml", config("7m"));
     running.signal("HUP");
-    running.wait_for("that go on: 1, that begin: 1, that end: 1");
+    running.wait_for("kept: 1, begun: 1, ended: 1");
     // Switching to another definition and back needs no new read of the first one.
     let features = fs::read(running.folder.file("own.toml")).unwrap();
     running.folder.write("other.toml", features);
@@ -341,7 +341,7 @@ fn files_readable_by_root_alone_do_not_block_other_changes() {
     running.wait_for("definition: takes effect at the next start");
     running.folder.write("turboflow.toml", config("9m"));
     running.signal("HUP");
-    running.wait_for("that go on: 1, that begin: 1, that end: 1");
+    running.wait_for("kept: 1, begun: 1, ended: 1");
     running.signal("KILL");
     running.killed();
 }
