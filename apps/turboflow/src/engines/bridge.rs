@@ -59,7 +59,7 @@ impl EngineKind for Bridge {
     }
 
     fn about(&self) -> &'static str {
-        "two ports, and rules by which packets go from one to the other"
+        "two ports, and rules that decide which packets pass between them"
     }
 
     fn stands_on(&self) -> &'static [&'static str] {

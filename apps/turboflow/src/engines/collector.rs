@@ -29,11 +29,11 @@ use tls::Identity;
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Engine")]
 pub(super) struct CollectorOptions {
-    /// collector: where exporters send to, such as udp://:4739, tcp://HOST:4739 or tls://:4740
+    /// collector: addresses to listen on, such as udp://:4739, tcp://HOST:4739 or tls://:4740
     ///
-    /// Several are separated by commas. Without a host, every address of this machine. Over UDP
-    /// come IPFIX, NetFlow v9, v5 and sFlow, whatever the port; over TCP and TLS comes IPFIX. All
-    /// take microflow records of other TurboFlows.
+    /// Separate several by commas. Without a host, every address of this machine. UDP accepts
+    /// IPFIX, NetFlow v9, NetFlow v5 and sFlow on any port; TCP and TLS accept IPFIX. All accept
+    /// microflow records from other TurboFlows.
     #[arg(long = "listen", value_name = "ADDRESS,...", value_delimiter = ',')]
     #[arg(hide_short_help = true)]
     #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
@@ -48,10 +48,11 @@ pub(super) struct CollectorOptions {
     )]
     from: Vec<PathBuf>,
 
-    /// collector: how long after its first packet a record is expected at the latest
+    /// collector: longest time from the first packet of a record to its arrival
     ///
-    /// At least the active timeout of the exporters and a little more, so that records that they
-    /// cut are joined. Later records are merged too, but in flow records of their own.
+    /// Set it to the active timeout of the exporters and a little more, so that the records of a
+    /// flow that they cut are joined. Later records are merged too, but into flow records of their
+    /// own.
     #[arg(
         id = "collector-lag",
         long = "collector-lag",
@@ -62,9 +63,10 @@ pub(super) struct CollectorOptions {
     #[arg(value_parser = str::parse::<Time>)]
     lag: Time,
 
-    /// collector: records that wait for older ones at most
+    /// collector: maximum records that wait for older ones
     ///
-    /// Each takes 64 bytes, or 128 of IPv6. When the buffer is full, the oldest go on early.
+    /// A record takes 64 bytes, or 128 with IPv6. When the buffer is full, the oldest records are
+    /// merged early.
     #[arg(
         id = "collector-records",
         long = "collector-records",
@@ -77,14 +79,15 @@ pub(super) struct CollectorOptions {
 
     /// collector: multiply packets and bytes of sampled records
     ///
-    /// By the sampling that the exporter announces. Otherwise they are those of the sample.
+    /// The factor is the sampling interval that the exporter announces. Without this option,
+    /// packets and bytes count only the sample.
     #[arg(id = "scale-sampled", long = "scale-sampled", hide_short_help = true)]
     scale_sampled: bool,
 
-    /// collector: take microflow records of other TurboFlows alone
+    /// collector: accept only microflow records, from other TurboFlows
     ///
-    /// The definition may then have what flow records of others do not tell. It has to be that of
-    /// the senders.
+    /// The definition may then have fields and features that flow records of other exporters do not
+    /// contain. All senders need the same definition as this run.
     #[arg(
         id = "only-microflows",
         long = "only-microflows",
@@ -100,15 +103,15 @@ pub(super) struct CollectorOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     tls_cert: Option<PathBuf>,
 
-    /// collector: private key of that certificate, in PEM, without a password
+    /// collector: private key for --listen-cert, in PEM, without a password
     #[arg(id = "listen-key", long = "listen-key", value_name = "FILE.pem")]
     #[arg(hide_short_help = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     tls_key: Option<PathBuf>,
 
-    /// collector: authorities of exporters over TLS, in PEM
+    /// collector: CA certificates for exporters over TLS, in PEM
     ///
-    /// Exporters then need a certificate of one of them. Default: every exporter may send.
+    /// Exporters then need a certificate from one of these CAs. Default: every exporter may send.
     #[arg(id = "listen-ca", long = "listen-ca", value_name = "FILE.pem")]
     #[arg(hide_short_help = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -284,8 +287,8 @@ impl RemoteSetup for CollectorSetup {
         let refused = turboflow_engine_collector::refused(layout);
         if let Some(what) = refused.filter(|_| !self.options.only_microflows) {
             bail!(
-                "no flow record of another exporter tells {what}: leave it out of the definition, \
-                 or take microflow records of TurboFlow alone ({})",
+                "flow records of other exporters do not contain {what}: leave it out of the \
+                 definition, or accept only microflow records from TurboFlow ({})",
                 Key::Of(ONLY_MICROFLOWS)
             );
         }
@@ -314,7 +317,7 @@ impl RemoteSetup for CollectorSetup {
         }
         if !from.is_empty() && self.options.only_microflows {
             bail!(
-                "{} is for what comes over a network: files of microflow records are for {}",
+                "{} is for records from a network: for files of microflow records, use {}",
                 Key::Of(ONLY_MICROFLOWS),
                 Key::Engine.with("records")
             );
@@ -359,13 +362,13 @@ impl RemoteSetup for CollectorSetup {
     }
 
     fn why_records_are_lost(&self) -> String {
-        "the sequence numbers of exporters tell that they did not arrive".to_owned()
+        "the sequence numbers of exporters show that they did not arrive".to_owned()
     }
 
     fn why_frames_are_lost(&self) -> Option<&'static str> {
         Some(
-            "are missing: the capture there dropped them, as it says, or their microflow records \
-             did not come here; the ledger of the probe tells more",
+            "are missing: the probe reports that its capture dropped them, or their microflow \
+             records did not arrive here; the ledger of the probe tells more",
         )
     }
 
@@ -378,7 +381,7 @@ impl RemoteSetup for CollectorSetup {
         let sampled = count("engine_collector_records_sampled");
         if sampled > count("engine_collector_records_scaled") {
             words.push(format!(
-                "{} of sampled traffic: their packets and bytes are those of the sample; {} \
+                "{} of sampled traffic: their packets and bytes count only the sample; {} \
                  multiplies them",
                 counted(sampled, "record"),
                 Key::Of(SCALE)
@@ -387,8 +390,8 @@ impl RemoteSetup for CollectorSetup {
         let late = count("engine_collector_records_late");
         if late > 0 {
             words.push(format!(
-                "{} came later than {}: they are in flow records of their own; it should be more \
-                 than the active timeout of the exporters",
+                "{} arrived later than {} allows: they are in flow records of their own; raise it \
+                 above the active timeout of the exporters",
                 counted(late, "record"),
                 Key::Of(LAG)
             ));
@@ -410,7 +413,7 @@ impl RemoteSetup for CollectorSetup {
             .collect();
         if !odd.is_empty() {
             words.push(format!(
-                "not all that exporters sent was taken as it came: {}",
+                "some of what exporters sent was refused or corrected: {}",
                 odd.join(", ")
             ));
         }

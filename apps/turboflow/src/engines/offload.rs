@@ -27,10 +27,11 @@ use crate::units::{counted, grouped};
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Engine")]
 pub(super) struct OffloadOptions {
-    /// offload: flows with a verdict at a time, of IPv4 and as many of IPv6
+    /// offload: flows with a verdict at a time, for IPv4 and for IPv6 each
     ///
-    /// A row takes 216 bytes of the kernel's memory for both. Flows beyond go on without a verdict:
-    /// their first packets are looked at, and all of their packets are metered.
+    /// A row of IPv4 and one of IPv6 together take 216 bytes of the kernel's memory. Flows beyond
+    /// this number have no verdict: their first packets are inspected, and all of their packets are
+    /// metered.
     #[arg(
         id = "offload-rows",
         long = "offload-rows",
@@ -41,23 +42,23 @@ pub(super) struct OffloadOptions {
     #[arg(value_parser = str::parse::<CountAboveZero>)]
     rows: CountAboveZero,
 
-    /// offload: packets of a flow that are copied to user space, at most
+    /// offload: maximum packets of a flow that are copied to user space
     ///
-    /// Of flows other than TCP at most 24.
+    /// For flows other than TCP, at most 24.
     #[arg(long = "tap-packets", value_name = "N", default_value = "32")]
     #[arg(conflicts_with = "read", hide_short_help = true)]
     #[arg(value_parser = str::parse::<CountAboveZero>)]
     tap_packets: CountAboveZero,
 
-    /// offload: size of the ring for these copies, rounded down to a power of two
+    /// offload: size of the ring for copied packets, rounded down to a power of two
     ///
-    /// While it is full, verdicts come later; nothing else is lost.
+    /// While the ring is full, verdicts come later; nothing else is lost.
     #[arg(long = "tap-ring", value_name = "SIZE", default_value = "4MiB")]
     #[arg(conflicts_with = "read", hide_short_help = true)]
     #[arg(value_parser = str::parse::<Size>)]
     tap_ring: Size,
 
-    /// offload: silence after which a flow loses its verdict
+    /// offload: idle time after which a flow loses its verdict
     #[arg(long = "row-idle", value_name = "TIME", default_value = "15s")]
     #[arg(conflicts_with = "read", hide_short_help = true)]
     #[arg(value_parser = str::parse::<Time>)]
@@ -192,8 +193,8 @@ impl RemoteSetup for OffloadSetup {
         let refused = of("offload_refused_full");
         if refused > 0 {
             words.push(format!(
-                "{} got no verdict, because all {} rows were taken: they went on as before, and all \
-                 counts are exact; raise {}, or lower {}",
+                "{} got no verdict, because all {} rows were taken: their packets were metered, \
+                 and all counts are exact; raise {}, or lower {}",
                 counted(refused, "flow"),
                 grouped(self.own.rows.0),
                 Key::Of(ROWS),
@@ -203,7 +204,7 @@ impl RemoteSetup for OffloadSetup {
         let failed = of("offload_refused_failed") + of("offload_refused_too_fast");
         if failed > 0 {
             words.push(format!(
-                "the kernel refused {} about verdicts: their flows went on as before, and all counts \
+                "the kernel refused {} about verdicts: packets were still metered, and all counts \
                  are exact",
                 counted(failed, "order"),
             ));
@@ -219,8 +220,8 @@ impl RemoteSetup for OffloadSetup {
         }
         if of("offload_decider_gone") > 0 {
             words.push(
-                "deciding about flows ended during the run: later flows have no verdict, and all counts \
-                 are exact"
+                "the decider ended during the run: later flows have no verdict, and all counts are \
+                 exact"
                     .to_owned(),
             );
         }

@@ -33,17 +33,17 @@ enum Pipeline {
 pub(super) struct P4Options {
     /// p4: run the P4 program on this machine: swx
     ///
-    /// `swx` is DPDK's software pipeline. The packets of captures (-r) pass through it, with their
-    /// times. The program `turboflow-swx` has to be beside this one, or in PATH.
+    /// `swx` is DPDK's software pipeline. The packets of captures (-r) pass through it with their
+    /// timestamps. The program `turboflow-swx` has to be beside this one, or in PATH.
     #[arg(long = "p4-pipeline", value_enum, value_name = "PIPELINE")]
     #[arg(hide_possible_values = true, hide_short_help = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pipeline: Option<Pipeline>,
 
-    /// p4: the compiled program. Default: that of the default definition
+    /// p4: the compiled program. Default: the one for the default definition
     ///
-    /// A `.spec` of DPDK's P4 compiler. A program is compiled for one record definition: `turboflow
-    /// p4 generate` writes its sources.
+    /// A `.spec` file from DPDK's P4 compiler. A program is compiled for one record definition;
+    /// `turboflow p4 generate` writes its sources.
     #[arg(long = "p4-program", value_name = "FILE", hide_short_help = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<PathBuf>,
@@ -136,7 +136,7 @@ impl RemoteSetup for P4Options {
     }
 
     fn why_records_are_lost(&self) -> String {
-        "they were lost on their way from the pipeline, or it ended".to_owned()
+        "they were lost on their way from the pipeline, or when it ended".to_owned()
     }
 
     fn why_frames_are_lost(&self) -> Option<&'static str> {

@@ -28,7 +28,7 @@ use crate::signals::STOP;
 pub(super) struct RecordsOptions {
     /// records: files of microflow records in the wire form; `-` is standard input
     ///
-    /// The records of all files are merged as if the engines that wrote them ran here. They must
+    /// The records of all files are merged as if the engines that wrote them ran here. All must
     /// have the definition of this run (--definition).
     #[arg(long = "records-from", value_name = "FILE", num_args = 1..)]
     #[arg(hide_short_help = true)]
@@ -38,9 +38,10 @@ pub(super) struct RecordsOptions {
     )]
     from: Vec<PathBuf>,
 
-    /// records: captures of the frames that the senders of these records handed over whole
+    /// records: captures of frames that the senders handed over whole, not as records
     ///
-    /// They are metered here, in the same run: a flow whose packets went both ways is one flow.
+    /// These frames are metered in this run: a flow with packets in both records and frames is one
+    /// flow.
     #[arg(long = "frames-from", value_name = "FILE", num_args = 1..)]
     #[arg(hide_short_help = true)]
     #[serde(

@@ -123,7 +123,7 @@ fn refuse_marks(run: &RunConfig, engine: &Engine, demands: &Demands) -> anyhow::
     };
     if engine.abilities.name != EngineConfig::SOFTWARE {
         bail!(
-            "engine `{}` reads no in-band telemetry: leave out {key}",
+            "engine `{}` does not read in-band telemetry: leave out {key}",
             engine.abilities.name
         );
     }

@@ -72,8 +72,8 @@ pub(super) struct XdpOptions {
     /// xdp: microflow tables: per-cpu or row-lock
     ///
     /// `per-cpu` has a microflow table per CPU. `row-lock` has one table for all CPUs, with a lock
-    /// per row. If the packets of a flow come to several CPUs, its records then do not overlap in
-    /// time. Totals are equal.
+    /// per row: the records of a flow then do not overlap in time, even if its packets arrive at
+    /// several CPUs. Totals are equal.
     #[arg(long, value_enum, default_value_t = Table::PerCpu, conflicts_with = "read")]
     #[arg(
         hide_possible_values = true,
@@ -82,7 +82,7 @@ pub(super) struct XdpOptions {
     )]
     table: Table,
 
-    /// xdp: the clock: precise or coarse
+    /// xdp: clock for timestamps: precise or coarse
     ///
     /// `precise` has nanosecond resolution. `coarse` is the kernel's tick: cheaper per packet, but
     /// times are up to 10 ms too early.
@@ -98,7 +98,7 @@ pub(super) struct XdpOptions {
     /// xdp: drop packets once they are metered. Default: pass them on
     ///
     /// For interfaces at a mirror port, which only receive copies. Do not use it on an interface
-    /// that carries traffic for this host: it will receive nothing.
+    /// that carries traffic for this host: the host would receive nothing from it.
     #[arg(long = "xdp-drop", conflicts_with = "read", hide_short_help = true)]
     drop: bool,
 
@@ -247,8 +247,8 @@ impl RemoteSetup for XdpOptions {
 
     fn why_records_are_lost(&self) -> String {
         format!(
-            "its ring was full; raise {} to absorb bursts, {} so that fewer records are evicted \
-             early, or {} to merge faster",
+            "the engine's ring was full; raise {} to absorb bursts, {} so that fewer records are \
+             evicted early, or {} to merge faster",
             Key::RingSize,
             Key::MicroflowSlots,
             Key::Threads,

@@ -30,7 +30,7 @@ Examples:
 Signals:
   SIGTERM, SIGINT  writes everything and exits with 0; a second one aborts
   SIGHUP           completes files whose names have a time, and starts new ones; rereads the
-                   configuration: changes of outputs apply, other keys wait for a restart
+                   configuration: changes of outputs apply at once, others at the next start
 
 Exit codes: those of `turboflow record`. An unknown key or a wrong value gives 2, with the line
 and what to write instead.";
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Outcome> {
             absent => {
                 let listed = absent.join(", ");
                 say!(Warning ConfigurationChecked, absent = absent;
-                    "{name} is valid, but it names what does not exist yet: {listed}");
+                    "{name} is valid, but these do not exist yet: {listed}");
             }
         }
         return Ok(Outcome::Well);

@@ -22,10 +22,10 @@ const EXAMPLES: &str = "\
 Examples:
   Watch an interface
     turboflow top -i eth0
-  Only some packets, in the language of tcpdump; only some flows, in that of `turboflow show`
+  Filter packets in the language of tcpdump, and flows in the language of `turboflow show`
     turboflow top -i eth0 'not port 22'
     turboflow top -i eth0 --where 'bps > 1M'
-  Look at a capture as it happened, ten times as fast, or at its end
+  Replay a capture at its own speed or ten times as fast, or show its end
     turboflow top -r office.pcap
     turboflow top -r office.pcap --speed 10
     turboflow top -r office.pcap --speed max
@@ -46,28 +46,28 @@ Exit codes: those of `turboflow record`; leaving the screen early is not a failu
 pub(crate) struct TopArgs {
     /// Capture files, shown at the pace of their packets; `-` is standard input
     ///
-    /// They are shown one after the other.
+    /// Several files are shown one after the other.
     #[arg(short, long = "read", value_name = "FILE", num_args = 1..)]
     #[arg(help_heading = "Input")]
     read: Vec<PathBuf>,
 
     /// Interface to capture from; repeat for more
     ///
-    /// It needs the right to capture (CAP_NET_RAW).
+    /// Capturing needs the capability CAP_NET_RAW.
     #[arg(short, long, value_name = "IFACE", conflicts_with = "read")]
     #[arg(help_heading = "Input")]
     interface: Vec<String>,
 
     /// Only packets that match, in tcpdump's filter language
     ///
-    /// The language is that of `man pcap-filter`; it needs libpcap.
+    /// `man pcap-filter` describes the language; libpcap must be installed.
     #[arg(value_name = "FILTER", help_heading = "Input")]
     filter: Vec<String>,
 
     /// Speed at which a capture is shown, relative to its timestamps, such as 10, 0.5 or `max`
     ///
-    /// `max` is as fast as it can be read. Gaps that would last more than 10 s on the screen are
-    /// skipped. Default: 1; with --batch: max.
+    /// `max` is as fast as the capture can be read. Gaps that would last more than 10 s on the
+    /// screen are skipped. Default: 1; with --batch: max.
     #[arg(long, value_name = "X", value_parser = speed, conflicts_with = "interface")]
     #[arg(help_heading = "Input")]
     speed: Option<Speed>,
@@ -118,7 +118,7 @@ pub(crate) struct TopArgs {
 
     /// Bytes kept of a packet. Default: all
     ///
-    /// 128 or more keep the headers of most packets.
+    /// 128 or more are enough for the headers of most packets.
     #[arg(
         long,
         value_name = "BYTES",
@@ -172,7 +172,7 @@ pub(crate) struct TopArgs {
 
     /// Threads that read the interfaces, each with its own rings and its own --threads
     ///
-    /// As in `turboflow record`. Not with --decapsulate.
+    /// As in `turboflow record`. It cannot be combined with --decapsulate.
     #[arg(long, value_name = "N", default_value = "1", value_parser = str::parse::<Count>)]
     #[arg(
         conflicts_with = "read",
@@ -181,8 +181,8 @@ pub(crate) struct TopArgs {
     )]
     readers: Count,
 
-    /// Find applications of flows in the payload of their first packets: view 5, a column of flows,
-    /// and `application` in filters
+    /// Find the applications of flows in their first packets: adds view 5, a column of flows, and
+    /// `application` in filters
     ///
     /// As in `turboflow record`.
     #[arg(long, help_heading = "Metering")]
@@ -262,11 +262,11 @@ impl From<ViewName> for View {
 /// Names of the sort orders.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum SortName {
-    /// Bits a second in the last interval
+    /// Bits per second in the last interval
     Bits,
-    /// Packets a second in the last interval
+    /// Packets per second in the last interval
     Packets,
-    /// Bits a second in the last 10 s
+    /// Bits per second in the last 10 s
     Average,
     /// Bytes in all
     Total,

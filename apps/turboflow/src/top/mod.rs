@@ -28,9 +28,7 @@ static SNAPSHOTS: Snapshots = Snapshots::new();
 pub(crate) fn run(args: &TopArgs) -> anyhow::Result<Outcome> {
     let screen = screen(args)?;
     if args.batch.is_none() && !std::io::stdout().is_terminal() {
-        bail!(
-            "standard output is not a terminal, so there is no screen: add --batch 1 to print one as text"
-        );
+        bail!("standard output is not a terminal: to print one screen as text, add --batch 1");
     }
     let watched = Watched::open(&args.to_run()?)?;
     signals::listen_at_screen(terminal::restore)?;
@@ -57,7 +55,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<Outcome> {
 fn screen(args: &TopArgs) -> anyhow::Result<Screen> {
     let view = View::from(args.view);
     if view == View::Applications && !args.dpi {
-        bail!("applications are found by --dpi: add it, or choose another --view");
+        bail!("the view of applications needs --dpi: add it, or choose another --view");
     }
     let mut screen = Screen {
         view,
