@@ -211,7 +211,7 @@ impl EngineKind for Collector {
     }
 
     fn about(&self) -> &'static str {
-        "flow records of routers and other probes: IPFIX, NetFlow, sFlow (turboflow collect)"
+        "flow records from routers and other probes: IPFIX, NetFlow, sFlow (turboflow collect)"
     }
 
     fn options(&self) -> &'static [&'static EngineOption] {

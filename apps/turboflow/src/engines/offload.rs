@@ -97,7 +97,7 @@ impl EngineKind for Offload {
     }
 
     fn about(&self) -> &'static str {
-        "as xdp, and user space sees the first packets of flows (--dpi); needs root"
+        "like xdp, but user space also sees the first packets of flows (--dpi); needs root"
     }
 
     fn example(&self) -> &'static str {

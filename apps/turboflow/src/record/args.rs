@@ -39,15 +39,14 @@ pub(crate) struct RecordArgs {
 
     /// Interface to capture from, until Ctrl-C; repeat for more
     ///
-    /// SIGTERM or a limit also ends it. Capturing needs the capability CAP_NET_RAW.
+    /// SIGTERM or a limit ends the capture too. Capturing needs the capability CAP_NET_RAW.
     #[arg(short, long, value_name = "IFACE", conflicts_with = "read")]
     #[arg(help_heading = "Input and output")]
     pub(crate) interface: Vec<String>,
 
     /// Interface to the CPU port of a pipeline (engine p4); repeat for more
     ///
-    /// The reports of the pipeline are merged until Ctrl-C. With -r, the packets of the captures
-    /// are sent to this interface.
+    /// The pipeline's reports are merged until Ctrl-C. With -r, captures are sent through it.
     #[arg(long = "cpu-port", value_name = "IFACE")]
     #[arg(help_heading = "Input and output", hide_short_help = true)]
     cpu_port: Vec<String>,
@@ -161,8 +160,7 @@ pub(crate) struct RecordArgs {
 
     /// As root, write through outputs that are symbolic links
     ///
-    /// Without this option, root refuses symbolic links: a user who may write in the folder could
-    /// redirect the output to any file.
+    /// By default root refuses links: users who may write in the folder could link to any file.
     #[arg(long, help_heading = "Input and output", hide_short_help = true)]
     follow_links: bool,
 
@@ -192,9 +190,8 @@ pub(crate) struct RecordArgs {
 
     /// Give records the columns `exporter`, `run` and `sequence`
     ///
-    /// Together they identify a record among the records of all exporters. `exporter` has the name
-    /// that --exporter sets, `run` is a random number of this run, and `sequence` numbers the
-    /// records of the run from 1, without gaps.
+    /// Together they identify a record among those of all exporters: the name that --exporter sets,
+    /// a random number for the run, and the record's number in the run, from 1 without gaps.
     #[arg(long, help_heading = "Input and output", hide_short_help = true)]
     identity: bool,
 
@@ -479,8 +476,8 @@ pub(crate) struct RecordArgs {
 
     /// Seed of the hash function
     ///
-    /// Default: random, so that nobody can choose keys that collide. The seed is printed at the
-    /// start. It changes the order of records, but not the records.
+    /// Default: random, so that an attacker cannot choose keys that collide. The seed is printed at
+    /// the start. It changes the order of records, but not the records.
     #[arg(long, value_name = "N", value_parser = str::parse::<Seed>, help_heading = "Memory and speed")]
     #[arg(hide_short_help = true)]
     seed: Option<Seed>,

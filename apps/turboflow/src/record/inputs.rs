@@ -72,7 +72,7 @@ fn expanded(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         other => other.into(),
     })?;
     for told in found.passed_over {
-        say!(Warning FileNotRead; "{told}: not read; to read it, give its name");
+        say!(Warning FileNotRead; "{told}: not read; name it to read it");
     }
     Ok(found.files)
 }

@@ -281,7 +281,7 @@ fn serve_metrics(run: &RunConfig) -> anyhow::Result<()> {
         if !bound.ip().is_loopback() {
             say!(Warning ServingEveryone, address = bound.to_string();
                 "the metrics at {bound} are open to everyone who reaches this address; if that is \
-                 not intended, use 127.0.0.1, or protect it by a firewall or proxy");
+                 not intended, use 127.0.0.1, or protect it with a firewall or proxy");
         }
     }
     Ok(())

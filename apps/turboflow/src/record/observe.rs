@@ -82,8 +82,8 @@ pub(super) const fn limits(run: &RunConfig) -> Limits {
 fn say_change(name: &str, state: PortState) {
     match state {
         PortState::Displaced => say!(Error EngineDisplaced, interface = name;
-            "{name}: the engine was detached, or replaced by another program; packets that \
-             arrived before are metered"),
+            "{name}: the engine was detached, or replaced by another program; earlier \
+             packets are metered"),
         PortState::Down => say!(Warning InterfaceDown, interface = name;
             "{name} is down; its packets are metered again once it is up"),
         PortState::Gone => say!(Error InterfaceGone, interface = name;

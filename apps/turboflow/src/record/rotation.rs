@@ -100,7 +100,7 @@ fn say_all(event: &RotateEvent<'_>) {
     if let RotateEvent::Removed(path, bytes) = event {
         let file = path.display().to_string();
         say!(Info FileRemoved, file = file.as_str(), bytes = *bytes;
-            "{file} was removed: it was over the age or size to keep");
+            "{file} was removed: it was over the limit on age or total size");
     }
     say_failure(event);
 }
@@ -113,7 +113,7 @@ fn say_failure(event: &RotateEvent<'_>) {
         RotateEvent::NotRemoved(path, error) => {
             let file = path.display().to_string();
             say!(Warning FileNotRemoved, file = file.as_str();
-                "{file} is over the age or size to keep, but cannot be removed: {error}");
+                "{file} is over the limit on age or total size, but cannot be removed: {error}");
         }
         RotateEvent::Completed(..) | RotateEvent::Removed(..) => {}
     }

@@ -130,7 +130,7 @@ pub(crate) fn read_definition(
     if let Err(unseen) = definition.check_inputs(seen.inputs, &seen.by) {
         let unseen = places.locate(unseen);
         if applications::has_columns(&definition) {
-            bail!("{name}, {unseen}; applications are found by {}", Key::Dpi);
+            bail!("{name}, {unseen}; to find applications, add {}", Key::Dpi);
         }
         let able = engines::supporting(definition.inputs()).into_iter();
         let able: Vec<_> = able.filter(|engine| seen.others.contains(engine)).collect();

@@ -13,7 +13,7 @@ pub(super) fn say_wrong_times(ledger: &Ledger, config: &PipelineConfig) {
     if ledger.packets_time_clamped > 0 {
         say!(Error TimesClamped, packets = ledger.packets_time_clamped;
             "{} had times before 1970 or after 2554, which records cannot hold, and were recorded \
-             at that limit. The capture may state a wrong unit or offset for its times \
+             at the limit. The capture may state a wrong unit or offset for its times \
              (if_tsresol, if_tsoffset)",
             counted(ledger.packets_time_clamped, "packet"),
         );

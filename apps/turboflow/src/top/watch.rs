@@ -41,7 +41,7 @@ impl Metering {
 
     /// Waits until the run ends.
     pub(super) fn join(&mut self) -> anyhow::Result<FinishedRun> {
-        let thread = self.0.take().context("the meter has ended before")?;
+        let thread = self.0.take().context("the meter has already ended")?;
         match thread.join() {
             Ok(ended) => ended,
             Err(panic) => std::panic::resume_unwind(panic),
