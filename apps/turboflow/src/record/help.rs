@@ -18,7 +18,7 @@ Examples:
   Meter an interface until Ctrl-C, or for a minute; records are written as flows end
     turboflow record -i eth0 -w - --format jsonl
     turboflow record -i eth0 -i eth1 --duration 1m -w minute.parquet
-  A file every five minutes, named by the time when it begins
+  A file every five minutes, named by its start time
     turboflow record -i eth0 -w flows-%Y%m%dT%H%M%S.parquet --rotate 5m
   Only the packets that match a filter in tcpdump's language
     turboflow record -i eth0 'tcp port 443'

@@ -36,8 +36,8 @@ pub(super) fn parse(path: &Path, text: &str) -> anyhow::Result<RunConfig> {
     let of_captures = (!read.run.source.files.is_empty()).then_some(Key::Files);
     if let Some(key) = of_captures.or(of_engine) {
         bail!(
-            "{name}: {key}: a service does not read files; use `turboflow record` or `turboflow \
-             collect` to read them"
+            "{name}: {key}: a service does not read input files; use `turboflow record` or \
+             `turboflow collect` for them"
         );
     }
     Ok(with_defaults(read.run))

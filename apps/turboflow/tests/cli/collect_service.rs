@@ -120,7 +120,7 @@ fn configurations_of_collectors_are_checked() {
         (with("[engine.collector]\nlisten = []"), "`listen` is empty"),
         (
             with(&format!("{listen}from = \"a.ipfix\"")),
-            "`from` in [engine.collector]: a service does not read files",
+            "`from` in [engine.collector]: a service does not read input files",
         ),
         (
             with(&format!("{listen}[source]\ninterfaces = \"lo\"")),

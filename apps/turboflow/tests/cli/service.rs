@@ -118,7 +118,7 @@ fn a_check_refuses_what_the_start_would_refuse() {
         ),
         (
             needed.replace("\"lo\"", "\"lo\"\nfiles = \"a.pcap\""),
-            "a service does not read files",
+            "a service does not read input files",
         ),
         (
             needed.clone() + "[engine]\nname = \"xdp\"\n[flow]\nbiflow = true",
