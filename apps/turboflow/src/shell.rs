@@ -55,7 +55,7 @@ pub(crate) struct ManArgs {
 pub(crate) fn man(args: &ManArgs, mut program: Command) -> anyhow::Result<Outcome> {
     let folder = &args.folder;
     if !folder.is_dir() {
-        bail!("folder {} does not exist; create it first", folder.display());
+        bail!("folder {} is missing; create it first", folder.display());
     }
     write(folder, "turboflow", PAGE.as_bytes())?;
     program.build();

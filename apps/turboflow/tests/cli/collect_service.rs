@@ -70,9 +70,7 @@ fn a_collector_is_a_service() {
     running.signal("HUP");
     let waits = "engine.collector.lag: takes effect at the next start";
     running.talk.wait_for(waits);
-    running
-        .talk
-        .wait_for("kept: 1, begun: 1, ended: 1");
+    running.talk.wait_for("kept: 1, begun: 1, ended: 1");
     let wrong = other.replace("lag =", "leg =");
     running.folder.write("turboflow.toml", wrong);
     running.signal("HUP");

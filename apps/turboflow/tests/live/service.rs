@@ -235,10 +235,7 @@ fn outputs_follow_their_own_options_alone() {
     folder.write("turboflow.toml", &config);
     let mut running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
     for (more, said) in [
-        (
-            "rotate = \"4m\"\n",
-            "kept: 1, begun: 1, ended: 1",
-        ),
+        ("rotate = \"4m\"\n", "kept: 1, begun: 1, ended: 1"),
         (
             "rotate = \"4m\"\nexport-rate = 1000\n",
             "kept: 1, begun: 1, ended: 1",

@@ -322,7 +322,11 @@ fn refuses_invalid_old_keys_with_line_and_remedy() {
         ("biflow = true\nbiflow = true", 4, "duplicate key"),
         ("biflow = ", 3, "value"),
         ("engine = \"fpga\"", 3, "software or xdp or offload or p4"),
-        ("format = \"ipfix\"", 3, "a.csv, whose extension selects the format"),
+        (
+            "format = \"ipfix\"",
+            3,
+            "a.csv, whose extension selects the format",
+        ),
         (
             "rotate = \"5m\"",
             3,
