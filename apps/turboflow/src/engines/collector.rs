@@ -84,7 +84,7 @@ pub(super) struct CollectorOptions {
     #[arg(id = "scale-sampled", long = "scale-sampled", hide_short_help = true)]
     scale_sampled: bool,
 
-    /// collector: accept only microflow records, from other TurboFlows
+    /// collector: accept only microflow records from other TurboFlows
     ///
     /// The definition may then have fields and features that flow records of other exporters do not
     /// contain. All senders need the same definition as this run.
