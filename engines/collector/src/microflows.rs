@@ -30,7 +30,7 @@ pub enum Refused {
     },
     /// Flow records of another exporter, which lack values of the definition.
     #[error(
-        "it sends no microflow records of TurboFlow, and flow records of others are not taken in \
+        "it sends no microflow records of TurboFlow, and flow records of others are refused in \
          this run (`engine.collector.only-microflows`)"
     )]
     Flows,

@@ -132,8 +132,8 @@ fn records_of_another_definition_are_refused_by_name() {
     assert_eq!(ended.code, Some(1), "{}", ended.said);
     for words in [
         "was disconnected: its records are of another definition (layout id ",
-        "sent what is not taken: its records are of another definition (layout id ",
-        "flow records of others are not taken in this run (--only-microflows)",
+        "sent a message that was refused: its records are of another definition (layout id ",
+        "flow records of others are refused in this run (--only-microflows)",
     ] {
         assert!(ended.said.contains(words), "{words}: {}", ended.said);
     }

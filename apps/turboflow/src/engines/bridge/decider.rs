@@ -160,8 +160,8 @@ impl Polices {
         }
         if let Some(frames) = seen.echoes {
             say!(Warning FramesComeBack, frames = frames;
-                "{} came in at both ports within a second: there is a path beside the bridge, and \
-                 such frames go round; look for the second link between its sides",
+                "{} came in at both ports within a second: there is a path beside the bridge, so \
+                 these frames loop; look for the second link between its sides",
                 counted(frames, "broadcast or multicast frame"));
         }
     }

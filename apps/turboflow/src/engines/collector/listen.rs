@@ -265,7 +265,7 @@ impl Listeners {
                     bytes: &self.buffer[..length],
                 });
                 if let Err(refused) = taken {
-                    let what = format!("sent what is not taken: {refused}");
+                    let what = format!("sent a message that was refused: {refused}");
                     self.complaints.say(now_ns, Some(address), what);
                 }
             }
