@@ -152,7 +152,7 @@ const ENTRIES: [Entry; 24] = [
         A::InspectionPacketsPerFlow,
         "inspection_packets_per_flow",
         4.0,
-        "the median of TCP, and 3.9 in that run; random payload takes nDPI 9 to 23",
+        "the median of TCP; 3.9 in the run of inspection_ns_per_packet; 9 to 23 for random payload in nDPI",
     ),
     entry(
         A::Ipv6Share,
@@ -164,7 +164,7 @@ const ENTRIES: [Entry; 24] = [
         A::KeyValueUpdatesPerSecondPerCore,
         "key_value_updates_per_second_per_core",
         625e3,
-        "TurboFlow, section 6.6: Redis, for what a server-based system does to each flow",
+        "TurboFlow, section 6.6: Redis, with one update for each flow in a server-based system",
     ),
     entry(
         A::LinkBitsPerSecond,
@@ -188,7 +188,7 @@ const ENTRIES: [Entry; 24] = [
         A::OffloadNsPerFlow,
         "offload_ns_per_flow",
         2_000.0,
-        "ours: the most that orders and counts of a flow may take",
+        "ours: a limit for adding and removing a flow's row and reading its counters",
     ),
     entry(
         A::ServerCores,
@@ -389,7 +389,7 @@ impl Assumptions {
         let message = self.get(A::ExportMessageBytes);
         let needed = self.get(A::ExportHeaderBytes) + self.get(A::ExportRecordBytes);
         if message < needed {
-            let mend = format!("headers and one record alone have {needed}");
+            let mend = format!("the headers and one record already take {needed} bytes");
             return Err(Impossible::new(A::ExportMessageBytes.name(), message, mend));
         }
         Ok(())

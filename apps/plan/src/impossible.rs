@@ -41,7 +41,7 @@ impl Impossible {
 pub(crate) const LEAST: f64 = 1e-18;
 pub(crate) const MOST: f64 = 1e18;
 
-pub(crate) const ABOVE_ZERO: &str = "a number above 0 is needed, of 1e-18 to 1e18";
+pub(crate) const ABOVE_ZERO: &str = "a number above 0 is needed, from 1e-18 to 1e18";
 pub(crate) const ZERO_OR_MORE: &str = "a number from 0 to 1e18 is needed";
 
 /// Checks that a number is above zero.

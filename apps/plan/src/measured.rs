@@ -89,7 +89,7 @@ impl Measured {
     /// If no rate can be computed, because no two packets have different times.
     pub fn traffic(&self) -> Result<Traffic, Impossible> {
         if self.observed_ns == 0 {
-            let mend = "two packets at different times are needed to tell a rate: \
+            let mend = "two packets at different times are needed to compute a rate: \
                         give a longer capture, or watch longer";
             return Err(Impossible::new("observed_seconds", 0.0, mend));
         }

@@ -43,7 +43,7 @@ impl Target {
             Self::Default => Ok(1.0),
             Self::PacketsPerMicroflow(ratio) if ratio >= 1.0 && ratio.is_finite() => Ok(ratio),
             Self::PacketsPerMicroflow(ratio) => {
-                let mend = "a record holds a packet at least: 1 or more is needed";
+                let mend = "a record holds at least one packet: 1 or more is needed";
                 Err(Impossible::new("target_ratio", ratio, mend))
             }
             Self::MicroflowsPerSecond(rate) => above_zero("target_rate", rate),
@@ -242,14 +242,14 @@ impl Question<'_> {
         self.target.check()?;
         above_zero("copies", self.copies)?;
         if self.links == 0 {
-            let mend = "one link at least is needed";
+            let mend = "at least one link is needed";
             return Err(Impossible::new("links", 0.0, mend));
         }
         let capacity = self.get(Assumption::LinkBitsPerSecond);
         match self.traffic.bits_per_second() {
             Some(load) if load > capacity => {
                 let mend = format!(
-                    "the traffic of one link is {load:.0} bits a second: more than it carries"
+                    "the traffic of one link is {load:.0} bits a second, more than this capacity"
                 );
                 let name = Assumption::LinkBitsPerSecond.name();
                 Err(Impossible::new(name, capacity, mend))
@@ -283,8 +283,8 @@ impl Question<'_> {
             let most = self.traffic.packets_per_flow();
             let all = flows_per_second * links;
             let mend = format!(
-                "no table is large enough: flows alone make {all:.0} records a second, one for \
-                 {most:.2} packets"
+                "no table is large enough: one record for each flow is already {all:.0} records a \
+                 second, one for {most:.2} packets"
             );
             return Err(Impossible::new(argument, value, mend));
         }
@@ -358,7 +358,7 @@ impl Question<'_> {
         let slots = bytes / record_bytes / self.links as f64;
         if slots < 1.0 {
             let mend = format!(
-                "{} links need a slot of {record_bytes} bytes each at least",
+                "{} links need at least one slot of {record_bytes} bytes each",
                 self.links
             );
             return Err(Impossible::new("table_memory", bytes, mend));

@@ -315,7 +315,7 @@ impl Recorded {
     /// If no rate can be computed, because no two packets have different times.
     pub fn traffic(&self) -> Result<PlannedTraffic, Impossible> {
         if self.observed_ns == 0 {
-            let mend = "two packets at different times are needed to tell a rate: \
+            let mend = "two packets at different times are needed to compute a rate: \
                         choose a longer time, or more records";
             return Err(Impossible::new("observed_seconds", 0.0, mend));
         }

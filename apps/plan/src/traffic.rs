@@ -49,14 +49,14 @@ impl Traffic {
         let flows_per_second = zero_or_more("flows_per_second", self.flows_per_second)?;
         if flows_per_second > packets_per_second {
             let mend = format!(
-                "a flow begins with a packet, so there cannot be more than the \
-                 {packets_per_second} of packets_per_second"
+                "each flow begins with a packet, so there cannot be more new flows than \
+                 packets, which are {packets_per_second} a second"
             );
             return Err(Impossible::new("flows_per_second", flows_per_second, mend));
         }
         let active_flows = above_zero("active_flows", self.active_flows)?;
         if active_flows < 1.0 {
-            let mend = "where there are packets, a flow is active: 1 at least";
+            let mend = "if there are packets, at least 1 flow is active";
             return Err(Impossible::new("active_flows", active_flows, mend));
         }
         match self.mean_packet_bytes {
@@ -83,8 +83,8 @@ impl Traffic {
         let refuse = |mend| Err(Impossible::new("active_flows", self.active_flows, mend));
         if self.active_flows < least {
             return refuse(format!(
-                "{} flows that begin every second stay active for the idle timeout of \
-                 {idle_timeout_seconds} s at least, so there are {least} or more; state them, or a \
+                "{} flows begin a second, and each is active for at least the idle timeout of \
+                 {idle_timeout_seconds} s, so there are {least} or more; state that many, or a \
                  shorter idle timeout",
                 self.flows_per_second
             ));

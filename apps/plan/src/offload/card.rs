@@ -88,7 +88,7 @@ impl Card {
                 .map(|(ways, slots)| format!("{ways} and {slots}"))
                 .collect();
             let mend = format!(
-                "what {} ways of {} slots cost was not simulated; ways and slots may be {}",
+                "the cost of {} ways with {} slots each was not simulated; ways and slots may be {}",
                 memory.ways,
                 memory.slots,
                 shapes.join(", ")

@@ -87,11 +87,11 @@ pub enum Agreement {
 }
 
 /// The reason for cells that agree only within the rounding of their inputs.
-pub const WITHIN_INPUTS: &str = "the inputs as they stand give other digits; numbers that would have \
-     been printed as those inputs give these";
+pub const WITHIN_INPUTS: &str = "the printed inputs give other digits; inputs that would be \
+     printed alike give these";
 /// The reason for cells in a table that rounds some numbers and truncates others.
-pub const EITHER_WAY: &str = "the table does not tell whether it rounds or cuts off: this cell has the \
-     printed digits by the one, not by the other, and no way gives all cells";
+pub const EITHER_WAY: &str = "the paper does not say whether this table rounds or truncates: only one \
+     of the two gives the printed digits of this cell, and neither gives those of all cells";
 
 /// One cell of a table of the paper.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -66,7 +66,6 @@ pub struct Observed {
 /// The tables are the paper's: direct-mapped, and a record is evicted only when another flow takes
 /// its slot. The software engine also empties its table every second, and bypasses the table when
 /// that is faster; both depend on more than hashes.
-/// pays: both depend on more than hashes.
 pub struct Simulation {
     tables: Vec<Table>,
     flows: Flows,
@@ -94,19 +93,19 @@ impl Simulation {
             ("max_flows", config.max_flows as u64),
         ] {
             if value == 0 {
-                return Err(Impossible::new(argument, 0.0, "1 at least is needed"));
+                return Err(Impossible::new(argument, 0.0, "at least 1 is needed"));
             }
         }
         if config.table_slots.contains(&0) {
             return Err(Impossible::new(
                 "table_slots",
                 0.0,
-                "a table has a slot at least",
+                "a table has at least one slot",
             ));
         }
         let count = config.table_slots.len();
         if count > MAX_TABLES {
-            let mend = format!("at most {MAX_TABLES} are simulated at once");
+            let mend = format!("at most {MAX_TABLES} tables are simulated at once");
             return Err(Impossible::new("table_slots", count as f64, mend));
         }
         let mut table_slots = config.table_slots.clone();

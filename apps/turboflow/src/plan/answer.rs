@@ -58,7 +58,7 @@ impl<'a> Answer<'a> {
         if let Some(offload) = self.offload {
             text += &offload::tables(offload);
         }
-        text += "\nWhat it costs, for each Tb/s of links and for these\n";
+        text += "\nWhat it costs, for each Tb/s of links and for these links\n";
         text += &costs(plan);
         text += "\nPackets for each microflow record, by size of one link's table\n";
         text += &sizes(plan);
@@ -69,7 +69,7 @@ impl<'a> Answer<'a> {
         };
         text += &format!("\nLinks carried, by table memory and cores ({which})\n");
         text += &machines(plan);
-        text += "\nTaken for granted (`--assume NAME=VALUE`)\n";
+        text += "\nAssumptions (`--assume NAME=VALUE` changes one)\n";
         text += &assumed(&plan.assumptions);
         Ok(text)
     }
@@ -126,7 +126,7 @@ fn sentence(plan: &Plan, target: Target) -> String {
             " That is enough in the worst case too.".to_owned()
         }
         (Some(_), Some(worst)) => format!(
-            " In the worst case the table has to have {} for that.",
+            " In the worst case that takes a table of {}.",
             memory(worst.table_bytes)
         ),
         (Some(_), None) => " In the worst case no table is large enough.".to_owned(),
@@ -175,7 +175,7 @@ fn on_the_bus(need: &Need, plan: &Plan) -> String {
     let load = bits(need.bus_bits_per_second);
     if need.bus_share > 1.0 {
         let bus = bits(bus_bits_per_second(plan));
-        return format!("{load} on the bus (over the bus of {bus})");
+        return format!("{load} on the bus (more than its {bus})");
     }
     format!("{load} on the bus")
 }
@@ -196,7 +196,7 @@ const FEW_SECONDS: f64 = 1.0;
 fn provenance(source: &Source) -> String {
     let without_flow = match source.frames_without_flow {
         0 => String::new(),
-        frames => format!(", and {} frames of no flow", grouped(frames)),
+        frames => format!(", and {} frames that belong to no flow", grouped(frames)),
     };
     let busiest = match source.seconds {
         0.5.. => format!(
@@ -206,18 +206,18 @@ fn provenance(source: &Source) -> String {
         _ => String::new(),
     };
     let few = if source.packets < FEW_PACKETS || source.seconds < FEW_SECONDS {
-        "That is little to plan with: watch the link for longer, a minute at a busy time or more.\n"
+        "That is little to plan with: watch the link at a busy time, for a minute or longer.\n"
     } else {
         ""
     };
     let cut = if source.is_whole {
         ""
     } else {
-        "That is not all of it: what was damaged or lost is not in the answer.\n"
+        "The input was not complete: the answer leaves out what was damaged or lost.\n"
     };
     format!(
         "Measured on {}: {} packets in {:.3} s{without_flow}.\n{cut}{few}\
-         {busiest}Flows are active for {} s.\n\n",
+         {busiest}A flow is active until {} s after its last packet.\n\n",
         source.name,
         grouped(source.packets),
         source.seconds,
@@ -263,7 +263,7 @@ fn needs(plan: &Plan) -> String {
     });
     row("cores to aggregate", &|need| amount(need.aggregator_cores));
     row("bus load", &|need| bits(need.bus_bits_per_second));
-    row("of the bus", &|need| percent(need.bus_share));
+    row("share of the bus", &|need| percent(need.bus_share));
     if let Some(capacity) = &plan.capacity {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let measured = capacity.links_measured.map(amount);
@@ -276,7 +276,7 @@ fn needs(plan: &Plan) -> String {
     let export = &plan.export;
     table.render(None)
         + &format!(
-            "Export: {} flow records/s, {}. Without another forwarding engine: {} to meter packets.\n",
+            "Export: {} flow records/s, {}. Metering in software, without a switch: {}.\n",
             at_most(plan, amount(export.flow_records_per_second)),
             bits(export.bits_per_second),
             cores(plan.software_cores),

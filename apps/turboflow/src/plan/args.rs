@@ -21,48 +21,48 @@ const EXAMPLES: &str = "\
 Examples:
   What does it take to meter 40 links like the one in this capture?
     turboflow plan -r office.pcap --links 40
-  Like the one at this interface, watched for a minute? The right to capture is needed
+  What does the link at this interface take, watched for a minute? Needs the right to capture
     turboflow plan -i eth0 --for 1m
-  Like one of which I know the rates?
+  What does a link take if I have no capture, but know the rates?
     turboflow plan --packets-per-second 500k --flows-per-second 20k --active-flows 800k
   The capture is of a quiet link: what if 10 Gb/s links like it were 30 % full?
     turboflow plan -r office.pcap --utilization 0.3
-  I have 1 MB of table and 4 cores: how many links is that?
+  I have 1 MB of table memory and 4 cores: how many such links can they carry?
     turboflow plan -r office.pcap --table-memory 1MB --cores 4
-  How much table do I need to make do with one core for 200 links?
+  How large must the table be, if one core is to aggregate for 200 links?
     turboflow plan -r office.pcap --links 200 --cores 1
-  What would a card save that takes flows over after their first packets?
+  What would a network card with a flow table save?
     turboflow plan -r office.pcap --links 40 --offload napatech
-  With microflow records of 24 bytes and cheaper servers, on this machine's own cores
+  What changes with microflow records of 24 bytes, cheaper servers and this machine's cores?
     turboflow plan -r office.pcap --assume microflow_record_bytes=24 \\
         --assume server_cost_usd=2000 --measure
-  The tables of the TurboFlow paper, from its inputs, beside what it printed
+  Compute the tables of the TurboFlow paper from its inputs, beside the printed values
     turboflow plan --paper
 
-Exit codes: 0 all well; 1 a capture was damaged, or packets were dropped: the answer is that of
-the rest; 2 the question cannot be answered: something is impossible, or contradicts itself.";
+Exit codes: 0 all well; 1 a capture was damaged, or packets were dropped: the answer covers only
+the rest; 2 the question cannot be answered: an input is impossible, or two contradict each other.";
 
 /// Plan before you deploy: how much table memory, how many cores, how much bandwidth, how many
 /// links, at what cost.
 ///
 /// Traffic comes from captures or an interface, on which tables of many sizes are simulated, or
-/// from stated rates. Answers are a sentence and tables; all assumptions are shown, and
-/// --assume changes it. docs/planning.md explains the model.
+/// from stated rates. The answer is a sentence and tables. It lists all assumptions, and --assume
+/// changes one. docs/planning.md explains the model.
 #[derive(Debug, Args)]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct PlanArgs {
-    /// Capture files of one link, as one stream of packets; `-` is standard input
+    /// Capture files of one link, read as one stream; `-` is standard input
     #[arg(short, long = "read", value_name = "FILE", num_args = 1..)]
     #[arg(help_heading = "Traffic of one link")]
     read: Vec<PathBuf>,
 
-    /// Interface to watch; repeat for the parts of one link. Needs the right to capture
+    /// Interface to watch; repeat if one link has several. Needs the right to capture
     /// (CAP_NET_RAW)
     #[arg(short, long, value_name = "IFACE", conflicts_with = "read")]
     #[arg(help_heading = "Traffic of one link")]
     interface: Vec<String>,
 
-    /// Only packets of which this is true, as tcpdump has it; needs libpcap
+    /// Only packets that match this tcpdump filter; needs libpcap
     #[arg(value_name = "FILTER", help_heading = "Traffic of one link")]
     filter: Vec<String>,
 
@@ -71,18 +71,18 @@ pub(crate) struct PlanArgs {
     #[arg(help_heading = "Traffic of one link")]
     lasts: Option<Duration>,
 
-    /// Packets a second, where no packets are read. Numbers may have k, M or G
+    /// Packets a second, if no packets are read. Numbers may have k, M or G
     #[arg(long, value_name = "RATE", value_parser = number, allow_negative_numbers = true)]
     #[arg(conflicts_with_all = ["read", "interface"], help_heading = "Traffic of one link")]
     #[arg(requires_all = ["flows_per_second", "active_flows"])]
     packets_per_second: Option<f64>,
 
-    /// Flows that begin, a second
+    /// New flows a second
     #[arg(long, value_name = "RATE", value_parser = number, allow_negative_numbers = true)]
     #[arg(requires = "packets_per_second", help_heading = "Traffic of one link")]
     flows_per_second: Option<f64>,
 
-    /// The most flows that have a packet within the idle timeout: at least those that begin in it
+    /// Peak of active flows, which have a packet within the idle timeout: no fewer than begin in it
     #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
     #[arg(requires = "packets_per_second", help_heading = "Traffic of one link")]
     active_flows: Option<f64>,
@@ -93,19 +93,19 @@ pub(crate) struct PlanArgs {
     #[arg(hide_short_help = true)]
     mean_packet_bytes: Option<f64>,
 
-    /// Fill each link to that share of its capacity, with independent copies of its traffic: for
-    /// captures of links that are emptier than those planned for. Default: the traffic as it is
+    /// Fill each link to this share of its capacity, with independent copies of its traffic: for
+    /// captures of links with less load than those planned for. Default: the traffic as it is
     #[arg(long, value_name = "SHARE", value_parser = number, allow_negative_numbers = true)]
     #[arg(help_heading = "Question")]
     pub(super) utilization: Option<f64>,
 
-    /// Links like it, each with its own traffic and its share of the table. Default 1
+    /// Number of such links, each with its own traffic and share of the table. Default 1
     #[arg(long, value_name = "N", value_parser = count)]
     #[arg(help_heading = "Question")]
     links: Option<u64>,
 
-    /// Target for the table: packets per microflow record. Default: 10, or four fifths of what is
-    /// possible if that is less
+    /// Target for the table: packets per microflow record. Default: 10, or four fifths of the
+    /// packets per flow if that is less
     #[arg(long, value_name = "PACKETS", value_parser = number, allow_negative_numbers = true)]
     #[arg(conflicts_with_all = ["target_rate", "cores", "table_memory"], help_heading = "Question")]
     target_ratio: Option<f64>,
@@ -116,8 +116,8 @@ pub(crate) struct PlanArgs {
     #[arg(hide_short_help = true)]
     target_rate: Option<f64>,
 
-    /// Target for the table: this many cores can aggregate; with --table-memory: show the links
-    /// that these cores carry
+    /// Target for the table: records that this many cores can merge; with --table-memory: show how
+    /// many links they carry
     #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
     #[arg(help_heading = "Question")]
     cores: Option<f64>,
@@ -126,9 +126,10 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "SIZE", value_parser = size_bytes, help_heading = "Question")]
     table_memory: Option<u64>,
 
-    /// A table takes flows over: kernel, napatech, or a TOML file
+    /// Flow table to offload to: kernel, napatech, or a TOML file
     ///
-    /// Show how full it is, what still reaches the host, and what limits first.
+    /// Show how full the table is, which packets still reach the host, and which limit is reached
+    /// first.
     #[arg(long, value_name = "CARD", help_heading = "Question")]
     pub(super) offload: Option<String>,
 
@@ -142,7 +143,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, help_heading = "Assumptions")]
     pub(super) measure: bool,
 
-    /// A flow without packets for longer ends; its next packet begins a new flow. Default 30s
+    /// A flow ends after this long without packets; its next packet begins a new flow. Default 30s
     #[arg(long, value_name = "TIME", value_parser = duration)]
     #[arg(help_heading = "Assumptions")]
     #[arg(hide_short_help = true)]
@@ -172,7 +173,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, conflicts_with_all = ["read", "interface"], help_heading = "Output")]
     pub(super) assumptions: bool,
 
-    /// Compute Tables 5 and 10 to 13 of the TurboFlow paper from its inputs, beside what it printed
+    /// Compute Tables 5 and 10 to 13 of the TurboFlow paper from its inputs, beside those printed
     #[arg(long, conflicts_with_all = ["read", "interface"])]
     #[arg(help_heading = "Output")]
     pub(super) paper: bool,
@@ -264,7 +265,7 @@ impl PlanArgs {
             bail!("--utilization is {share}: a share above 0 and up to 1 is needed");
         }
         let Some(load) = traffic.bits_per_second() else {
-            bail!("--utilization needs to know how long packets are: add --mean-packet-bytes");
+            bail!("--utilization needs the size of packets: add --mean-packet-bytes");
         };
         Ok(share * assumptions.get(Assumption::LinkBitsPerSecond) / load)
     }
@@ -432,7 +433,7 @@ impl PlanArgs {
                 bail!("--assume {text}: write NAME=VALUE, such as server_cost_usd=2000");
             };
             let Some(assumption) = Assumption::named(name.trim()) else {
-                bail!("--assume {text}: there is no {name}; --assumptions lists what there is");
+                bail!("--assume {text}: there is no assumption {name}; --assumptions lists them all");
             };
             if !assumptions.is_default(assumption) {
                 bail!("--assume {text}: {name} is assumed twice; leave one out");

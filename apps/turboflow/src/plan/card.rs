@@ -141,7 +141,7 @@ fn memory(written: &Written) -> Result<Option<CuckooMemory>, Wrong> {
             at: spans.into_iter().flatten().map(|span| span.start).next(),
             what:
                 "a cuckoo table has `accesses_per_second`, `ways` and `slots`: write all three, or \
-                   none for a table that learns at one rate until it is full"
+                   none for a table whose learning rate stays constant until it is full"
                     .to_owned(),
         }),
     }

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<Outcome> {
     // Impossible targets are refused before a capture is read or an interface watched.
     args.target().check().map_err(|error| refused(&error))?;
     if args.links() == 0 {
-        bail!("--links is 0: one link at least is needed");
+        bail!("--links is 0: at least one link is needed");
     }
     let card = args.offload.as_deref().map(card::read).transpose()?;
     let (mut traffic, watched) = traffic(args, &assumptions)?;
@@ -78,7 +78,7 @@ fn weigh_ipv6(measured: &Measured, assumptions: &mut Assumptions) -> anyhow::Res
     }
     // Rounded up to a thousandth, as it is shown.
     let share = (measured.ipv6_share() * 1e3).ceil() / 1e3;
-    let source = "measured: the larger of its shares of packets and of flow records";
+    let source = "measured: the larger of the shares of IPv6 in packets and in flow records";
     let set = assumptions.set(Assumption::Ipv6Share, share, source);
     set.map_err(|error| refused(&error))
 }
@@ -98,8 +98,8 @@ fn traffic(
     }
     if !args.has_source() {
         bail!(
-            "what passes on a link? Read captures of one (-r FILE), watch one (-i IFACE), or state \
-             --packets-per-second, --flows-per-second and --active-flows"
+            "the traffic of a link is missing: read captures of it (-r FILE), watch its interface \
+             (-i IFACE), or state --packets-per-second, --flows-per-second and --active-flows"
         );
     }
     let watched = watch::watch(args, &args.simulation(assumptions))?;

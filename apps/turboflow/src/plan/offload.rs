@@ -16,8 +16,8 @@ pub(super) fn sentence(plan: &OffloadPlan) -> String {
         format!(" The first limit is {}.", used(first))
     });
     format!(
-        "With the flow table of {}, {stays}{} of the packets reach the host, which takes {} with \
-         inspection and {} without, instead of {} and {}.{limit}",
+        "With the flow table of {}, {stays}{} of the packets reach the host, which needs {} with \
+         inspection and {} without, instead of {} and {} without the table.{limit}",
         plan.card.name,
         percent(plan.inspected.packet_share),
         cores(plan.inspected.cores),
@@ -27,17 +27,17 @@ pub(super) fn sentence(plan: &OffloadPlan) -> String {
     )
 }
 
-/// A resource in use, such as `births: 1.2 M/s of 1.0 M/s`.
+/// A resource in use, such as `new flows: 1.2 M/s needed, 1.0 M/s available`.
 fn used(one: &Use) -> String {
     let show = shown(one.of);
     let (needed, available) = (show(one.needed), show(one.available));
-    format!("{}: {needed} of {available}", name(one.of))
+    format!("{}: {needed} needed, {available} available", name(one.of))
 }
 
 const fn name(of: Bottleneck) -> &'static str {
     match of {
         Bottleneck::Rows => "rows",
-        Bottleneck::Births => "births",
+        Bottleneck::Births => "new flows",
         Bottleneck::HostCores => "host cores",
         Bottleneck::Bus => "bus",
     }
@@ -54,7 +54,7 @@ fn shown(of: Bottleneck) -> fn(f64) -> String {
 /// How full the table is, and the load of the host with and without it.
 pub(super) fn tables(plan: &OffloadPlan) -> String {
     let mut text = format!("\nWith a flow table for all links: {}\n", plan.card.name);
-    let mut table = columns(["", "needed", "there is", "used"]);
+    let mut table = columns(["", "needed", "available", "used"]);
     for one in &plan.uses {
         let show = shown(one.of);
         table.push(vec![

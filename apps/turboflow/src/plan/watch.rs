@@ -83,7 +83,7 @@ fn refuse_the_filter(args: &PlanArgs, name: &str, frames_without_flow: u64) -> a
     match frames_without_flow {
         0 => bail!("no packet of {name} matched the filter `{filter}`"),
         frames => bail!(
-            "{} of {name} matched the filter `{filter}`, and none of them is a packet of IP",
+            "{} of {name} matched the filter `{filter}`, but none of them is an IP packet",
             counted(frames, "frame")
         ),
     }
@@ -109,7 +109,7 @@ impl Watched {
         let untracked = self.measured.untracked_packets;
         if untracked > 0 {
             say!(Warning FlowsLeftEarly, packets = untracked;
-                "more flows were active than can be followed: {} are taken for flows of their own; \
+                "more flows were active than can be tracked: each of {} counts as a new flow; \
                  lower --idle-timeout", counted(untracked, "packet"));
         }
         self.not_given.say()

@@ -126,7 +126,7 @@ fn several_captures_of_any_format_and_a_pipe_are_one_stream() {
         ran.stdout.contains("99 packets") && ran.stderr.contains("cut.pcap"),
         "{ran:?}"
     );
-    assert!(ran.stdout.contains("That is not all of it"), "{ran:?}");
+    assert!(ran.stdout.contains("The input was not complete"), "{ran:?}");
     let ran = turboflow(["plan", "-r", &cut, "--target-ratio", "1", "--json"]).exits(1);
     let cut: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(cut["source"]["is_whole"], false);
@@ -297,7 +297,7 @@ fn the_bus_limits_the_links_of_a_machine_and_the_answer_names_it() {
     let over = turboflow(over).exits(0).stdout;
     let first = over.lines().next().unwrap();
     assert!(
-        first.contains("on the bus (over the bus of 1.00 b/s)"),
+        first.contains("on the bus (more than its 1.00 b/s)"),
         "{first}"
     );
     let plan = answer(&["-r", &office, "--links", "40"]);

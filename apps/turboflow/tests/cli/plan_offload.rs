@@ -88,7 +88,7 @@ fn the_answer_names_what_limits_first() {
         full.lines().next().unwrap(),
         &[
             "With the flow table of kernel, 10.0 % of the flows get a row, and 94.4 % of the packets",
-            "The first limit is rows: 10.5 M of 1.0 M.",
+            "The first limit is rows: 10.5 M needed, 1.0 M available.",
         ],
     );
     let folder = Folder::new();
@@ -97,7 +97,7 @@ fn the_answer_names_what_limits_first() {
     says(
         &ask(&larger, "200k"),
         &[
-            "The first limit is births: 2.0 M/s of 800 k/s.",
+            "The first limit is new flows: 2.0 M/s needed, 800 k/s available.",
             "Flows that get a row: 40.0 %.",
             "every packet crosses the bus",
             "The host, with the table and without it",

@@ -133,7 +133,7 @@ fn filters_that_leave_no_packets_are_refused() {
         ("udp port 1", "matched the filter `udp port 1`"),
         (
             "arp",
-            "matched the filter `arp`, and none of them is a packet of IP",
+            "matched the filter `arp`, but none of them is an IP packet",
         ),
     ] {
         let ran = turboflow(["plan", "-r", &office(), "--", filter]).exits(2);
