@@ -60,7 +60,7 @@ pub(crate) async fn answer(args: &SqlArgs) -> anyhow::Result<bool> {
     write(args, rows).await?;
     let damages = damages.lock().unwrap_or_else(PoisonError::into_inner);
     for damage in damages.iter() {
-        say(&format!("{damage}; the flow records before were read"));
+        say(&format!("{damage}; the flow records before that were read"));
     }
     Ok(damages.is_empty())
 }

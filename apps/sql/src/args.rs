@@ -39,7 +39,7 @@ Functions beside those of DataFusion (https://datafusion.apache.org/user-guide/s
 CSV and JSON have columns of times whose name ends in _ns as nanoseconds since 1970, others as
 2024-03-01T12:30:00Z, and durations in nanoseconds.
 
-Exit codes: 0 all well, also when the reader went away (`| head`); 1 a file was cut, and its whole
+Exit codes: 0 all well, also if the reader closes the pipe (`| head`); 1 a file was cut, and its whole
 records were read; 2 the query or a file could not be read; 130 ended by Ctrl-C.";
 
 /// Ask questions in SQL of files of flow records: joins, windows, percentiles.

@@ -27,7 +27,7 @@ const EXAMPLES: &str = "\
 Examples:
   What was odd on this day?
     turboflow alert flows/2024/03/01 --rules rules.toml
-  Every file of a service, as soon as it is complete (its log in JSON)
+  Every file of a service, as soon as it is complete (the service logs in JSON)
     turboflow run --config service.toml 2>&1 |
       turboflow alert --follow --rules rules.toml --state alerts.json --to syslog+udp://127.0.0.1:514
   To Alertmanager, and to a program of your own
@@ -45,7 +45,7 @@ Exit codes: 0 all well, with alerts or without; 1 alerts could not be sent; 2 it
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct AlertArgs {
-    /// Files of flow records, folders or patterns: they are asked as one
+    /// Files of flow records, folders or patterns: they are read as one
     #[arg(
         value_name = "FILE",
         required_unless_present = "follow",
@@ -57,7 +57,7 @@ pub(crate) struct AlertArgs {
     #[arg(long, value_name = "FILE")]
     rules: PathBuf,
 
-    /// What rules about new and silent groups remember; it is made where there is none
+    /// State of rules about new and silent groups; created if it does not exist
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 
@@ -66,8 +66,8 @@ pub(crate) struct AlertArgs {
     #[arg(long, value_name = "URL")]
     to: Vec<String>,
 
-    /// Read a log in JSON from standard input, and ask each file that it says is complete. Its
-    /// other lines are passed on to standard error
+    /// Read a JSON log from standard input, and apply the rules to each file that it reports
+    /// complete. Other lines are passed on to standard error
     #[arg(long)]
     follow: bool,
 
@@ -124,8 +124,8 @@ impl Asking<'_> {
     fn ask(&mut self, files: &[PathBuf]) -> anyhow::Result<Outcome> {
         if let Some(place) = pipe_of(files) {
             bail!(
-                "{place} can be read once, and records are read for their last time and then for \
-                 each rule: write them into a file first"
+                "{place} can be read once, but records are read for their last time and then for \
+                 each rule: write them to a file first"
             );
         }
         let mut whole = Input::open(files)?;
@@ -202,8 +202,9 @@ impl Asking<'_> {
             return Ok(last.time_ns.unwrap_or(0));
         }
         say!(Warning AnswerNote;
-            "flow records more than {ahead_s} s ahead of this machine's clock: {}; they make no one \
-             silent: set the clock of their exporter, or of this machine", grouped(last.later));
+            "flow records more than {ahead_s} s ahead of this machine's clock: {}; silence is not \
+             measured from them: set the clock of their exporter, or of this machine",
+            grouped(last.later));
         Ok(last.time_ns.unwrap_or(now_ns))
     }
 

@@ -18,19 +18,19 @@ const SHORT: &str = "--help has examples and exit codes.";
 
 const EXAMPLES: &str = "\
 Examples:
-  What is it called?
+  What is an application called?
     turboflow applications | grep -i netflix
   All applications of a category, for programs
     turboflow applications --format csv | grep ^application, | grep ,VPN$
   Rules that use these names
     turboflow bridge --check --rules rules.toml
 
-Exit codes: 0 all well; 2 there is no inspection in this program.";
+Exit codes: 0 all well; 2 the program has no inspection.";
 
 /// List the applications, categories and risks that inspection (--dpi) tells apart.
 ///
-/// The names and numbers are those of the library of this system, nDPI. Records have them, and the
-/// rules of `turboflow bridge` may name them.
+/// The names and numbers are those of this system's library nDPI. Flow records contain them, and
+/// rules of `turboflow bridge` may use them.
 #[derive(Debug, Args)]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct ApplicationsArgs {

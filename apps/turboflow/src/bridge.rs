@@ -28,19 +28,19 @@ const SHORT: &str = "--help has all options, examples, signals and exit codes.";
 
 const EXAMPLES: &str = "\
 Examples:
-  Are the rules right, what do they mean, and can the ports be bridged?
+  Are the rules valid, what do they do, and can the ports be bridged?
     turboflow bridge --check --rules rules.toml --in eth0 --out eth1
   Which names can rules have?
     turboflow applications
   Forward everything, and see what the rules would drop
     turboflow bridge --in eth0 --out eth1 --rules rules.toml --dry-run -w flows.parquet
     turboflow show flows.parquet --group-by application
-  Let the rules drop
+  Apply the rules: drop what they say
     turboflow bridge --in eth0 --out eth1 --rules rules.toml -w flows-%H.parquet --rotate 1h
 
 Rules (docs/bridge.md has all keys): the first that matches decides.
   default = \"pass\"               # a flow that no rule matches
-  fail = \"open\"                  # what forwards when the process is gone: open, frozen or closed
+  fail = \"open\"                  # what forwards after the process has ended: open, frozen or closed
   [[rule]]
   name = \"no-netflix\"
   application = [\"NetFlix\"]      # or category, server_name, protocol, port, src, dst, risk
@@ -49,7 +49,7 @@ Rules (docs/bridge.md has all keys): the first that matches decides.
 
 Signals:
   SIGTERM, SIGINT  writes everything and exits; a second one aborts
-  SIGHUP           reads the rules again, all of them or none, and decides open flows anew
+  SIGHUP           reads the rules again, all of them or none, and decides open flows again
 
 Exit codes: 0 all well; 1 it ran, but frames or records were lost; 2 the rules are wrong or cannot
 be read, or the ports cannot be bridged; 130 aborted by a second Ctrl-C.";
@@ -103,8 +103,8 @@ Bridge two ports, and pass or drop flows by their application.
 
 Frames go from each port to the other in the Linux kernel. Copies of the first packets of flows are
 inspected, and as soon as a flow's application is known, a rule says whether the flow passes or is
-dropped. Flow records have the verdict, the rule, and packets and bytes that were dropped. When the
-process is gone, `fail` in the rules says what forwards.")]
+dropped. Flow records have the verdict, the rule, and the packets and bytes that were dropped. `fail`
+in the rules says what forwards after the process has ended.")]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct BridgeArgs {
     /// One port of the bridge
@@ -200,7 +200,7 @@ fn check_ports(first: &str, second: &str, rules: &Rules) -> anyhow::Result<Strin
 
 #[cfg(not(target_os = "linux"))]
 fn check_ports(_first: &str, _second: &str, _rules: &Rules) -> anyhow::Result<String> {
-    bail!("ports can be bridged on Linux alone: leave out --in and --out")
+    bail!("ports can be bridged only on Linux: leave out --in and --out")
 }
 
 /// A description of the rules as parsed.

@@ -26,23 +26,23 @@ Examples:
     turboflow show named.parquet --group-by application
   Only what the model is sure of
     turboflow show named.parquet --where 'confidence > 0.9' --group-by application
-  Beside what inspection found: a second column of applications
+  In a second column, beside the applications that inspection found
     turboflow classify inspected.parquet --model applications.model --as guess -w both.parquet
     turboflow show both.parquet --group-by application,guess
 
-contrib/classifier/train.py makes models of records that inspection has labelled; docs/classify.md
-has the format of their file, and how good they are.
+contrib/classifier/train.py trains models on records that inspection has labelled; docs/classify.md
+has the format of a model file, and how accurate the models are.
 
 Exit codes: 0 all well; 1 records were lost on the way; 2 it could not run.";
 
 /// Formats that have a place for what a model says.
-const FORMATS: &str = "Format of files without such an extension: csv, jsonl, parquet or arrow. Of \
+const FORMATS: &str = "Format of files without such an extension: csv, jsonl, parquet or arrow. For \
     standard output: csv";
 
 /// Name the applications of flow records by a trained model: a tree, a forest or a linear model
 ///
-/// Reads what `turboflow show` reads. The records are as they were, with two columns more:
-/// `application`, a name, and `confidence`, from 0 to 1.
+/// Reads what `turboflow show` reads. Adds two columns to the records: `application`, a name, and
+/// `confidence`, from 0 to 1.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 #[command(mut_arg("format", |format| format.help(FORMATS)))]
@@ -59,7 +59,7 @@ pub(crate) struct ClassifyArgs {
     #[arg(short, long = "write", value_name = "FILE", default_value = "-")]
     write: PathBuf,
 
-    /// The column of applications. With another name than `application`, confidences are in
+    /// Name of the application column. With a name other than `application`, confidences are in
     /// NAME_confidence
     #[arg(long = "as", value_name = "NAME", default_value = APPLICATION)]
     name: String,
@@ -134,7 +134,7 @@ impl ClassifyArgs {
         self.as_files.check_use(&[&self.write])?;
         if self.as_files.format(&self.write)? == Format::Ipfix {
             bail!(
-                "IPFIX has no information element for what a model says: write .parquet, .arrow, \
+                "IPFIX has no information element for the answer of a model: write .parquet, .arrow, \
                  .csv or .jsonl"
             );
         }
@@ -152,7 +152,7 @@ impl ClassifyArgs {
             || !self.name.chars().all(is_name)
         {
             bail!(
-                "--as {:?}: write a name of a column, such as guess",
+                "--as {:?}: write the name of a column, such as guess",
                 self.name
             );
         }
@@ -160,7 +160,7 @@ impl ClassifyArgs {
         let is_taken = |column: &&Column| own.iter().any(|its| its.name == column.name);
         if let Some(taken) = schema.iter().find(is_taken) {
             bail!(
-                "the records have a column `{}` already: name another one, as in --as guess",
+                "the records already have a column `{}`: choose another name, such as --as guess",
                 taken.name
             );
         }

@@ -12,17 +12,17 @@ const SHORT: &str = "--help has all options, examples and exit codes.";
 
 const EXAMPLES: &str = "\
 Examples:
-  Take what routers send, until Ctrl-C
+  Collect what routers send, until Ctrl-C
     turboflow collect --listen udp://:2055,udp://:4739,tcp://:4739 -w flows.parquet
-  Routers that cut their flows every 30 minutes, and sample one packet of 1,000
+  Routers with an active timeout of 30 minutes, which sample one packet of 1,000
     turboflow collect --listen udp://:2055 --collector-lag 31m --scale-sampled -w flows.parquet
-  Join the records of files
+  Merge the records of several files
     turboflow collect -r monday.ipfix tuesday.ipfix -w flows.csv
-  Pass on what comes
+  Pass the records on to another collector
     turboflow collect --listen udp://:2055 -w ipfix+tcp://collector.example:4739
 
-Exporters are joined as if they metered here: cut records are one flow again, and what is missing in
-their sequence numbers is in the ledger (docs/collector.md).
+Records of all exporters are merged as if their packets were metered here: the parts of a flow are
+one flow record again, and gaps in sequence numbers are in the ledger (docs/collector.md).
 
 Exit codes: 0 all well; 1 it ran, but records were lost, or a file was damaged; 2 it could not run;
 130 aborted by a second Ctrl-C.";
@@ -78,8 +78,8 @@ const MOST_USED: [&str; 16] = [
 Take flow records of routers and other probes: IPFIX, NetFlow v9, v5 and sFlow.
 
 Flow records of other exporters are merged like the microflow records of our own engines: they are
-put into the order of time, go through the same flow cache, and are written to the same outputs. It
-is `turboflow record --engine collector`, where -r names files of IPFIX or NetFlow v5 messages.")]
+sorted by time, go through the same flow cache, and are written to the same outputs. The command is
+`turboflow record --engine collector`, where -r names files of IPFIX or NetFlow v5 messages.")]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct CollectArgs {
     #[command(flatten)]

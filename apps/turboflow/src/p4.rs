@@ -37,12 +37,12 @@ enum P4Command {
 
 /// Write the sources of the P4 program for a record definition.
 ///
-/// The features of the definition become registers of the program. What a pipeline cannot fold is
-/// refused by name.
+/// The features of the definition become registers of the program. Features that the pipeline
+/// cannot compute are refused by name.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 struct GenerateP4Args {
-    /// The pipeline that it is for
+    /// The pipeline to write it for
     #[arg(long, value_enum)]
     target: Target,
 
@@ -101,7 +101,7 @@ impl Target {
             (Self::V1model, true) => {
                 "in simple_switch_CLI, before anything is metered: mirroring_add 101 64\n"
             }
-            (Self::Tna, _) => "what the switch's owner sets is in docs/p4.md\n",
+            (Self::Tna, _) => "docs/p4.md says what the owner of the switch has to set\n",
             _ => "",
         }
     }
@@ -175,7 +175,7 @@ fn definition(path: Option<&Path>) -> anyhow::Result<(String, Definition)> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     if name.is_empty() || !name.chars().all(is_plain) {
         bail!(
-            "{}: the sources are named after this file: let its name have letters, digits, - and _",
+            "{}: the sources are named after this file: use only letters, digits, - and _ in its name",
             path.display()
         );
     }

@@ -28,7 +28,7 @@ const EXAMPLES: &str = "\
 Examples:
   A day of flow records to a collector that missed it
     turboflow replay flows/2024/03/01 -w ipfix+tcp://collector.example:4739
-  Web traffic alone, at most 10,000 records a second
+  Only web traffic, at most 10,000 records a second
     turboflow replay flows.parquet --where 'tcp port 443' --rate 10k -w netflow9+udp://127.0.0.1:2055
   Into another format
     turboflow replay flows.csv.gz -w flows.parquet
@@ -58,7 +58,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long = "where", value_name = "EXPR")]
     filter: Option<String>,
 
-    /// The time from which --where counts -1h and now. Default: the clock
+    /// The time of `now`, and for -1h, in --where. Default: the clock
     #[arg(long, value_name = "TIME", value_parser = moment)]
     now: Option<u64>,
 
@@ -66,8 +66,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "RATE", value_parser = str::parse::<CountAboveZero>)]
     rate: Option<CountAboveZero>,
 
-    /// Observation domain of IPFIX, source id of NetFlow v9. Default: drawn for each collector, and
-    /// 1 in files
+    /// Observation domain of IPFIX, source id of NetFlow v9. Default: random, another one for each
+    /// collector; 1 in files
     #[arg(long, value_name = "N")]
     observation_domain: Option<u32>,
 
@@ -173,8 +173,8 @@ impl LeftOut {
         } = *self;
         if too_large > 0 {
             say!(Error OutOfRange, records = too_large;
-                "{} left out: a number in them is larger than its field can be, such as a port \
-                 above 65535", counted(too_large, "flow record"));
+                "{} left out: a number in them is too large for its field, such as a port above \
+                 65535", counted(too_large, "flow record"));
         }
         if incomplete > 0 {
             say!(Error Incomplete, records = incomplete;
@@ -204,7 +204,7 @@ impl ReplayArgs {
             // As in `record`: distinguishes exporters that share an address.
             send_to(&to.parse()?, schema, &wire(own_domain()), &options)?
         } else if self.rate.is_some() {
-            bail!("--rate is for collectors: {to} takes records as fast as they come");
+            bail!("--rate is for collectors: {to} takes records at any rate");
         } else {
             let path = Path::new(to);
             let format = self.as_files.format(path)?;
@@ -288,9 +288,9 @@ impl Meaning {
             }
         }
         bail!(
-            "the columns are not those of the {} definition, so what they mean to a collector is \
-             not known: Parquet files hold their definition, text files can be replayed with the \
-             default one",
+            "the columns are not those of the {} definition, so their meaning for a collector is \
+             not known: Parquet files hold their definition; text files can only be replayed if \
+             they have the default one",
             if shape.definition.is_some() {
                 "files'"
             } else {

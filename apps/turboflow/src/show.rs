@@ -45,12 +45,12 @@ Examples:
     turboflow show flows.parquet --group-by time:1m,src_addr --top-each 3
   Connections that were opened and never answered, as CSV
     turboflow show flows.csv --where 'tcp and tcp_flags == S' --format csv
-  Which countries and autonomous systems, and who of us, by files that you have
+  Which countries and autonomous systems, and which of our networks, by files of your own
     turboflow show flows.parquet --country country.mmdb --asn asn.mmdb --networks sites.csv \
       --where 'dst_country != CH' --group-by src_owner,dst_as_name
-  A day of date folders
+  All files of a day, in folders by date
     turboflow show flows/2024/03/01 --group-by host
-  Several files as one, compressed and from a pipe too
+  Several files as one, compressed, and one from a pipe
     ssh probe cat day1.csv.gz | turboflow show - day2.csv.zst --group-by protocol
 
 Expressions (--where):
@@ -58,36 +58,37 @@ Expressions (--where):
   FIELD in (A, B)  also networks and ranges: src_addr in 10.0.0.0/8, dst_port in 8000-8100
   FIELD has VALUE  flags (tcp_flags has S) and elements of lists
   FIELD/FIELD      a ratio: bytes/packets > 100
-  bps, pps, bytes_per_packet    rates of a record, where it lasts
+  bps, pps, bytes_per_packet    rates of a record; bps and pps if it lasts longer than 0 s
   first > -1h      times from now (--now last: from the last packet); also 2024-03-01T12:30Z, and ranges with two dots
-  host ADDRESS, net NETWORK, port NUMBER, portrange A-B   on either side, or behind src or dst:
+  host ADDRESS, net NETWORK, port NUMBER, portrange A-B   on either side, or after src or dst:
                    dst port 443, src net 10.0.0.0/8, port in (80,443), port 80 or 443
-  tcp, udp, icmp, ip, ip6, proto NAME      alone, or in front: tcp port 443
-  https, domain, ssh, ...                  where a port is expected: dst port https, not alone
+  tcp, udp, icmp, ip, ip6, proto NAME      alone, or before another: tcp port 443
+  https, domain, ssh, ...                  instead of a port number: dst port https, not alone
   and, or, not, ( )
 
 Groups (--group-by): FIELD for every value; FIELD:WIDTH for ranges (bytes:1M, duration:10s);
   ADDRESS/LENGTH for networks (IPv6: /64; src_addr/24/48 names both lengths). Groups have records,
-  packets, bytes, their share in percent, first and last; any other column of amounts is added up where --by
-  or --select names it, of min_... and max_... the least and the largest is shown; sum(FIELD),
-  min(FIELD) and max(FIELD) say it outright; bps, pps and bytes_per_packet are of the group. Of
-  biflows, total_packets and total_bytes are of both directions.
-  host counts a record at both its addresses, so it has what a host sent and received; host/24 too.
+  packets, bytes, their share in percent, first and last. --by and --select can name other columns:
+  amounts are added up, of min_... the smallest and of max_... the largest value is shown;
+  sum(FIELD), min(FIELD) and max(FIELD) choose one of these. bps, pps and bytes_per_packet are of
+  the whole group. Of biflows, total_packets and total_bytes count both directions.
+  host counts a record at both of its addresses: all that a host sent and received; so does host/24.
   time:WIDTH is over time: packets and bytes of a record are spread over the buckets from its
   first to its last packet, in proportion to the time it spent in each, and add up exactly; the
-  record is counted in the bucket in which it began. start is where a bucket starts. Alone, it
-  shows silent buckets as zeros.
+  record is counted in the bucket in which it began. start is the start of a bucket. If time:WIDTH
+  is the only field, empty buckets are shown as zeros.
   With more fields, --top-each N shows the N largest of every bucket.
-  first_ns:WIDTH puts whole records where they began, last_ns:WIDTH where they ended.
+  first_ns:WIDTH puts whole records into the bucket of their first packet, last_ns:WIDTH of their
+  last.
 
-Exit codes: 0 all well, also when the reader went away (`| head`); 2 the question or a file could
+Exit codes: 0 all well, also if the reader closes the pipe (`| head`); 2 the question or a file could
 not be read.";
 
 /// Ask questions of files of flow records: who talks most, on which ports, when.
 ///
-/// Reads CSV, JSON lines, Parquet and IPFIX, as `turboflow record` writes them; the format shows in
-/// the content, and so do gzip and zstd. Fields are the names of the files' columns, `duration`,
-/// and of biflows `total_packets` and `total_bytes`.
+/// Reads CSV, JSON lines, Parquet and IPFIX, as `turboflow record` writes them. The format, gzip
+/// and zstd are recognised by the content. Fields are the names of the files' columns, `duration`,
+/// and for biflows `total_packets` and `total_bytes`.
 #[derive(Debug, Args)]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct ShowArgs {
@@ -103,22 +104,22 @@ pub(crate) struct ShowArgs {
     /// Only records with packets from FROM and before TO; one may be absent:
     /// 2024-03-01T12:30..2024-03-01T13:00, or -1h..
     ///
-    /// Each record counts as a whole, or with --clip in part; of --group-by time:WIDTH the buckets
-    /// in it are shown.
+    /// Each record counts as a whole, or with --clip only its part within that time. With
+    /// --group-by time:WIDTH, only the buckets within that time are shown.
     #[arg(long, value_name = "FROM..TO", allow_hyphen_values = true)]
     #[arg(help_heading = "Question")]
     within: Option<String>,
 
-    /// Count only the part of each record in that time, as time buckets do
+    /// Count only the part of each record within that time, as time buckets do
     #[arg(long, requires_all = ["within", "group_by"], help_heading = "Question")]
     clip: bool,
 
-    /// Add up the records that agree in these fields, with commas between
+    /// Add up records with equal values in these fields, separated by commas
     #[arg(long, value_name = "FIELD,...", help_heading = "Question")]
     group_by: Option<String>,
 
-    /// Sort by this field, largest first, and show it. Default: bytes, of biflows total_bytes;
-    /// groups by time in order
+    /// Sort by this field, largest first, and show it. Default: bytes, for biflows total_bytes;
+    /// groups by time are in order of time
     #[arg(long, value_name = "FIELD", help_heading = "Question")]
     by: Option<String>,
 
@@ -126,7 +127,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, help_heading = "Question")]
     ascending: bool,
 
-    /// How many rows; 0 for all. Default: 20 in tables, or all where groups are by time; all in
+    /// How many rows; 0 for all. Default: 20 in tables, but all if groups are by time; all in
     /// CSV and JSON
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Question")]
     top: Option<u64>,
@@ -135,12 +136,12 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Question")]
     top_each: Option<u64>,
 
-    /// The time from which --where and --within count -1h and now: a time, or `last` for that of
-    /// the last packet. Default: the clock
+    /// The time of `now`, and for -1h, in --where and --within: a time, or `last` for that of the
+    /// last packet. Default: the clock
     #[arg(long, value_name = "TIME", value_parser = now, help_heading = "Question")]
     now: Option<Now>,
 
-    /// Columns to print, with commas between: of records, or `all`; of groups after their fields.
+    /// Columns to print, separated by commas: of records, or `all`; of groups, after their fields.
     /// Default: those that fit a terminal; all of records in CSV and JSON
     #[arg(long, value_name = "FIELD,...", help_heading = "Answer")]
     select: Option<String>,
@@ -154,13 +155,13 @@ pub(crate) struct ShowArgs {
     #[arg(help_heading = "Answer")]
     time: Option<TimeForm>,
 
-    /// Protocols and end reasons by name in CSV and JSON, as tables have them
+    /// Protocols and end reasons by name in CSV and JSON, as in tables
     #[arg(long, help_heading = "Answer")]
     names: bool,
 
     /// Replace addresses by pseudonyms that keep networks together, with the key in this file
     ///
-    /// As `turboflow record --anonymize` does; --where and groups are of the true addresses.
+    /// As `turboflow record --anonymize` does; --where and groups use the true addresses.
     #[arg(long, value_name = "KEYFILE", help_heading = "Answer")]
     anonymize: Option<PathBuf>,
 
@@ -272,7 +273,7 @@ pub(crate) fn say_left_out(input: &Input) {
 /// Logs which files are truncated. Their complete records were read.
 pub(crate) fn say_damages(input: &Input) -> Outcome {
     for damage in input.damages() {
-        say!(Error RecordsCut; "{damage}; the flow records before were read");
+        say!(Error RecordsCut; "{damage}; the flow records before that were read");
     }
     match input.damages() {
         [] => Outcome::Well,
@@ -284,7 +285,7 @@ pub(crate) fn say_damages(input: &Input) -> Outcome {
 /// question does.
 fn last_packet_ns(files: &[PathBuf]) -> anyhow::Result<Option<u64>> {
     if let Some(place) = pipe_of(files) {
-        bail!("--now last reads the records twice, and {place} can be read once: write a time");
+        bail!("--now last reads the records twice, but {place} can be read once: write a time");
     }
     Ok(turboflow_query::last_packet_ns(&mut Input::open(files)?)?)
 }
@@ -305,7 +306,7 @@ fn now(text: &str) -> Result<Now, String> {
         "last" => Ok(Now::Last),
         _ => moment(text)
             .map(Now::At)
-            .map_err(|why| format!("{why}, or last for that of the last packet")),
+            .map_err(|why| format!("{why}, or last for the time of the last packet")),
     }
 }
 
@@ -339,8 +340,8 @@ impl ShowArgs {
         }
         if self.anonymize.is_some() && !self.enrich.files().is_empty() {
             bail!(
-                "--anonymize replaces addresses, and names, networks and countries would tell \
-                 them: leave one of both out"
+                "--anonymize replaces addresses, but names, networks and countries would reveal \
+                 them: leave out one of the two"
             );
         }
         Ok(())
@@ -402,7 +403,7 @@ impl ShowArgs {
         }
         let second = |time_ns: u64| time_text(time_ns / 1_000_000_000 * 1_000_000_000);
         Some(format!(
-            "no record matched: times are counted from {from}, and the records are of {} to {}; \
+            "no record matched: times are counted from {from}, but the records are from {} to {}; \
              --now last counts from their last packet",
             second(first_ns),
             second(last_ns)

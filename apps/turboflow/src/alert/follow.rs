@@ -46,7 +46,7 @@ pub(super) fn follow(asking: &mut Asking<'_>, mut log: impl BufRead) -> anyhow::
             if said == Said::Strange && !is_json && !is_told {
                 is_told = true;
                 say!(Warning LogNotRead;
-                    "standard input is not a log in JSON, which says when files are complete: run \
+                    "standard input is not a JSON log, which would report complete files: run \
                      `record` with --log-format json, or the service with log-format = \"json\"");
             }
             continue;
@@ -62,7 +62,7 @@ pub(super) fn follow(asking: &mut Asking<'_>, mut log: impl BufRead) -> anyhow::
         }
     }
     if is_told && !is_json {
-        bail!("no file was asked, because no line was JSON");
+        bail!("no rule was applied, because no line was JSON");
     }
     Ok(outcome)
 }

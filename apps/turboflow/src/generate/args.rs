@@ -15,51 +15,52 @@ const SHORT: &str = "--help has all options, examples, what each workload is, an
 const EXAMPLES: &str = "\
 Workloads (what each is calibrated to: docs/workloads.md):
   internet        a 10 Gb/s link between core routers; --packets-per-second, --births-per-second
-  dc-tor          all that crosses a top-of-rack switch of 1,280 Gb/s; --load
-  dc-aggregation  all that crosses an aggregation switch of 1,440 Gb/s; --load
-  probe-stress    --flows active flows, --births-per-second, --size, --packets-per-second, each
-                  set alone, packets of any flow in turn
-  adversarial     --attack all-at-once, collisions or single-packets
+  dc-tor          all traffic across a top-of-rack switch of 1,280 Gb/s; --load
+  dc-aggregation  all traffic across an aggregation switch of 1,440 Gb/s; --load
+  probe-stress    each packet belongs to a random active flow; --flows, --births-per-second, --size
+                  and --packets-per-second can be set independently
+  adversarial     traffic made to overload a meter: --attack all-at-once, collisions or
+                  single-packets
   site            a company's day at two routers (--seen-at), with a scan, an exfiltration and a line
                   that loses packets; --births-per-second
-  telemetry       a network whose nodes write INT, reports and IOAM (--carrier), with an incast and
-                  a loop
+  telemetry       a network whose nodes write INT, INT reports and IOAM (--carrier), with an incast
+                  and a loop
 
 Examples:
-  Ten seconds of the Internet link that the paper's figures are about
+  Ten seconds of the Internet link in the paper's figures
     turboflow generate -w link.pcap --workload internet --duration 10s --snap-length 64
-  Twice its packets and four times its flows
+  Ten seconds of that link with twice the packets and four times the flows
     turboflow generate -w busy.pcap --workload internet --packets-per-second 900k \\
       --births-per-second 36.4k --duration 10s --snap-length 64
-  Does the switch workload have the rates of the paper? Nothing is written
+  Does the switch workload have the rates of the paper? Print the rates, write no packets
     turboflow generate --to-memory --workload dc-tor --duration 100ms
-  A million packets a second out of an interface, for ten seconds
+  Send a million packets a second out of an interface, for ten seconds
     sudo turboflow generate -i eth1 --packets-per-second 1M --flows 100k --duration 10s
   A probe at its limit: 20 million flows, 2 million new ones a second, 10 M packets a second
     turboflow generate -w - --workload probe-stress --flows 20M --duration 1s | turboflow record -r -
-  Keys that collide in the table of a meter whose seed is known, and what it does then
+  Keys that collide in the table of a meter whose seed is known, and how the meter copes
     turboflow generate -w bad.pcap --workload adversarial --attack collisions --meter-seed 7
     turboflow record -r bad.pcap --seed 7 --microflow-slots 32768 --ledger ledger.json
   A router of 64 links, each with the traffic of a capture
     turboflow generate -w router.pcap --links 64 -r link.pcap
-  A day's records of two places, with an incident to find (docs/first-incident.md)
+  A company's day as its headquarters sees it, with an incident to find (docs/first-incident.md)
     turboflow generate -w - --workload site --seen-at headquarters --snap-length 64 |
       turboflow record -r - --identity --exporter headquarters -w headquarters.parquet
-  In-band telemetry without a switch, and the records of it (docs/telemetry.md)
+  In-band telemetry without a switch, and its flow records (docs/telemetry.md)
     turboflow generate -w network.pcap --workload telemetry
     turboflow record -r network.pcap --int-port 5000 --int-report-port 5001 \\
       --definition samples/definitions/paper-table-2-network.toml -w flows.parquet
   Ten million small packets of 300,000 flows with Internet-like skew
     turboflow generate -w zipf.pcap --packets 10M --flows 300k --traffic zipf --snap-length 64
-  A mixed link: packet sizes of the simple IMIX, a third IPv6, a tenth tagged, UDP in between
+  A mixed link: packet sizes of the simple IMIX, a third IPv6, a tenth tagged, two fifths UDP
     turboflow generate -w mixed.pcap --sizes imix --ipv6-share 0.33 --vlan-share 0.1 --udp-share 0.4
-  Straight into the meter
+  Straight into the meter, without a file
     turboflow generate -w - --packets 10M | turboflow record -r - -w flows.parquet
 
 Equal options and an equal seed give the same file, byte for byte.
 
 Exit codes: 0 all well; 1 interrupted, or the interface took the packets more than 1 % too slowly;
-2 the options contradict each other, the file cannot be written or nothing can be sent.";
+2 the options contradict each other, the file cannot be written, or packets cannot be sent.";
 
 /// Generate traffic of stated rates, sizes and skew, or after published measurements.
 ///
@@ -73,7 +74,7 @@ pub(crate) struct GenerateArgs {
     #[arg(short, long = "write", value_name = "FILE.pcap")]
     pub(super) write: Option<PathBuf>,
 
-    /// An interface to send the packets out of, each at its time (Linux)
+    /// An interface to send the packets out of, each at its own time (Linux)
     #[arg(short, long, value_name = "INTERFACE", conflicts_with = "snap_length")]
     pub(super) interface: Option<String>,
 
@@ -82,15 +83,15 @@ pub(crate) struct GenerateArgs {
     #[arg(hide_short_help = true)]
     pub(super) speed: Option<Speed>,
 
-    /// Write nothing: make the frames in memory and say what came out
+    /// Write nothing: make the frames in memory and report their rates
     #[arg(long)]
     pub(super) to_memory: bool,
 
-    /// Traffic after published measurements, or for a stress; without it, traffic of your own
+    /// Predefined traffic, listed in --help; without it, other options define the traffic
     #[arg(long, value_enum, value_name = "WORKLOAD", help_heading = "What")]
     pub(super) workload: Option<WorkloadName>,
 
-    /// A capture of one link, of which --links are made
+    /// A capture of one link, to copy for each of --links
     #[arg(
         short,
         long = "read",
@@ -106,7 +107,7 @@ pub(crate) struct GenerateArgs {
     #[arg(conflicts_with_all = ["workload", "duration", "snap_length"])]
     pub(super) links: Option<u64>,
 
-    /// Packets in all. Counts may have k, M or G. Default 1M; site a day's; telemetry
+    /// Packets in all. Counts may have k, M or G. Default 1M; site one day; telemetry
     /// all it has
     #[arg(long, value_name = "N", value_parser = count, conflicts_with = "duration")]
     #[arg(help_heading = "How much")]
@@ -140,22 +141,22 @@ pub(crate) struct GenerateArgs {
     #[arg(hide_short_help = true)]
     pub(super) seen_at: Option<RouterName>,
 
-    /// telemetry: how all of it travels. Default: each way, by flow
+    /// telemetry: the carrier of all of it. Default: it differs by flow
     #[arg(long, value_enum, value_name = "CARRIER", help_heading = "What")]
     #[arg(hide_short_help = true)]
     pub(super) carrier: Option<CarrierName>,
 
-    /// adversarial: what the packets are made to do
+    /// adversarial: the kind of attack
     #[arg(long, value_enum, value_name = "ATTACK", help_heading = "Attack")]
     pub(super) attack: Option<AttackName>,
 
-    /// collisions: the seed of the meter attacked (`record --seed`). Without it keys collide under
-    /// CRC-32, as switches compute it
+    /// collisions: the seed of the attacked meter (`record --seed`). Without it, keys collide under
+    /// CRC-32, the hash of switches
     #[arg(long, value_name = "N", value_parser = seed, help_heading = "Attack")]
     #[arg(hide_short_help = true)]
     pub(super) meter_seed: Option<u64>,
 
-    /// collisions: slots of the table attacked. Default 32768
+    /// collisions: slots of the attacked table. Default 32768
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Attack")]
     #[arg(hide_short_help = true)]
     pub(super) table_slots: Option<u64>,
@@ -169,12 +170,12 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_enum, value_name = "SPREAD", help_heading = "Skew")]
     pub(super) traffic: Option<Spread>,
 
-    /// Zipf: the k-th heaviest flow has a share that goes as k^-EXPONENT, 0 to 8. Default 1.05
+    /// Zipf: share of the k-th heaviest flow is proportional to k^-EXPONENT, 0 to 8. Default 1.05
     #[arg(long, value_name = "EXPONENT", help_heading = "Skew")]
     #[arg(hide_short_help = true)]
     pub(super) zipf_exponent: Option<f64>,
 
-    /// Zipf: mean number of packets a flow sends in one go, at least 1. Default 10
+    /// Zipf: mean number of packets that a flow sends in a row, at least 1. Default 10
     #[arg(long, value_name = "PACKETS", help_heading = "Skew")]
     #[arg(hide_short_help = true)]
     pub(super) train_length: Option<f64>,
@@ -207,7 +208,7 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "BYTES", help_heading = "Frames")]
     pub(super) snap_length: Option<u32>,
 
-    /// Everything random comes from it
+    /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed)]
     pub(super) seed: u64,
 
@@ -222,13 +223,13 @@ pub(crate) struct GenerateArgs {
 pub(super) enum WorkloadName {
     /// A 10 Gb/s link between core routers of the Internet
     Internet,
-    /// All that crosses a data centre's top-of-rack switch
+    /// All traffic across a data centre's top-of-rack switch
     DcTor,
-    /// All that crosses a data centre's aggregation switch
+    /// All traffic across a data centre's aggregation switch
     DcAggregation,
-    /// Active flows, new flows, packet size and rate, each set alone
+    /// Active flows, new flows, packet size and rate, each set independently
     ProbeStress,
-    /// Packets that make work: see --attack
+    /// Packets made to overload a meter: see --attack
     Adversarial,
     /// A company's day, with an incident to find: see --seen-at
     Site,
@@ -265,7 +266,7 @@ pub(super) enum AttackName {
     AllAtOnce,
     /// Flows that fall into few slots of a microflow table, so that every packet evicts
     Collisions,
-    /// A flow of its own for every packet
+    /// Every packet is a flow of its own
     SinglePackets,
 }
 
@@ -286,7 +287,7 @@ impl WorkloadName {
 /// How packets spread over flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Spread {
-    /// Every packet of any flow with the same probability
+    /// Every packet belongs to any flow with equal probability
     Uniform,
     /// Internet-like: few heavy flows, packets in trains
     Zipf,

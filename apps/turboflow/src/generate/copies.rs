@@ -50,7 +50,7 @@ impl Copies {
         }
         if capture.as_os_str() == "-" {
             bail!(
-                "standard input can be read once, and --links reads it for each link: name a file"
+                "standard input can be read once, but --links reads it for each link: name a file"
             );
         }
         let open = |_| Ok(LinkReader(CaptureFile::open(capture)?));

@@ -124,7 +124,7 @@ pub(super) fn of_workload(asked: &Asked, hit: &workloads::Statistics, seed: u64)
     }
     let flows = hit.flows;
     lines.push(format!(
-        "flows: {} with a packet; {} born, {} ended; {} under way, with a packet or yet without",
+        "flows: {} with a packet; {} born, {} ended; {} under way, with or without a packet so far",
         grouped(flows.seen),
         grouped(flows.births),
         grouped(flows.deaths),
@@ -194,7 +194,7 @@ pub(super) fn of_links(links: usize, hit: &LinksStatistics, seed: u64) -> String
     let (packets, bits) = (hit.packets as f64, hit.wire_bytes as f64 * 8.0);
     format!(
         "{} of {} in {seconds:.3} s of the traffic's time; seed {seed}\n\
-         packets/s {}, bits/s on the wire {}; of a link {} and {}",
+         packets/s {}, bits/s on the wire {}; of each link {} and {}",
         counted(hit.packets, "packet"),
         counted(links as u64, "link"),
         scaled(packets / seconds).trim_end(),
@@ -211,7 +211,7 @@ pub(super) fn of_sending(name: &str, sent: &super::sending::Sent) -> String {
     let packets = sent.packets as f64;
     let rate = packets / seconds(sent.took_ns);
     let asked = match sent.asked_ns {
-        0 => "as fast as they go".to_owned(),
+        0 => "at full speed".to_owned(),
         asked_ns => {
             let asked = packets / seconds(asked_ns);
             let off = 100.0 * (rate / asked - 1.0);
@@ -219,7 +219,7 @@ pub(super) fn of_sending(name: &str, sent: &super::sending::Sent) -> String {
         }
     };
     format!(
-        "interface {name}: {} ({}) sent in {:.3} s: {} packets/s, {asked}; it was full {}",
+        "interface {name}: {} ({}) sent in {:.3} s: {} packets/s, {asked}; its queue was full {}",
         counted(sent.packets, "packet"),
         table::bytes(sent.bytes),
         seconds(sent.took_ns),

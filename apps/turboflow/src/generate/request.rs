@@ -119,7 +119,7 @@ impl GenerateArgs {
         let extension = path.extension().and_then(|extension| extension.to_str());
         if let Some(other @ ("pcapng" | "ntar" | "gz" | "zst" | "bz2" | "xz")) = extension {
             bail!(
-                "-w {}: classic pcap is written, uncompressed, which .{other} does not say; call it .pcap",
+                "-w {}: the output is classic pcap, uncompressed, which is not .{other}; call it .pcap",
                 path.display()
             );
         }
@@ -203,11 +203,11 @@ impl GenerateArgs {
         };
         let attack = match self.attack {
             None => bail!(
-                "--workload adversarial does what --attack says: all-at-once, collisions or \
+                "--workload adversarial needs --attack with all-at-once, collisions or \
                  single-packets"
             ),
             Some(AttackName::SinglePackets) if self.flows.is_some() => bail!(
-                "--flows is of no use with --attack single-packets, whose flows are its packets: \
+                "--flows is of no use with --attack single-packets, where every packet is a flow: \
                  leave it out"
             ),
             Some(AttackName::SinglePackets) => Attack::SinglePackets,
@@ -274,8 +274,8 @@ impl GenerateArgs {
         })
     }
 
-    /// The stress of the offload paper (section V): every active flow sends in turn, and each
-    /// second a tenth of the flows is replaced.
+    /// The stress of the offload paper (section V): each packet belongs to a random active flow,
+    /// and each second a tenth of the flows is replaced.
     fn probe_stress(&self) -> anyhow::Result<TrafficConfig> {
         let flows = self.flows.unwrap_or(10_000);
         let config = TrafficConfig {

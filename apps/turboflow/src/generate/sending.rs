@@ -88,8 +88,8 @@ pub(super) fn run(
         say!(Info Generated; "{report}\n{rate}");
     }
     if sent.misses_the_rate() {
-        say!(Warning RateMissed; "interface {name} took the packets too slowly: it, or this \
-            machine, cannot do the rate asked for; lower it, or slow down with --speed");
+        say!(Warning RateMissed; "interface {name} took the packets too slowly: it or this machine \
+            cannot reach the rate asked for; lower the rate, or slow down with --speed");
         return Ok(Outcome::Lossy);
     }
     Ok(Outcome::Well)

@@ -8,5 +8,5 @@ pub(super) fn run(
     _name: &str,
     _generator: &mut dyn Generator,
 ) -> anyhow::Result<Outcome> {
-    anyhow::bail!("packets can be sent out of interfaces (-i) on Linux only: write a file with -w")
+    anyhow::bail!("packets can be sent out of interfaces (-i) only on Linux: write a file with -w")
 }

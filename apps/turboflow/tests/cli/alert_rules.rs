@@ -29,7 +29,7 @@ fn a_file_that_was_cut_is_said() {
     let text = folder.read("cut.csv");
     let cut = folder.write("cut.csv", &text[..text.len() - 20]);
     let ran = turboflow(["alert", "--rules", &shipped(), &cut]).exits(1);
-    ran.says(&["cut.csv", "the flow records before were read"]);
+    ran.says(&["cut.csv", "the flow records before that were read"]);
 }
 
 #[test]

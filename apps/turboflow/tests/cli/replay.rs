@@ -282,7 +282,7 @@ fn a_cut_file_is_replayed_to_its_last_whole_record() {
         assert!((least..742).contains(&replayed), "{replayed}");
         let shown = turboflow(["show", &name, "--format", "csv"]).exits(1);
         assert_eq!(rows(&shown.stdout).len(), replayed);
-        shown.says(&["the flow records before were read"]);
+        shown.says(&["the flow records before that were read"]);
     }
 }
 

@@ -348,7 +348,7 @@ fn a_cut_file_is_told_and_ctrl_c_ends() {
     let cut = folder.write("cut.ipfix", bytes);
     sql("select count(*) from flows", &[&cut])
         .exits(1)
-        .says(&["cut.ipfix", "the flow records before were read"]);
+        .says(&["cut.ipfix", "the flow records before that were read"]);
 
     let mut child = command(["sql", "select * from flows", "-"])
         .stdin(Stdio::piped())
