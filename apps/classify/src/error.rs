@@ -15,7 +15,7 @@ pub enum ModelError {
         reason: String,
     },
     /// The records lack a feature of the model.
-    #[error("the model looks at {feature:?}, and {reason}")]
+    #[error("the model uses {feature:?}, but {reason}")]
     Records {
         /// The feature, as the model writes it.
         feature: String,

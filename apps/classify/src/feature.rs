@@ -83,8 +83,8 @@ impl Feature {
                     Ok(index)
                 }
                 ColumnKind::List => Err(wrong(format!(
-                    "column {name:?} holds lists: name one with a number for each record, as the op \
-                     nth gives"
+                    "column {name:?} holds lists: name one with a number for each record, such as \
+                     one of the op nth"
                 ))),
                 _ => Err(wrong(format!("column {name:?} holds no numbers"))),
             }
@@ -281,7 +281,7 @@ mod tests {
         };
         assert_eq!(
             refused("bytes / pakets"),
-            "the model looks at \"bytes / pakets\", and the records have no column \"pakets\": \
+            "the model uses \"bytes / pakets\", but the records have no column \"pakets\": \
              meter with the definition that the model was trained with"
         );
         assert!(refused("name").contains("holds no numbers"));

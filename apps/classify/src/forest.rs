@@ -268,7 +268,7 @@ fn check_children(lines: &[Line<'_>], entries: &[Entry]) -> Result<(), ModelErro
             if child <= node || child >= entries.len() || has_parent[child] {
                 return Err(lines[node].error(format!(
                     "node {child} cannot be a child of this node, {node}: write one that comes \
-                     behind it in this tree and has no other parent"
+                     after it in this tree and has no other parent"
                 )));
             }
             has_parent[child] = true;

@@ -22,7 +22,7 @@ impl Linear {
         let (head, scores) = (lines[0], &lines[1..]);
         if scores.len() != classes {
             let reason = format!(
-                "{} lines stand behind this one: write a score for each of {classes} classes",
+                "{} lines follow this one: write a score for each of {classes} classes",
                 scores.len()
             );
             return Err(head.error(reason));

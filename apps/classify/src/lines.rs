@@ -80,7 +80,7 @@ impl Line<'_> {
         match numbers.len() == count {
             true => Ok(numbers),
             false => Err(self.error(format!(
-                "{} numbers stand behind {:?}: write {count}, {of}",
+                "{} numbers follow {:?}: write {count}, {of}",
                 numbers.len(),
                 self.word
             ))),

@@ -38,7 +38,7 @@ impl Model {
         let is_body = |line: &Line<'_>| matches!(line.word, "tree" | "linear");
         let Some(start) = lines.iter().position(is_body) else {
             let last = lines.last().map_or(1, |line| line.number);
-            let reason = "the file ends here: behind the classes come trees, or a linear model";
+            let reason = "the file ends here: trees, or a linear model, must follow the classes";
             return Err(ModelError::line(last, reason));
         };
         let (head, body) = lines.split_at(start);
@@ -100,7 +100,7 @@ impl Head {
                     let name = line.rest.to_owned();
                     let is_name = !name.is_empty() && !name.chars().any(char::is_control);
                     if !is_name || head.classes.contains(&name) {
-                        let reason = format!("{name:?} is empty, or there twice: write a name");
+                        let reason = format!("{name:?} is empty, or given twice: write a name");
                         return Err(line.error(reason));
                     }
                     head.classes.push(name);

@@ -32,7 +32,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ),
         (
             body("class a\ntree\nleaf 1 0\n"),
-            "line 5: \"a\" is empty, or there twice",
+            "line 5: \"a\" is empty, or given twice",
         ),
         (
             body("absent x\n tree\nleaf 1 0\n"),
@@ -41,7 +41,7 @@ fn what_is_wrong_is_named_with_its_line() {
         (body("tree\n"), "line 5: a tree has one or more lines"),
         (
             body("tree\nleaf 1\n"),
-            "line 6: 1 numbers stand behind \"leaf\": write 2",
+            "line 6: 1 numbers follow \"leaf\": write 2",
         ),
         (
             body("tree\nleaf 1 nan\n"),
@@ -102,7 +102,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ),
         (
             body("linear\nscore 1 1\n"),
-            "line 5: 1 lines stand behind this one",
+            "line 5: 1 lines follow this one",
         ),
         (body("linear\nscore 1 1\nscore 1\n"), "line 7: 1 numbers"),
         (

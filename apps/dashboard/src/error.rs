@@ -21,12 +21,12 @@ pub enum DashboardError {
         place: String,
     },
     /// There is nothing to show.
-    #[error("no files of flow records and no running program to follow: name one of both")]
+    #[error("no files of flow records and no running program to follow: name one of the two")]
     Nothing,
     /// Anyone on the network could read the records.
     #[error(
-        "{address} can be reached from other machines: a token is needed there, which clients have \
-         to know"
+        "{address} can be reached from other machines: a token is needed, which clients have to \
+         know"
     )]
     Open {
         /// The address to listen on.

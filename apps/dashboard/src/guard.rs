@@ -103,7 +103,7 @@ impl Guard {
     /// Checks the `Host` header and returns it. IP addresses are safe: another site's DNS cannot
     /// point them here.
     fn host<'a>(&self, uri: &Uri, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
-        let wrong = || Refusal::new(StatusCode::MISDIRECTED_REQUEST, "this is another host");
+        let wrong = || Refusal::new(StatusCode::MISDIRECTED_REQUEST, "this host has another name");
         if uri.authority().is_some() {
             return Err(wrong());
         }
@@ -135,7 +135,7 @@ impl Guard {
     /// Refuses requests that pages of other sites send. Links from them are allowed.
     fn origin(&self, request: &Request, host: &str) -> Result<(), Refusal> {
         let headers = request.headers();
-        let refused = || Refusal::new(StatusCode::FORBIDDEN, "a page of another site asks");
+        let refused = || Refusal::new(StatusCode::FORBIDDEN, "a page of another site sent this");
         if let Some(origin) = header(headers, &ORIGIN)? {
             let of_host = |scheme| origin.strip_prefix(scheme) == Some(host);
             if !of_host("http://") && !of_host("https://") {
@@ -225,7 +225,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
-        return Err(Refusal::bad(format!("the header {name} is there twice")));
+        return Err(Refusal::bad(format!("the header {name} is given twice")));
     }
     let text = first.map(HeaderValue::to_str).transpose();
     text.map_err(|_| Refusal::bad(format!("the header {name} is not text")))

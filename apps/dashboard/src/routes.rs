@@ -76,7 +76,7 @@ async fn nothing() -> Refusal {
 }
 
 async fn refused() -> Refusal {
-    let reason = "this is asked in another way";
+    let reason = "this address needs another request method";
     Refusal::new(StatusCode::METHOD_NOT_ALLOWED, reason)
 }
 

@@ -96,7 +96,7 @@ fn a_time_is_written_as_of_the_program() {
     }
     for (within, reason) in [
         ("yesterday..", "write 2024-03-01T12:30..2024-03-01T13:00"),
-        ("..", "or one of both times with the dots"),
+        ("..", "or only one of them with the dots"),
         ("now..-1h", "this time ends before it begins"),
     ] {
         let said = ask(within);

@@ -190,7 +190,7 @@ pub(crate) fn number(text: &str, show: Show) -> Result<u64, String> {
     };
     value.ok_or_else(|| match show {
         Show::Number | Show::Port | Show::Count | Show::Bytes if is_fraction() => {
-            format!("{text:?} is not a whole number, as all values are that it is compared with")
+            format!("{text:?} is not a whole number, but all values that it is compared with are")
         }
         _ => format!("{text:?} is not {what}"),
     })
@@ -221,14 +221,14 @@ pub(crate) fn compare(
         ColumnKind::List => Err("a list cannot be compared: write \"has NUMBER\"".to_owned()),
         ColumnKind::Text => match operator {
             Operator::Equal | Operator::NotEqual => Ok(Test::Text(operator, text.into())),
-            _ => Err("a text is neither less nor more: write ==, !=, in or has".to_owned()),
+            _ => Err("texts are neither less nor more: write ==, !=, in or has".to_owned()),
         },
         ColumnKind::Unsigned { bits } => {
             let number = number(text, show)?;
             let most = u64::MAX >> 64u32.saturating_sub(bits.into());
             if operator == Operator::Equal && number > most {
                 return Err(format!(
-                    "{text:?} is more than {most}, the most that it can be"
+                    "{text:?} is more than {most}, the largest possible value"
                 ));
             }
             Ok(Test::Number(operator, number))

@@ -16,7 +16,7 @@ pub enum QueryError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// Two files do not have the same columns.
-    #[error("{place} does not fit {first}: {difference}; ask them one at a time")]
+    #[error("{place} does not fit {first}: {difference}; query them one at a time")]
     Schema {
         /// The file that differs.
         place: String,
@@ -26,7 +26,7 @@ pub enum QueryError {
         difference: String,
     },
     /// The columns of a file changed after the question was bound to them.
-    #[error("{place} has changed while it waited to be read: {difference}; ask again")]
+    #[error("{place} changed before it was read: {difference}; ask again")]
     Changed {
         /// The file.
         place: String,
@@ -36,7 +36,7 @@ pub enum QueryError {
     /// A folder has no files of flow records, or none matches a pattern.
     #[error(
         "{place}: no file of flow records found (.csv, .jsonl, .parquet, .ipfix; .csv.zst, ...; \
-         a .json file is read by its own name)"
+         a .json file is read only if it is named)"
     )]
     NoFiles {
         /// The folder or pattern.
@@ -99,8 +99,8 @@ pub enum QueryError {
     },
     /// The sum of a column exceeds 64 bits.
     #[error(
-        "{column} of these records adds up to 2^64 or more: ask for fewer of them by a filter, or \
-         look at the records with the largest values, whether they can be right"
+        "{column} of these records adds up to 2^64 or more: select fewer of them with a filter, or \
+         check whether the records with the largest values can be right"
     )]
     Sum {
         /// The column.

@@ -285,7 +285,7 @@ impl Search {
                 // A symbolic link to a folder may lead back to a folder above it.
                 self.pass_over(&path, "is a link to a folder");
             } else if depth == 0 {
-                self.pass_over(&path, "is too deep a folder");
+                self.pass_over(&path, "is a folder nested too deeply");
             } else {
                 self.within(&path, depth - 1)?;
             }

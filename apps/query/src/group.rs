@@ -48,14 +48,14 @@ pub(crate) fn parse(text: &str, records: RecordShape<'_>) -> Result<Vec<GroupKey
         let wrong = |why| QueryError::misread(Part::Groups, text, span, why);
         let key = key(part, records).map_err(wrong)?;
         if keys.iter().any(|known| known.name == key.name) {
-            return Err(wrong(format!("{part} stands there twice")));
+            return Err(wrong(format!("{part} is given twice")));
         }
         let is_time = |key: &GroupKey| key.time_width_ns().is_some();
         if is_time(&key) && keys.iter().any(is_time) {
             return Err(wrong("one width for the time is enough".to_owned()));
         }
         if key.other.is_some() && keys.iter().any(|known| known.other.is_some()) {
-            return Err(wrong("host stands there twice".to_owned()));
+            return Err(wrong("host is given twice".to_owned()));
         }
         keys.push(key);
     }
@@ -97,12 +97,12 @@ fn key(text: &str, records: RecordShape<'_>) -> Result<GroupKey, String> {
     };
     if matches!(field, Field::Ratio(_)) {
         return Err(format!(
-            "{name} is another in nearly every record: no key for a group"
+            "{name} differs in nearly every record, so it cannot be a key of groups"
         ));
     }
     let (kind, show) = (field.kind(schema), field.show(records));
     let by = match (suffix.split_at_checked(1), kind) {
-        (None, ColumnKind::List) => return Err(format!("{name} is a list: no key for a group")),
+        (None, ColumnKind::List) => return Err(format!("{name} is a list and no key of groups")),
         (None, ColumnKind::TimestampNs) => {
             return Err(format!("times need a width to group by: write {name}:5m"));
         }
@@ -163,7 +163,7 @@ fn time_key(text: &str, field: Field, schema: &[Column]) -> Result<GroupKey, Str
 fn unknown(name: &str, schema: &[Column]) -> String {
     match name {
         "net" => "for networks write host/24, src_addr/24 or dst_addr/24".to_owned(),
-        "port" => "a record has two ports, of which one is chance: group by dst_port, by \
+        "port" => "a record has two ports, and one of them is random: group by dst_port, by \
                    src_port, or by src_port,dst_port"
             .to_owned(),
         _ => {
@@ -188,7 +188,7 @@ fn bucket(width: &str, show: Show) -> Result<Grain, String> {
 
 fn width_of(text: &str, show: Show) -> Result<u64, String> {
     match compare::number(text, show)? {
-        0 => Err("a bucket must be wider than nothing".to_owned()),
+        0 => Err("a bucket must be wider than 0".to_owned()),
         width => Ok(width),
     }
 }
@@ -200,7 +200,7 @@ fn prefix(lengths: &str) -> Result<Grain, String> {
             .ok()
             .filter(|length| *length <= most)
             .ok_or_else(|| {
-                format!("{text:?} is not the length of a prefix: write /24, or /24/48 with IPv6's")
+                format!("{text:?} is not the length of a prefix: write /24, or /24/48 for IPv6 too")
             })
     };
     if !second.is_empty() {

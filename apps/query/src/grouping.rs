@@ -143,7 +143,7 @@ pub(crate) fn parse(
     })
 }
 
-pub(crate) const NO_BUCKETS: &str = "the largest rows of every time bucket need time buckets: \
+pub(crate) const NO_BUCKETS: &str = "the largest rows of each time bucket need time buckets: \
                                      write time:5m,src_addr";
 
 /// The measures of a question, extended while it is parsed.
@@ -254,7 +254,7 @@ impl<'a> Measures<'a> {
             let column = found.map(|(column, _)| column.clone());
             let column = column.expect("a measure that was found has a column");
             if columns.iter().any(|(known, _)| *known == column) {
-                return Err(wrong(format!("{name} stands there twice")));
+                return Err(wrong(format!("{name} is given twice")));
             }
             columns.push((column, measure));
         }

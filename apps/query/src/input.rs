@@ -382,7 +382,7 @@ fn difference(
             }
             (Some(left), None) => return Some(format!("it has no column {:?}", left.name)),
             (None, Some(right)) => {
-                return Some(format!("it has a column {:?} more", right.name));
+                return Some(format!("it has the additional column {:?}", right.name));
             }
             _ => {}
         }

@@ -285,7 +285,7 @@ fn records(question: &Question, known: RecordShape<'_>) -> Result<Shape, QueryEr
                 let field = Field::find(name, schema).ok_or_else(|| wrong(unknown(name)))?;
                 let name = Field::full_name(name, schema);
                 if select.iter().any(|(known, _)| *known == name) {
-                    return Err(wrong(format!("{name} stands there twice")));
+                    return Err(wrong(format!("{name} is given twice")));
                 }
                 select.push((name, field));
             }

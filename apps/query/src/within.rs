@@ -26,7 +26,7 @@ impl Within {
         if times.columns().next().is_none() {
             return Err(wrong("these records have no times"));
         }
-        let usual = "write 2024-03-01T12:30..2024-03-01T13:00, or one of both times with the dots";
+        let usual = "write 2024-03-01T12:30..2024-03-01T13:00, or only one of them with the dots";
         let (from, to) = text.split_once("..").ok_or_else(|| wrong(usual))?;
         let (from, to) = (from.trim(), to.trim());
         if from.is_empty() && to.is_empty() {
@@ -36,7 +36,7 @@ impl Within {
         let mut moment = |text: &str| match literal::before_now_ns(text) {
             Some(before_ns) => {
                 counts_from_now = true;
-                let now_ns = now_ns.ok_or_else(|| wrong("no time is counted from now here"))?;
+                let now_ns = now_ns.ok_or_else(|| wrong("now is not defined here"))?;
                 Ok(now_ns.saturating_sub(before_ns))
             }
             None => literal::time_ns(text).ok_or_else(|| wrong(usual)),

@@ -144,7 +144,7 @@ fn a_short_time_within_long_records_has_its_buckets_alone() {
 fn wrong_times_are_refused_with_what_would_be_right() {
     for (range, reason) in [
         ("", "write 2024-03-01T12:30..2024-03-01T13:00"),
-        ("..", "or one of both times with the dots"),
+        ("..", "or only one of them with the dots"),
         ("yesterday..", "write 2024"),
         ("5", "write 2024"),
         ("5..5", "this time ends before it begins"),

@@ -74,7 +74,7 @@ fn tables(args: &SqlArgs) -> anyhow::Result<Vec<(String, Vec<PathBuf>)>> {
     for (name, files) in &args.tables {
         if name == FLOWS && !args.files.is_empty() {
             bail!(
-                "--table {FLOWS}={}: the files behind the query are this table",
+                "--table {FLOWS}={}: the files after the query already are this table",
                 files.display()
             );
         }
@@ -103,7 +103,7 @@ fn table(name: &str, given: &[PathBuf], damages: &Damages) -> anyhow::Result<Flo
     }
     if opened.schema().is_empty() {
         let place = given[0].display();
-        bail!("table {name}: {place} has no records, and without them it has no columns");
+        bail!("table {name}: {place} has no records, so its columns are not known");
     }
     Ok(FlowTable::new(
         name,

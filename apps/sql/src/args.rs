@@ -24,28 +24,28 @@ Examples:
     turboflow sql 'select dst_port, count(*) n, approx_percentile_cont(0.95)
       within group (order by seconds(last_ns - first_ns)) p95
       from flows group by 1 order by n desc limit 10' flows.parquet
-  Flows that one vantage point saw, and another one did not
+  Flows that one vantage point saw and another did not
     turboflow sql 'select * from flows left anti join far
       using (src_addr, dst_addr, src_port, dst_port, protocol)' near.parquet --table far=far.parquet
 
-The table `flows` has the files; its columns have their names. Numbers are unsigned integers, times
-(first_ns) timestamps in UTC, addresses and texts are texts, lists are lists.
-Functions beside those of DataFusion (https://datafusion.apache.org/user-guide/sql):
+The table `flows` holds the records of the files, with the files' column names. Numbers are unsigned
+integers, times (first_ns) are timestamps in UTC, addresses are texts, lists are lists.
+Functions in addition to those of DataFusion (https://datafusion.apache.org/user-guide/sql):
   in_network(ADDRESS, NETWORK)     whether the address is in the network: '10.0.0.0/8'
-  network(ADDRESS, LENGTH)         its network, of that many bits: network(src_addr, 24)
-  network(ADDRESS, LENGTH, LENGTH) of IPv4 and of IPv6: network(src_addr, 24, 48)
+  network(ADDRESS, LENGTH)         its network, with a prefix of LENGTH bits: network(src_addr, 24)
+  network(ADDRESS, LENGTH, LENGTH) with a length for IPv4 and for IPv6: network(src_addr, 24, 48)
   seconds(DURATION)                a difference of times as a number: seconds(last_ns - first_ns)
 
-CSV and JSON have columns of times whose name ends in _ns as nanoseconds since 1970, others as
-2024-03-01T12:30:00Z, and durations in nanoseconds.
+In CSV and JSON, times in columns whose names end in _ns are nanoseconds since 1970, other times
+look like 2024-03-01T12:30:00Z, and durations are nanoseconds.
 
-Exit codes: 0 all well, also if the reader closes the pipe (`| head`); 1 a file was cut, and its whole
-records were read; 2 the query or a file could not be read; 130 ended by Ctrl-C.";
+Exit codes: 0 all well, also if the reader closes the pipe (`| head`); 1 a file was cut, only its
+complete records were read; 2 the query or a file could not be read; 130 ended by Ctrl-C.";
 
 /// Ask questions in SQL of files of flow records: joins, windows, percentiles.
 ///
-/// Reads what `turboflow show` reads, and of Parquet the columns of the query alone. A query reads:
-/// it changes and writes nothing. By DataFusion, in a program of its own, `turboflow-query`.
+/// Reads what `turboflow show` reads, and from Parquet only the columns of the query. A query only
+/// reads: it changes and writes nothing. Runs on DataFusion, in the program `turboflow-query`.
 #[derive(Debug, Args)]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct SqlArgs {
@@ -53,12 +53,12 @@ pub(crate) struct SqlArgs {
     #[arg(value_name = "QUERY")]
     pub(crate) query: String,
 
-    /// The files of the table `flows`: with the same columns, folders of them, or patterns in
-    /// quotes ('flows/2024-*.parquet'); `-` is standard input (CSV or JSON lines)
+    /// Files of the table `flows`, with the same columns; folders of them, or patterns in quotes
+    /// ('flows/2024-*.parquet'); `-` is standard input (CSV or JSON lines)
     #[arg(value_name = "FILE", required_unless_present = "tables")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// One more table, of a file, folder or pattern; again for more tables, or more files of one
+    /// Another table, of a file, folder or pattern; repeat for more tables, or more files of one
     #[arg(long = "table", id = "tables", value_name = "NAME=FILES", value_parser = table)]
     pub(crate) tables: Vec<(String, PathBuf)>,
 
@@ -66,7 +66,7 @@ pub(crate) struct SqlArgs {
     #[arg(long, value_enum, default_value_t = SqlFormat::Table, help_heading = "Answer")]
     pub(crate) format: SqlFormat,
 
-    /// Most rows of a table; 0 for all. CSV and JSON have all
+    /// Rows to print in a table; 0 for all. CSV and JSON have all
     #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Answer")]
     pub(crate) rows: usize,
 
@@ -74,12 +74,12 @@ pub(crate) struct SqlArgs {
     #[arg(long, help_heading = "Answer")]
     pub(crate) exact: bool,
 
-    /// Most memory for what groups, sorts and joins hold: a query that wants more is refused
+    /// Memory for groups, sorts and joins: a query that needs more is refused
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = memory)]
     #[arg(help_heading = "Limits")]
     pub(crate) memory: usize,
 
-    /// A folder for what does not fit into that memory; without it, nothing is written
+    /// A folder for data that does not fit into that memory; without it, nothing is written
     #[arg(long, value_name = "FOLDER", help_heading = "Limits")]
     pub(crate) spill: Option<PathBuf>,
 
@@ -123,6 +123,6 @@ fn memory(text: &str) -> Result<usize, String> {
     match usize::try_from(size_bytes(text)?) {
         Ok(bytes) if bytes >= LEAST_MEMORY_BYTES => Ok(bytes),
         Ok(_) => Err("at least 1MiB".to_owned()),
-        Err(_) => Err("too large a size".to_owned()),
+        Err(_) => Err("the size is too large".to_owned()),
     }
 }

@@ -73,7 +73,7 @@ fn clock_ms() -> u64 {
 fn mended(error: DashboardError) -> anyhow::Error {
     let option = match error {
         DashboardError::Open { .. } => {
-            "write one (head -c 24 /dev/urandom | base64 > token) and give it with --token-file \
+            "create one (head -c 24 /dev/urandom | base64 > token) and pass it with --token-file \
              token, or listen at 127.0.0.1"
         }
         DashboardError::Listen { .. } => "choose another one with --listen",

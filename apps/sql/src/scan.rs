@@ -161,7 +161,7 @@ fn arrays(kinds: &Schema, columns: &[usize], batch: &FlowBatch) -> Result<Vec<Ar
     let arrays = columns.iter().map(|column| {
         arrow_column(kinds, *column, batch).ok_or_else(|| {
             DataFusionError::Execution(format!(
-                "a record has a time past 2262 in {}, which SQL cannot tell: `turboflow show` can",
+                "a record has a time past 2262 in {}, which SQL cannot show: `turboflow show` can",
                 kinds[*column].name
             ))
         })

@@ -26,15 +26,15 @@ const ONE_QUERY: &str = "ask one query at a time: select ..., with ..., or descr
 pub(crate) fn parse(text: &str) -> anyhow::Result<Statement> {
     if text.len() > QUERY_BYTES_MAX {
         bail!(
-            "the query has {} bytes: {QUERY_BYTES_MAX} are the most",
+            "the query has {} bytes, more than {QUERY_BYTES_MAX}",
             text.len()
         );
     }
     let operators = operators(text);
     if operators > OPERATORS_MAX {
         bail!(
-            "the query has {operators} operators (and, or, =, + and others): {OPERATORS_MAX} are \
-             the most; write many values as `in (1, 2, ...)`, or join a table of them"
+            "the query has {operators} operators (and, or, =, + and others), more than \
+             {OPERATORS_MAX}; write many values as `in (1, 2, ...)`, or join a table of them"
         );
     }
     let parser = DFParserBuilder::new(text)

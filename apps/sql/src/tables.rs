@@ -58,7 +58,7 @@ impl FlowTable {
             };
             return opened.take().map(|input| vec![input]).ok_or_else(|| {
                 DataFusionError::Plan(format!(
-                    "the query reads {} twice, and {place} can be read once: store it in a file",
+                    "the query reads {} twice, but {place} can be read once: store it in a file",
                     self.name
                 ))
             });

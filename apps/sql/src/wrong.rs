@@ -17,8 +17,8 @@ pub(crate) fn query(error: &DataFusionError, text: &str) -> anyhow::Error {
             None => anyhow!("{source}"),
         },
         DataFusionError::ResourcesExhausted(_) => anyhow!(
-            "the query wants more memory than it may have: --memory allows more, --spill FOLDER \
-             puts the rest into files, and fewer columns or groups want less"
+            "the query needs more memory than it may use: --memory allows more, --spill FOLDER \
+             puts the rest into files, and fewer columns or groups need less"
         ),
         DataFusionError::SchemaError(of_schema, _) => {
             anyhow!("the query{}: {}", place(error, text), in_schema(of_schema))
@@ -89,7 +89,7 @@ fn plain(message: &str) -> String {
     }
     let message = message.lines().next().unwrap_or_default();
     if message == "Recursive CTEs are not enabled" {
-        return "`with recursive` is not taken, because a query reads its files once: write `with`"
+        return "`with recursive` is not supported: a query reads its files once; write `with`"
             .to_owned();
     }
     if let Some(table) = missing_table(message) {

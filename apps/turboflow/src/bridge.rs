@@ -40,7 +40,7 @@ Examples:
 
 Rules (docs/bridge.md has all keys): the first that matches decides.
   default = \"pass\"               # a flow that no rule matches
-  fail = \"open\"                  # what forwards after the process has ended: open, frozen or closed
+  fail = \"open\"                  # what forwards after the process ended: open, frozen or closed
   [[rule]]
   name = \"no-netflix\"
   application = [\"NetFlix\"]      # or category, server_name, protocol, port, src, dst, risk
@@ -103,8 +103,8 @@ Bridge two ports, and pass or drop flows by their application.
 
 Frames go from each port to the other in the Linux kernel. Copies of the first packets of flows are
 inspected, and as soon as a flow's application is known, a rule says whether the flow passes or is
-dropped. Flow records have the verdict, the rule, and the packets and bytes that were dropped. `fail`
-in the rules says what forwards after the process has ended.")]
+dropped. Flow records have the verdict, the rule, and the packets and bytes that were dropped. After
+the process has ended, `fail` in the rules says what forwards.")]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct BridgeArgs {
     /// One port of the bridge

@@ -36,8 +36,8 @@ has the format of a model file, and how accurate the models are.
 Exit codes: 0 all well; 1 records were lost on the way; 2 it could not run.";
 
 /// Formats that have a place for what a model says.
-const FORMATS: &str = "Format of files without such an extension: csv, jsonl, parquet or arrow. For \
-    standard output: csv";
+const FORMATS: &str = "Format of files without such an extension: csv, jsonl, parquet or arrow. \
+    For standard output: csv";
 
 /// Name the applications of flow records by a trained model: a tree, a forest or a linear model
 ///
@@ -134,8 +134,8 @@ impl ClassifyArgs {
         self.as_files.check_use(&[&self.write])?;
         if self.as_files.format(&self.write)? == Format::Ipfix {
             bail!(
-                "IPFIX has no information element for the answer of a model: write .parquet, .arrow, \
-                 .csv or .jsonl"
+                "IPFIX has no information element for the answer of a model: write .parquet, \
+                 .arrow, .csv or .jsonl"
             );
         }
         Ok(())

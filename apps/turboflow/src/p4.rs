@@ -175,7 +175,7 @@ fn definition(path: Option<&Path>) -> anyhow::Result<(String, Definition)> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     if name.is_empty() || !name.chars().all(is_plain) {
         bail!(
-            "{}: the sources are named after this file: use only letters, digits, - and _ in its name",
+            "{}: the sources are named after this file: use only letters, digits, - and _ for it",
             path.display()
         );
     }

@@ -62,7 +62,7 @@ Expressions (--where):
   first > -1h      times from now (--now last: from the last packet); also 2024-03-01T12:30Z, and ranges with two dots
   host ADDRESS, net NETWORK, port NUMBER, portrange A-B   on either side, or after src or dst:
                    dst port 443, src net 10.0.0.0/8, port in (80,443), port 80 or 443
-  tcp, udp, icmp, ip, ip6, proto NAME      alone, or before another: tcp port 443
+  tcp, udp, icmp, ip, ip6, proto NAME      alone, or before a test: tcp port 443
   https, domain, ssh, ...                  instead of a port number: dst port https, not alone
   and, or, not, ( )
 
@@ -72,7 +72,8 @@ Groups (--group-by): FIELD for every value; FIELD:WIDTH for ranges (bytes:1M, du
   amounts are added up, of min_... the smallest and of max_... the largest value is shown;
   sum(FIELD), min(FIELD) and max(FIELD) choose one of these. bps, pps and bytes_per_packet are of
   the whole group. Of biflows, total_packets and total_bytes count both directions.
-  host counts a record at both of its addresses: all that a host sent and received; so does host/24.
+  host counts a record at both of its addresses: all that a host sent and received; host/24 does so
+  for networks.
   time:WIDTH is over time: packets and bytes of a record are spread over the buckets from its
   first to its last packet, in proportion to the time it spent in each, and add up exactly; the
   record is counted in the bucket in which it began. start is the start of a bucket. If time:WIDTH
@@ -81,8 +82,8 @@ Groups (--group-by): FIELD for every value; FIELD:WIDTH for ranges (bytes:1M, du
   first_ns:WIDTH puts whole records into the bucket of their first packet, last_ns:WIDTH of their
   last.
 
-Exit codes: 0 all well, also if the reader closes the pipe (`| head`); 2 the question or a file could
-not be read.";
+Exit codes: 0 all well, also if the reader closes the pipe (`| head`); 2 the question or a file
+could not be read.";
 
 /// Ask questions of files of flow records: who talks most, on which ports, when.
 ///

@@ -60,7 +60,7 @@ pub fn run(
     if todo.is_empty() {
         check_scale(&out, options.scale.quick)?;
         eprintln!(
-            "evaluation: all parts are in {}: remove it to measure anew",
+            "evaluation: all parts are in {}: remove it to measure again",
             out.display()
         );
     } else {

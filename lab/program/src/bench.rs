@@ -10,8 +10,8 @@ use turboflow_bench::{BENCHES, Options, Row};
 use crate::stdout::print_or_end;
 
 const EXAMPLES: &str = "\
-Every design of a benchmark runs on the same traffic, in one run, on one core; `cores` alone takes
-more. Compare rows of one run, never numbers of different runs or machines. Leave the machine alone
+Every design of a benchmark runs on the same traffic, in one run, on one core; only `cores` uses
+more. Compare rows of one run, never numbers of different runs or machines. Leave the machine idle
 meanwhile.
 
 Benchmarks:
@@ -19,16 +19,16 @@ Benchmarks:
   classify   flow records to applications: a tree, a forest of ten, a linear model
   cores      the aggregator on one core, two, ... all: std, flat table, integer keys, the paper's,
              ours, Redis
-  pipeline   frames in memory to open flows, by stage, with and without microflow table
+  pipeline   frames in memory to open flows, by stage, with and without a microflow table
   features   what four more features cost the aggregator
   plan       a definition's compiled plan against the same work written by hand
   export     flow records into messages: IPFIX, NetFlow v9 and v5, without the socket
   flood      50 million distinct keys against a full flow cache
-  generate   traffic itself: packets, frames in memory, a capture file in the temporary directory
-  sweep      active flows of which a tenth is replaced every second, frames in memory to flow
-             records
+  generate   making traffic: packets, frames in memory, a capture file in the temporary directory
+  sweep      frames in memory to flow records, with a tenth of the active flows replaced every
+             second
 
-  with --engine xdp: what a packet costs in the kernel, over a program that does nothing
+  with --engine xdp: the cost of a packet in the kernel, beyond a program that does nothing
 
 Examples:
   turboflow-lab bench
@@ -40,7 +40,7 @@ Examples:
   turboflow-lab bench --engine xdp --flows 16K,1M
       the engine in the kernel (root)
   turboflow-lab bench --engine xdp --send veth0 --flows 1M --items 10M
-      no measurement: packets for a meter on the other end of a veth pair";
+      measure nothing: send packets to a meter on the other end of a veth pair";
 
 /// `turboflow-lab bench`, as typed.
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub(crate) struct BenchArgs {
     /// Which benchmarks to run; all by default
     #[arg(value_name = "BENCH", value_parser = BENCHES.map(|(name, _)| name))]
     benches: Vec<String>,
-    /// Numbers of flows, of aggregate, cores, features, pipeline and --engine xdp. Default
+    /// Numbers of flows, for aggregate, cores, features, pipeline and --engine xdp. Default
     /// 10K,100K,1M,10M,20M
     #[arg(
         long,
@@ -59,23 +59,24 @@ pub(crate) struct BenchArgs {
         allow_hyphen_values = true
     )]
     flows: Vec<u64>,
-    /// Items measured a row and repetition. Default 20M
+    /// Items measured for each row and repetition. Default 20M
     #[arg(long, value_name = "N", value_parser = number, allow_hyphen_values = true)]
     items: Option<u64>,
     /// Repetitions of each row; the median counts. Default 3
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     #[arg(allow_hyphen_values = true)]
     repetitions: Option<u32>,
-    /// Where a Redis server listens; its rows are left out where none answers, or where its
-    /// database 15, which is written to and emptied, holds anything. Default 127.0.0.1:6379
+    /// Address of a Redis server; its rows are left out if none answers, or if its database 15,
+    /// which is written to and emptied, is not empty. Default 127.0.0.1:6379
     #[arg(long, value_name = "HOST:PORT")]
     redis: Option<String>,
     /// The engine measured: software, with the benchmarks above, or xdp
     #[arg(long, value_enum, default_value_t = Engine::Software, conflicts_with = "benches")]
     #[arg(hide_possible_values = true)]
     engine: Engine,
-    /// Send packets from this interface instead, as fast as the kernel can: as many as --items,
-    /// Internet-like, of the first number of --flows. On a veth pair its other end receives them
+    /// Measure nothing, but send packets from this interface, as fast as the kernel can: --items
+    /// packets, Internet-like, of the first number of --flows. The other end of a veth pair
+    /// receives them
     #[arg(long, value_name = "IFACE")]
     send: Option<String>,
     /// Print one JSON object a row

@@ -14,30 +14,30 @@ use turboflow_evaluation::{RunOptions, Scale};
 pub(crate) enum Command {
     /// Measure all parts that are not in the run yet, and write the report
     Run(RunArgs),
-    /// Write the report of a run anew from what it kept, without measuring
+    /// Write the report of a run again from its stored data, without measuring
     Report {
         /// Folder of the run
         #[arg(value_name = "DIRECTORY")]
         run: PathBuf,
-        /// Another run, whose parts are taken where the run lacks them; repeat for more
+        /// Another run, which supplies parts that the run lacks; repeat for more
         #[arg(long, value_name = "DIRECTORY")]
         with: Vec<PathBuf>,
         /// Folder of the report; that of the run by default
         #[arg(long, value_name = "DIRECTORY")]
         report: Option<PathBuf>,
     },
-    /// Make the table of results in a document anew from the run that it names
+    /// Make the table of results in a document again, from the run that the document names
     Results {
         /// The document, such as docs/evaluation.md
         #[arg(value_name = "FILE")]
         document: PathBuf,
-        /// Change nothing; fail where the table is not that of its run
+        /// Change nothing; fail if the table differs from its run
         #[arg(long)]
         check: bool,
     },
     /// Measure one part and print its facts, a JSON object a line
     Measure {
-        /// Which one, as `run --parts` names them
+        /// Name of the part, as in `run --parts`
         part: String,
         #[command(flatten)]
         scale: ScaleArgs,
@@ -47,13 +47,13 @@ pub(crate) enum Command {
 /// The amount of measuring.
 #[derive(Debug, Args)]
 pub(crate) struct ScaleArgs {
-    /// Little of everything: to see that it works, not to rely on
+    /// Measure little of everything: to see that it works, not for reliable numbers
     #[arg(long)]
     quick: bool,
-    /// Where a Redis server listens; one is started meanwhile if none is named and it is installed
+    /// Address of a Redis server; without it, one is started for the run if Redis is installed
     #[arg(long, value_name = "HOST:PORT")]
     redis: Option<String>,
-    /// Folder of captures of real traffic, for Figure 14; left out where there is none
+    /// Folder of captures of real traffic, for Figure 14; left out if it does not exist
     #[arg(
         long,
         value_name = "DIRECTORY",
@@ -73,7 +73,7 @@ pub(crate) struct RunArgs {
     /// Folder of the report; that of the run by default
     #[arg(long, value_name = "DIRECTORY")]
     report: Option<PathBuf>,
-    /// What else machine.md should say, such as who used the machine meanwhile
+    /// A note for machine.md, such as who else used the machine meanwhile
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     /// Only these parts; all by default

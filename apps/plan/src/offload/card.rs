@@ -88,7 +88,7 @@ impl Card {
                 .map(|(ways, slots)| format!("{ways} and {slots}"))
                 .collect();
             let mend = format!(
-                "the cost of {} ways with {} slots each was not simulated; ways and slots may be {}",
+                "{} ways with {} slots each were not simulated; ways and slots may be {}",
                 memory.ways,
                 memory.slots,
                 shapes.join(", ")

@@ -90,8 +90,8 @@ pub enum Agreement {
 pub const WITHIN_INPUTS: &str = "the printed inputs give other digits; inputs that would be \
      printed alike give these";
 /// The reason for cells in a table that rounds some numbers and truncates others.
-pub const EITHER_WAY: &str = "the paper does not say whether this table rounds or truncates: only one \
-     of the two gives the printed digits of this cell, and neither gives those of all cells";
+pub const EITHER_WAY: &str = "the paper does not say whether this table rounds or truncates: only \
+     one of the two gives the printed digits of this cell, and neither gives those of all cells";
 
 /// One cell of a table of the paper.
 #[derive(Clone, Debug, PartialEq, Serialize)]

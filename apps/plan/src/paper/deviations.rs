@@ -19,8 +19,8 @@ const fn deviation(cell: &'static str, why: &'static str) -> Deviation {
 /// Table 10 begins at 49 KB; below that, the model extrapolates the curve of a link.
 const EXTRAPOLATED: &str = "each link has less than 49 KB here, the smallest size of Table 10, so \
      the model extrapolates; no cell with more deviates";
-const FEWER_A_CORE: &str = "the printed value follows from 9.2 to 9.5 M records/s a core; the mean of four \
-     cores in Figure 12 is 9.7 M";
+const FEWER_A_CORE: &str = "the printed value follows from 9.2 to 9.5 M records/s a core; the mean \
+     of four cores in Figure 12 is 9.7 M";
 
 /// All deviations.
 pub const DEVIATIONS: &[Deviation] = &[

@@ -19,7 +19,7 @@ impl Parser<'_> {
         let reason = match &self.last {
             Some((words, _)) if is_sign(token, ",") => {
                 let values = self.values_around(token).join(", ");
-                format!("several values stand in parentheses: write {words} in ({values})")
+                format!("several values need parentheses: write {words} in ({values})")
             }
             Some((words, "=" | "==" | "in")) if is_value(token) => {
                 let before = self.before_token(token).map_or("A", |before| before.text);
@@ -56,10 +56,7 @@ impl Parser<'_> {
         let rest = &self.text[bracket.span.1..];
         let inner = rest.split(']').next().unwrap_or(rest);
         let values: Vec<&str> = inner.split(',').map(str::trim).collect();
-        let reason = format!(
-            "a list stands in parentheses: write ({})",
-            values.join(", ")
-        );
+        let reason = format!("a list needs parentheses: write ({})", values.join(", "));
         self.misread(bracket, reason)
     }
 

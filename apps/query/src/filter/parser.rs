@@ -113,7 +113,7 @@ impl<'a> Parser<'a> {
     fn term(&mut self) -> Result<Expression, QueryError> {
         let first = self.peek();
         if self.depth == DEPTH_MAX {
-            let reason = format!("more than {DEPTH_MAX} parentheses or negations in each other");
+            let reason = format!("parentheses or negations are nested more than {DEPTH_MAX} deep");
             return Err(self.wrong(first, reason));
         }
         self.depth += 1;
@@ -234,7 +234,7 @@ impl<'a> Parser<'a> {
             }
             None => Err(self.wrong(
                 value,
-                "no time is counted from now here: write 2024-03-01T12:30:00Z".to_owned(),
+                "now is not defined here: write 2024-03-01T12:30:00Z".to_owned(),
             )),
         }
     }

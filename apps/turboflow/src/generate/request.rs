@@ -119,7 +119,7 @@ impl GenerateArgs {
         let extension = path.extension().and_then(|extension| extension.to_str());
         if let Some(other @ ("pcapng" | "ntar" | "gz" | "zst" | "bz2" | "xz")) = extension {
             bail!(
-                "-w {}: the output is classic pcap, uncompressed, which is not .{other}; call it .pcap",
+                "-w {}: the output is classic pcap, uncompressed, and not .{other}; call it .pcap",
                 path.display()
             );
         }

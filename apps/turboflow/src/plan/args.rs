@@ -433,7 +433,7 @@ impl PlanArgs {
                 bail!("--assume {text}: write NAME=VALUE, such as server_cost_usd=2000");
             };
             let Some(assumption) = Assumption::named(name.trim()) else {
-                bail!("--assume {text}: there is no assumption {name}; --assumptions lists them all");
+                bail!("--assume {text}: there is no assumption {name}; --assumptions lists them");
             };
             if !assumptions.is_default(assumption) {
                 bail!("--assume {text}: {name} is assumed twice; leave one out");

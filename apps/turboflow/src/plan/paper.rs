@@ -6,10 +6,10 @@ use turboflow_formats::table::{Align, Table};
 use turboflow_plan::paper::{Agreement, Cell, EITHER_WAY, Rounding, WITHIN_INPUTS, all};
 
 const HEAD: &str = "\
-TurboFlow (EuroSys 2018), Tables 5 and 10 to 13: the printed values, and in brackets the values that the
-model computes from the paper's inputs. `~`: they agree within rounding, but not to the last digit; `!`:
-they differ by more than that. The reasons are below. `input`: other cells are computed from this one,
-and its own source is a figure. docs/planning.md has the inputs.
+TurboFlow (EuroSys 2018), Tables 5 and 10 to 13: the printed values, and in brackets the values that
+the model computes from the paper's inputs. `~`: they agree within rounding, but not to the last
+digit; `!`: they differ by more than that. The reasons are below. `input`: other cells are computed
+from this one, and its own source is a figure. docs/planning.md has the inputs.
 ";
 
 #[derive(Serialize)]

@@ -163,7 +163,7 @@ fn what_cannot_be_is_refused() {
     };
     refused(
         &[&csv, "--model", &broken],
-        &["broken.model, line 9: 3 numbers stand behind"],
+        &["broken.model, line 9: 3 numbers follow"],
     );
     refused(
         &[&csv, "--model", &negative],

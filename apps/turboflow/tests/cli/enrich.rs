@@ -157,7 +157,7 @@ fn files_that_say_nothing_are_refused_with_their_line() {
     refused(&["--services", "nowhere"], &["cannot read nowhere"]);
     refused(
         &["--hosts", &options[3], "--anonymize", &csv],
-        &["leave one of both out"],
+        &["leave out one of the two"],
     );
     refused(&["--where", "src_site == Bern"], &["src_site"]);
 }

@@ -126,7 +126,7 @@ fn several_captures_of_any_format_and_a_pipe_are_one_stream() {
         ran.stdout.contains("99 packets") && ran.stderr.contains("cut.pcap"),
         "{ran:?}"
     );
-    assert!(ran.stdout.contains("The input was not complete"), "{ran:?}");
+    assert!(ran.stdout.contains("was not complete"), "{ran:?}");
     let ran = turboflow(["plan", "-r", &cut, "--target-ratio", "1", "--json"]).exits(1);
     let cut: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(cut["source"]["is_whole"], false);
