@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the P4 program costs on DPDK's software pipeline: packets a second, and what each primitive takes.
+"""The cost of the P4 program on DPDK's software pipeline: packets a second, and the time of each primitive.
 
-As table 4 of TurboFlow's paper does for its processor, copies of one instruction are added to the program, and its
-rate is compared with that of the program as it is. Every round runs all of them, so that a slow moment meets all.
+As in table 4 of TurboFlow's paper, copies of one instruction are added to the program, and its rate is compared with
+that of the unchanged program. Every round runs all variants, so that a slow moment of the machine affects all.
 
   bench_swx.py TURBOFLOW CAPTURE [--rounds 5] [--copies 100]
 """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The applications that `turboflow record --dpi` finds, beside those of nDPI 5.0: a second oracle.
+"""Compares the applications that `turboflow record --dpi` finds with those of nDPI 5.0, as a second oracle.
 
-nDPI 5.0 is inside the package `nfstream` of PyPI, which has a meter of its own. It is not in CI: it wants that package.
+nDPI 5.0 is part of the package `nfstream` on PyPI, which has its own meter. CI lacks that package and skips this.
 
   python3 -m venv venv && venv/bin/pip install nfstream==6.6.0
   venv/bin/python scripts/compare_ndpi.py TURBOFLOW FOLDER_OF_CAPTURES

@@ -46,16 +46,16 @@ Runner = Callable[[Path, Case], Artifacts]
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path, metavar="BEFORE", help="the program to compare with")
-    parser.add_argument("after", type=Path, metavar="AFTER", help="the program to be compared")
+    parser.add_argument("after", type=Path, metavar="AFTER", help="the program to compare")
     parser.add_argument("--captures", type=Path, action="append", metavar="DIR",
-        help="a folder of captures, beside those of samples/; repeat for more (default: ../shared/captures)")  # fmt: skip
+        help="a folder of captures, in addition to samples/; repeat for more (default: ../shared/captures)")  # fmt: skip
     parser.add_argument("--intended", type=Path, default=ROOT / "scripts/intended_differences.toml", metavar="FILE",
-        help="differences that are meant (default: scripts/intended_differences.toml)")  # fmt: skip
+        help="file of intended differences (default: scripts/intended_differences.toml)")  # fmt: skip
     parser.add_argument("--report", type=Path, default=Path("target/compare-programs"), metavar="DIR",
-        help="where diffs are written (default: target/compare-programs)")  # fmt: skip
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="cases at a time (default: 2)")
-    parser.add_argument("--quick", action="store_true", help="a part of the corpus and of the live runs")
-    parser.add_argument("--only", action="append", choices=PARTS, help="one part; repeat for more (default: all)")
+        help="folder for the diffs (default: target/compare-programs)")  # fmt: skip
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="cases to run at the same time (default: 2)")
+    parser.add_argument("--quick", action="store_true", help="run only some of the corpus and of the live runs")
+    parser.add_argument("--only", action="append", choices=PARTS, help="only this part; repeat for more (default: all)")
     args = parser.parse_args()
     for program in (args.before, args.after):
         if not os.access(program, os.X_OK):

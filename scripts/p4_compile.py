@@ -3,10 +3,10 @@
 """Compiles the P4 programs of engines/p4 with the compilers that are installed here.
 
 Writes engines/p4/compiled/FOLDER/NAME.EXTENSION for each record definition NAME, and
-engines/p4/compiled/MANIFEST.toml: what each of them was made of. A test compares that with the sources.
+engines/p4/compiled/MANIFEST.toml, which says what each of them was made of. A test compares it with the sources.
 
-The compilers are found in the folder P4C_BIN of the environment, or in PATH. Those that are missing are named, and
-their artefacts stay as they are.
+The compilers are looked up in the folder that the environment variable P4C_BIN names, or in PATH. Missing compilers
+are named, and their artefacts stay as they are.
 """
 
 import argparse
@@ -160,7 +160,7 @@ def earlier_rows() -> dict[str, dict]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("artefact", nargs="*", help="only these, as the manifest names them")
+    parser.add_argument("artefact", nargs="*", help="compile only these artefacts, as the manifest names them")
     only = parser.parse_args().artefact
     rows = earlier_rows()
     definitions = sorted(path.parent.name for path in SOURCES.glob("shared/records/*/record.p4"))

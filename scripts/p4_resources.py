@@ -158,8 +158,8 @@ def toml_value(value) -> str:
 def main() -> None:
     """Writes the report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=pathlib.Path, help="file (standard output)")
-    parser.add_argument("--note", help="what else is to be known of this compiler")
+    parser.add_argument("--output", type=pathlib.Path, help="file to write (default: standard output)")
+    parser.add_argument("--note", help="a note about the compiler")
     parser.add_argument("programs", nargs="+", metavar="NAME=FOLDER")
     arguments = parser.parse_args()
 

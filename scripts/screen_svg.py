@@ -111,7 +111,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--columns", type=int, default=96)
     parser.add_argument("--rows", type=int, default=20)
-    parser.add_argument("--after", type=float, default=6.0, help="seconds")
+    parser.add_argument("--after", type=float, default=6.0, help="seconds until the screen is drawn")
     parser.add_argument("out", type=Path)
     parser.add_argument("command", nargs=argparse.REMAINDER)
     args = parser.parse_args()

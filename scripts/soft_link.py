@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Links in user space, for kernels without these link types.
 
-record-sample.sh needs 802.1Q and QinQ sub-interfaces and GRE, IPIP and 6in4 tunnels. They are options
-that small kernels leave out, so this script implements each with a TAP or TUN device. It runs in the
+record-sample.sh needs 802.1Q and QinQ sub-interfaces and GRE, IPIP and 6in4 tunnels. Small kernels leave
+these options out, so this script implements each of them with a TAP or TUN device. It runs in the
 foreground, inside the network namespace of its device, until killed.
 
   soft_link.py vlan DEVICE --wire IFACE --tags 0x88a8:200,0x8100:30

@@ -6,13 +6,13 @@
 
   encode   turboflow-lab bench export: records a second on one core, no socket
   process  a capture file to a collector on loopback: turboflow record, as fast as it goes and paced, and softflowd,
-           each in turn; the collector counts every flow record, and what is missing is said
+           each in turn; the collector counts the flow records, and missing ones are reported
   live     an interface (a veth pair in a network namespace; root): turboflow record -i and tcpdump -w /dev/null; and
            turboflow sending flow records to a collector there, with one reader and with two (the flow cache holds 20k flows,
-           so that records leave all the time); each in turn at rising rates from one tcpreplay and several; drops are the
-           kernel's count for each
+           so that records are exported all the time); each in turn, at rising rates from one tcpreplay and several;
+           drops are those that the kernel counts for each program
 
-Standard output is a JSON object a row; DIRECTORY/DATE-MACHINE-export/ gets machine.md, command.txt, commit.txt,
+Standard output has one JSON object a row; DIRECTORY/DATE-MACHINE-export/ gets machine.md, command.txt, commit.txt,
 raw.jsonl and summary.md. Exit codes: 0 fine; 1 paced flow records were lost; 2 could not run.
 """
 
@@ -314,13 +314,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("capture", type=Path, help="classic pcap file, IP packets only")
     parser.add_argument("--repetitions", type=int, default=3, help="rounds (default 3)")
-    parser.add_argument("--parts", default="encode,process,live", help="which of them, with commas (default all)")
-    parser.add_argument("--paced", default="500k", metavar="RATE", help="--export-rate of the paced runs")
+    parser.add_argument("--parts", default="encode,process,live", help="parts, separated by commas (default: all)")
+    parser.add_argument("--paced", default="500k", metavar="RATE", help="--export-rate in the paced runs")
     parser.add_argument("--turboflow", type=Path, default=ROOT / "target/release/turboflow", metavar="PATH")
     parser.add_argument("--lab", type=Path, default=ROOT / "target/release/turboflow-lab", metavar="PATH")
     parser.add_argument("--runs", type=Path, default=ROOT / "bench/runs", help="where the result folder goes")
-    parser.add_argument("--label", default=machine_label(), help="the machine's name in the folder's")
-    parser.add_argument("--note", help="what should be known of this run, such as that the machine was busy")
+    parser.add_argument("--label", default=machine_label(), help="the machine in the folder's name")
+    parser.add_argument("--note", help="a note about this run, such as that the machine was busy")
     args = parser.parse_args()
     load_before, parts = os.getloadavg(), args.parts.split(",")
     try:

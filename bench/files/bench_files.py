@@ -4,15 +4,15 @@
 
   bench_files.py CAPTURE... [--repetitions 5] [--turboflow PATH] [--require-ratio 10] [--runs DIRECTORY]
 
-Every round runs each tool once, in turn, so that a busy minute of the machine hits all of them. What a
-tool says it counted is compared with the packets in the file: a run that lost packets is not a result.
-Standard output is the table; DIRECTORY/DATE-MACHINE-files/ gets machine.md, command.txt, commit.txt,
+Every round runs each tool once, in turn, so that a busy minute of the machine affects all of them. The
+packets that a tool counted are compared with those in the file: a run that lost packets has no result.
+Standard output has the table; DIRECTORY/DATE-MACHINE-files/ gets machine.md, command.txt, commit.txt,
 raw.csv and summary.md. Exit codes: 0 fine; 1 a tool lost packets or the ratio was missed; 2 could not run.
 
-What each tool does for its time:
+What each tool does in the measured time:
   turboflow  reads, meters, writes Parquet                          default options
-  biflows    the same with --biflow                                 not compared with the others, which make uniflows
-  dd         reads the file, and nothing else                       blocks of 256 KiB: what bounds a reader
+  biflows    as turboflow, with --biflow                            not compared with the others, which make uniflows
+  dd         only reads the file                                    blocks of 256 KiB: the limit for any reader
   nfpcapd    reads, meters, writes its nfcapd file, uncompressed    -e 3600,1800: no active timeout cuts (1.7.1
                                                                     counts nothing above 3600)
   softflowd  reads, meters, sends NetFlow v9 to a socket on         -m 8000000: its default of 8,192 flows would
@@ -359,11 +359,12 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("captures", type=Path, nargs="+", metavar="CAPTURE", help="classic pcap file, IP packets only")
     parser.add_argument("--repetitions", type=int, default=5, help="rounds (default 5)")
-    parser.add_argument("--skip", action="append", default=[], metavar="CAPTURE:TOOL", help="leave a tool out, as scan-5m:argus")
+    parser.add_argument("--skip", action="append", default=[], metavar="CAPTURE:TOOL", help="leave a tool out, such as scan-5m:argus")
     parser.add_argument("--turboflow", type=Path, default=ROOT / "target/release/turboflow", metavar="PATH")
-    parser.add_argument("--require-ratio", type=float, metavar="X", help="exit 1 below X times the fastest other tool")
+    parser.add_argument("--require-ratio", type=float, metavar="X",
+                        help="exit with 1 if turboflow is less than X times as fast as the fastest other tool")
     parser.add_argument("--runs", type=Path, default=ROOT / "bench/runs", help="where the result folder goes")
-    parser.add_argument("--label", default=machine_label(), help="the machine's name in the folder's (default: its processor)")
+    parser.add_argument("--label", default=machine_label(), help="the machine in the folder's name (default: its processor)")
     return parser.parse_args()
 
 

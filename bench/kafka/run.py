@@ -5,8 +5,8 @@
     bench/kafka/run.py --turboflow target/release/turboflow --cost target/release/examples/kafka_cost [--repetitions 3]
 
 Starts one broker on loopback (`scripts/install-test-tools.sh` fetches Kafka and goflow2) and ends it. Figures are
-processor time: of the whole `turboflow record`, which reads and meters a capture as well, and of goflow2, from its
-start until the broker has acknowledged what it got. `--cost` is the example of crates/kafka, with feature `kafka`.
+processor times: of the whole `turboflow record`, which also reads and meters a capture, and of goflow2, from its
+start until the broker has acknowledged all records. `--cost` is the example of crates/kafka, with feature `kafka`.
 """
 
 import argparse
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--turboflow", required=True)
     parser.add_argument("--cost", required=True)
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--rate", default="50k", help="records per second to goflow2, which loses what is too fast for it")
+    parser.add_argument("--rate", default="50k", help="records per second to goflow2, which loses some at higher rates")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bench-kafka-"))
     broker = Broker(folder)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine in the kernel against an empty program, and against capture by a ring.
 
-Prints a JSON object a row: those of `turboflow-lab bench --engine xdp`, and for each way of metering a veth pair how many packets a second
-one processor took, which does all that receiving takes in kernel and process, and what either spent. A sender on the other processor
-sends as fast as it can, faster than any of them takes: what finds the link's queue full is lost, and is not counted.
+Prints a JSON object a row: those of `turboflow-lab bench --engine xdp`, and for each way of metering a veth pair, how
+many packets a second one processor received, and the time that kernel and process spent. That processor does all the
+work of receiving, in kernel and process. A sender on the other processor sends as fast as it can, faster than any of
+them receives: packets that find the queue of the link full are lost, and not counted.
 """
 
 import argparse
@@ -39,10 +40,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turboflow", default="target/release/turboflow")
     parser.add_argument("--lab", default="target/release/turboflow-lab")
-    parser.add_argument("--flows", default="1M", help="of the packets that are sent, Internet-like")
-    parser.add_argument("--packets", type=int, default=20_000_000, help=f"sent {WARM_UPS + 1} times each time")
+    parser.add_argument("--flows", default="1M", help="number of flows that are sent, Internet-like")
+    parser.add_argument("--packets", type=int, default=20_000_000, help=f"packets, sent {WARM_UPS + 1} times a run")
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--parts", default="cost,link", help="cost, link")
+    parser.add_argument("--parts", default="cost,link", help="parts to run: cost, link")
     arguments = parser.parse_args()
     program, lab = os.path.abspath(arguments.turboflow), os.path.abspath(arguments.lab)
     if "cost" in arguments.parts:

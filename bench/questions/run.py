@@ -6,8 +6,8 @@ Each query is a whole process; `sql`, DuckDB and Polars have one thread.
 
     target/tools/python-lakehouse/bin/python bench/questions/run.py PROGRAM FLOWS.parquet [REPETITIONS]
 
-Prints for each the minimum processor time in seconds, including the start of the process, and the wall time and peak
-memory of that run. `show` computes more columns than the others: share, first and last.
+Prints, for each program, the minimum processor time in seconds, including the start of the process, and the wall time
+and peak memory of that run. `show` computes more columns than the others: share, first and last.
 scripts/install-test-tools.sh installs DuckDB and Polars.
 """
 

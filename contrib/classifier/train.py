@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a model for `turboflow classify` from flow records that inspection has labelled, and says how good it is.
+"""Trains a model for `turboflow classify` from flow records that inspection has labelled, and scores it.
 
 Each file is one capture: CSV of flow records with a column of labels, as `turboflow record --dpi` writes it. The score
-is capture-wise: a model that is tested on a capture has seen no record of it. Needs scikit-learn 1.3 or newer.
+is by capture: a model that is tested on a capture was trained without its records. Needs scikit-learn 1.3 or newer.
 
   for capture in *.pcap; do turboflow record -r $capture --dpi -w $capture.csv; done
   train.py *.csv -o applications.model
@@ -185,17 +185,17 @@ def labelled(args) -> tuple[list[dict], list[str], list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", type=Path, nargs="+", help="CSV of flow records, a file a capture")
-    parser.add_argument("-o", "--output", type=Path, help="where the model is written; without it, the score alone")
+    parser.add_argument("files", type=Path, nargs="+", help="CSV of flow records, one file for each capture")
+    parser.add_argument("-o", "--output", type=Path, help="file for the model; without it, only the score is computed")
     parser.add_argument("--kind", choices=["forest", "tree", "linear"], default="forest")
-    parser.add_argument("--features", help="with commas between; default: those of the default definition")
+    parser.add_argument("--features", help="features, separated by commas; default: those of the default definition")
     parser.add_argument("--label", default="application", help="the column of labels")
     parser.add_argument("--part", choices=["protocol", "service", "whole"], default="protocol",
-                        help="of TLS.Google: TLS, Google, or both")  # fmt: skip
-    parser.add_argument("--captures", type=int, default=4, help="leave out applications in fewer captures")
-    parser.add_argument("--most", type=int, default=40, help="most records of a capture")
+                        help="which part of a label such as TLS.Google: TLS, Google, or both")  # fmt: skip
+    parser.add_argument("--captures", type=int, default=4, help="leave out applications that occur in fewer captures")
+    parser.add_argument("--most", type=int, default=40, help="maximum number of records of a capture")
     parser.add_argument("--trees", type=int, default=10)
-    parser.add_argument("--depth", type=int, default=12, help="most levels of a tree; 0: no limit")
+    parser.add_argument("--depth", type=int, default=12, help="maximum number of levels of a tree; 0: no limit")
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()

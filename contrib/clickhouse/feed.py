@@ -6,13 +6,13 @@
 
 The records are protobuf, as `turboflow record -w 'kafka://kafka:9092/flows?records=100'` sends them.
 
-A batch is inserted under a token made of its topic, the topic's id, partition and offsets. Before that its
-end is kept in the group's committed offset, and after that the offset is committed. If this program is
-killed in between, the same batch is inserted again under the same token, and ClickHouse leaves it out, in
-its materialized views, too. Several of these programs share the partitions.
+A batch is inserted under a token made of its topic, the topic's id, partition and offsets. Before the insert,
+the end of the batch is stored with the group's committed offset; after it, the offset is committed. If this
+program is killed in between, it inserts the batch again under the same token, and ClickHouse ignores the
+copy, in its materialized views, too. If several of these programs run, they share the partitions.
 
-A message that cannot be read is passed over: it is named on stderr and in turboflow.unreadable, and this
-program ends with 1.
+A message that cannot be read is skipped: it is named on stderr and in turboflow.unreadable, and the exit
+code of this program is 1.
 
 Needs Python 3.9 and confluent-kafka. Use it instead of sql/5_kafka.sql.
 """
@@ -327,19 +327,20 @@ def tables_of(topic, schema):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--brokers", required=True, help="HOST:PORT,HOST:PORT")
-    arguments.add_argument("--topic", required=True, help="of the records; ticks are in TOPIC.ticks")
-    arguments.add_argument("--clickhouse", required=True, help="address of its HTTP interface")
+    arguments.add_argument("--brokers", required=True, help="Kafka brokers: HOST:PORT,HOST:PORT")
+    arguments.add_argument("--topic", required=True, help="topic of the records; ticks are in TOPIC.ticks")
+    arguments.add_argument("--clickhouse", required=True, help="address of ClickHouse's HTTP interface")
     arguments.add_argument("--user", default="default")
     arguments.add_argument("--password-file", help="a file with the user's password")
-    arguments.add_argument("--group", default="turboflow-feed", help="of consumers (default: %(default)s)")
+    arguments.add_argument("--group", default="turboflow-feed", help="consumer group (default: %(default)s)")
     arguments.add_argument(
         "--schema",
         default="turboflow.proto:FlowMessage",
-        help="in the server's folder format_schemas (default: %(default)s)",
+        help="schema file in the server's folder format_schemas (default: %(default)s)",
     )
-    arguments.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the consumer: TLS, SASL")
-    arguments.add_argument("--once", action="store_true", help="end when everything there now is inserted")
+    arguments.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
+                           help="setting of the consumer, such as for TLS and SASL")
+    arguments.add_argument("--once", action="store_true", help="end when all current messages are inserted")
     args = arguments.parse_args()
     password = pathlib.Path(args.password_file).read_text().strip() if args.password_file else ""
     further = [pair.split("=", 1) for pair in args.set]

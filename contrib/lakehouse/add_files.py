@@ -26,11 +26,11 @@ def address(file: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Adds Parquet files of turboflow to an Iceberg table.")
-    parser.add_argument("table", help="such as net.flows")
-    parser.add_argument("files", nargs="+", metavar="FILE", help="written with --parquet-types lake")
-    parser.add_argument("--catalog", default="default", help="a catalog of pyiceberg's configuration")
-    parser.add_argument("--property", action="append", default=[], metavar="KEY=VALUE", help="of the catalog")
-    parser.add_argument("--partition", metavar="COLUMN:UNIT", help="of a new table: first_time:hour or :day")
+    parser.add_argument("table", help="table, such as net.flows")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="Parquet file written with --parquet-types lake")
+    parser.add_argument("--catalog", default="default", help="a catalog in pyiceberg's configuration")
+    parser.add_argument("--property", action="append", default=[], metavar="KEY=VALUE", help="catalog property")
+    parser.add_argument("--partition", metavar="COLUMN:UNIT", help="for a new table: first_time:hour or first_time:day")
     given = parser.parse_args()
     catalog = load_catalog(given.catalog, **dict(one.split("=", 1) for one in given.property))
     catalog.create_namespace_if_not_exists(given.table.rsplit(".", 1)[0])

@@ -7,12 +7,12 @@
 
 The topic has JSON lines: `-w 'kafka://HOST:PORT/TOPIC?format=json&records=100'`, any timeouts. Records of one flow key
 that overlap, or follow each other within --idle-timeout, are one flow. A router lowers the TTL by one, so the highest
-TTL of a record is its hop: vantage points of one hop are shards and add up, the first hop has the flow's packets, and
-what the last hop has less of is lost. A flow is written when no record can belong to it any more, which is when
-records --lateness newer have come; so the last flows of a stream that ends are never written.
+TTL of a record gives its hop: vantage points of one hop are shards whose counts are added, the first hop has the
+flow's packets, and packets that the last hop lacks were lost. A flow is written when no record can belong to it any
+more: when records --lateness newer have come. So the last flows of a stream that ends are never written.
 
-Killed at any time and started again, it goes on from its checkpoint, and the table has each flow once. A record that
-comes later than --lateness is dropped by Spark: that is said, and the exit code is 1. Needs pyspark 4.0.
+If this program is killed and started again, it continues from its checkpoint, and the table has each flow once. A
+record that is later than --lateness is dropped by Spark: this is reported, and the exit code is 1. Needs pyspark 4.0.
 """
 
 import argparse
@@ -63,13 +63,13 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--brokers", required=True, metavar="HOST:PORT,...")
     parser.add_argument("--topic", required=True)
-    parser.add_argument("--checkpoint", required=True, help="folder; each job has its own")
-    parser.add_argument("--table", required=True, help="such as lake.net.flows, made if it is not there")
-    parser.add_argument("--property", action="append", default=[], metavar="KEY=VALUE", help="of Spark and its catalog")
+    parser.add_argument("--checkpoint", required=True, help="folder for the checkpoint; each job needs its own")
+    parser.add_argument("--table", required=True, help="table, such as lake.net.flows; created if it does not exist")
+    parser.add_argument("--property", action="append", default=[], metavar="KEY=VALUE", help="for Spark or its catalog")
     parser.add_argument("--idle-timeout", type=int, default=30, metavar="SECONDS")
-    parser.add_argument("--lateness", default="5 minutes", help="by which a record may be behind the newest one")
-    parser.add_argument("--batch", type=int, default=1_000_000, help="messages of a batch at most")
-    parser.add_argument("--once", action="store_true", help="end when all that the topic has now is read")
+    parser.add_argument("--lateness", default="5 minutes", help="how far a record may be behind the newest one")
+    parser.add_argument("--batch", type=int, default=1_000_000, help="maximum number of messages in a batch")
+    parser.add_argument("--once", action="store_true", help="end when all current messages of the topic are read")
     return parser.parse_args()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows and their bytes by the second in which they began, in SQL: `python with_duckdb.py office.pcap`."""
+"""Number and bytes of flows by the second in which they began, in SQL: `python with_duckdb.py office.pcap`."""
 
 import sys
 

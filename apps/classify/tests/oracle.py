@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes random records, models that scikit-learn has trained on them, and its predictions for each record.
+"""Writes random records, models that scikit-learn has trained on them, and the predictions of the models.
 
   oracle.py TRAIN_PY FOLDER
 

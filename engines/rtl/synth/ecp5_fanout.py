@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copies registers of an ECP5 netlist that many cells read: ecp5_fanout.py MOST IN.json OUT.json
 
-A register that chooses a whole record has hundreds of readers, and its wire is as long as the record is wide. Tools of
-the makers of FPGAs copy such registers; Yosys has no such pass, and merges copies that the source makes. Each copy gets
-readers whose outputs have neighbouring bits, at most MOST of them.
+A register that selects a whole record drives hundreds of cells, and its wire is as long as the record is wide. The
+tools of FPGA vendors copy such registers. Yosys has no such pass, and merges copies that the source makes. Each copy
+drives at most MOST cells, whose outputs are neighbouring bits.
 """
 
 import json

@@ -4,7 +4,7 @@
     TURBOFLOW=PROGRAM python questions.py COUNT FLOWS.parquet BIFLOWS.parquet
 
 DuckDB also writes a third file, beside the first one, with columns of texts, floats and missing values. DuckDB
-filters and aggregates; what it cannot do (order addresses, add empty time buckets) is done here.
+filters and aggregates; this script does what DuckDB cannot do (order addresses, add empty time buckets).
 """
 
 import csv

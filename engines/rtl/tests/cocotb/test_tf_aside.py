@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames that wait: those that are for the host leave whole and in order, and one that found no room is counted."""
+"""Waiting frames: those for the host leave whole and in order, and a frame that found no room is counted."""
 
 import random
 import struct

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The delay: words leave so many clocks later."""
+"""The delay: words leave a fixed number of clocks later."""
 
 import random
 

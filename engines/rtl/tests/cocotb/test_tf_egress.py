@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The egress: messages of the wire form, whatever the pace of the receiver is."""
+"""The egress: messages in the wire form, at any pace of the receiver."""
 
 import random
 import struct

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An Ethernet header comes in front of every packet, whatever its length and the pace on both sides are."""
+"""An Ethernet header is put in front of every packet, at any packet length and any pace on both sides."""
 
 import random
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The queue: entries leave as they came, at any pace, and one in every clock."""
+"""The queue: entries leave in order, at any pace, up to one in every clock."""
 
 import random
 

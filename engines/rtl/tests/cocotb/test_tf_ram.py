@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory: a lane that is written is read a clock later; the others read as they are, also while one is written."""
+"""The memory: a written lane is read a clock later; the other lanes keep their values, also while one is written."""
 
 import random
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table that says the stage of a key: against its rules, packet by packet, and against chance."""
+"""The table that gives the stage of a key: compared with its rules, packet by packet, and with random placement."""
 
 import random
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks which minutes are complete if ticks are gone, runs are new, or records are lost. The tables are small."""
+"""Checks which minutes count as complete if ticks are missing, runs are new, or records are lost. Uses small tables."""
 
 import time
 
