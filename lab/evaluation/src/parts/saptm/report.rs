@@ -144,13 +144,13 @@ fn tried(facts: &Facts, section: &mut Section) {
         rows.push(row(&what, variance, load.filter(|_| is_first), price));
     }
     section.say(
-        "What was tried for 8 stages, in the mean of the seeds, and the line as it is built. A \
-         table in front has no keys: it is addressed by the hash, its first flow in a cell gets \
-         the stage that fewest entries have, and all others of that entry follow. In the line, an \
-         entry that had a flow in the cell before keeps its stage, and others get the next stage \
-         in turn that has at most one entry more than the mean. The order of sweeps, the length \
-         of a cell, ties and the choice of victims change nothing: until a pair of buckets is full, \
-         nothing leaves.",
+        "The variants that were tried for 8 stages, with means over the seeds, and the line as it \
+         is built. A table in front has no keys: it is addressed by the hash. The first flow of an \
+         entry in a cell gets the stage that the fewest entries have, and all other flows of that \
+         entry follow. In the line, an entry that had a flow in the cell before keeps its stage, \
+         and others get the next stage in turn that has at most one entry more than the mean. The \
+         order of sweeps, the length of a cell, ties and the choice of victims change nothing: \
+         until a pair of buckets is full, nothing leaves.",
     );
     let names = [
         "buckets of a flow",
@@ -261,8 +261,9 @@ fn saved(facts: &Facts, section: &mut Section) {
     section.say(
         "The line itself on the same packets, 4,096 slots: its records are those of the model, \
          which the SystemVerilog gives one by one. With random keys it saves what the study says. \
-         Keys that count up are spread by a linear hash otherwise than by chance. Any victim then \
-         costs fewer records or more, by the seed, and a chosen one as many as with random keys.",
+         A linear hash does not spread keys that count up as it spreads random keys. Evicting any \
+         victim then costs fewer or more records, depending on the seed, and a chosen victim costs \
+         as many as with random keys.",
     );
     let of = [
         ("study", "the study above"),
@@ -273,8 +274,9 @@ fn saved(facts: &Facts, section: &mut Section) {
     let others = [("least recently used", "least recently used")];
     saved_table("by", &of, facts, section);
     section.say(
-        "What else may count as idle, in the study: the periods since the last use, each as many \
-         packets as the table has slots, times a number. *1 or 2 periods of 2* is the line's.",
+        "Other definitions of idle, in the study: the number of periods since the last use, where \
+         a period has as many packets as the table has slots, times a number. *1 or 2 periods of \
+         2* is that of the line.",
     );
     saved_table("idle", &[&tuned[..], &others].concat(), facts, section);
 }
@@ -370,8 +372,8 @@ fn throughput(raw: &Raw, facts: &Facts, section: &mut Section) {
 fn resources(section: &mut Section) {
     section.say(
         "### Table 2\n\nThe paper's slot has a key and a counter, 136 bits, on a VU9P. Ours has \
-         all default features, 298 bits; counted is one stage, times their number, and the table that \
-         says the stage, without hash, head and egress.",
+         all default features, 298 bits; what is counted is one stage, times the number of stages, \
+         and the table that gives the stage, without hash, head and egress.",
     );
     let ours = Ours::in_tree();
     let paper = Paper::in_tree();

@@ -36,11 +36,12 @@ pub(super) fn model(facts: &Facts, section: &mut Section) {
         "### What explains the sheets\n\nTwo costs of the host: {} us for a new flow with nDPI, \
          and a time for a packet that depends on the number of flows. On one core 95 K new flows \
          and 270 K packets a second fill it, so a flow takes 10.5 us at most; the time of a \
-         packet is what is left of the runs without offload. Without nDPI all is in the time of a \
-         packet. Runs with offload have the share of packets that reached the host in the other \
-         variant: with nDPI that of the runs without, and the other way round. Each cell: packets \
-         lost / load of each core in percent, by the model, and in brackets in the sheet. = marks \
-         runs that the model's costs were taken from, * those that are more than 15 points off.",
+         packet is what is left of the runs without offload. Without nDPI, the time of a packet is \
+         the only cost. For runs with offload, the share of packets that reached the host is taken \
+         from the other variant: runs with nDPI use that of the runs without nDPI, and vice versa. \
+         Each cell: packets lost / load of each core in percent, by the model, and in brackets in \
+         the sheet. = marks runs that the model's costs were taken from, * those that are more \
+         than 15 points off.",
         number(FLOW_SECONDS * 1e6, 0)
     ));
     let flows = runs.numbers("flows");
@@ -133,8 +134,8 @@ pub(super) fn late(facts: &Facts, section: &mut Section) {
 
 fn prompt(facts: &Facts, section: &mut Section) {
     section.say(
-        "What the paper's own words would give: 10 packets until nDPI decides on random payload, a \
-         rule in place after 10 us, 1 or 3 M rules/s, and the same costs of the host. Each cell: \
+        "What would follow from the paper's text: 10 packets until nDPI decides on random payload, \
+         a rule in place after 10 us, 1 or 3 M rules/s, and the host's costs as above. Each cell: \
          packets at the host / load of each core / packets lost, in percent.",
     );
     let prompt = facts.with("is", "prompt");
@@ -158,9 +159,9 @@ fn prompt(facts: &Facts, section: &mut Section) {
         .collect();
     section.table(&header, &rows);
     section.say(
-        "So their card took flows over seconds late; why is not in the data. A prompt one would \
-         lose nothing up to 10M flows, where new flows alone take 44 % of the cores, and at 20M \
-         the cores are full of new flows.",
+        "So the authors' card took flows over seconds late; the data do not say why. A prompt card \
+         would lose nothing up to 10M flows, where new flows alone take 44 % of the cores; at 20M \
+         flows, new flows alone fill the cores.",
     );
 }
 

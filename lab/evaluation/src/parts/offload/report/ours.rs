@@ -58,8 +58,8 @@ pub(super) fn model_card(sheets: &Sheets, facts: &Facts, section: &mut Section) 
     let late: f64 = others.iter().map(|fact| fact.get("late_packets")).sum();
     section.say(format!(
         "In {} of the {} runs the card refused rows; a flow without one asks again with its next \
-         packet, so that the card spends its rate on old flows, too. In the others {} packets \
-         reached the host more than 10 ms after the one that decided about their flow.",
+         packet, so that the card spends its rate on old flows, too. In the other runs, {} packets \
+         reached the host more than 10 ms after the packet that decided about their flow.",
         refusing.len(),
         facts.0.len(),
         short(late)
