@@ -102,7 +102,7 @@ fn key(text: &str, records: RecordShape<'_>) -> Result<GroupKey, String> {
     }
     let (kind, show) = (field.kind(schema), field.show(records));
     let by = match (suffix.split_at_checked(1), kind) {
-        (None, ColumnKind::List) => return Err(format!("{name} is a list and no key of groups")),
+        (None, ColumnKind::List) => return Err(format!("{name} is a list: it cannot be a key")),
         (None, ColumnKind::TimestampNs) => {
             return Err(format!("times need a width to group by: write {name}:5m"));
         }

@@ -320,7 +320,7 @@ fn errors_point_into_the_invalid_option() {
         ("net", "write host/24"),
         ("port", "group by dst_port"),
         ("host,host/24", "twice"),
-        ("bps", "no key for a group"),
+        ("bps", "cannot be a key of groups"),
         ("sizes", "is a list"),
         ("src_addr,,bytes", "unknown field"),
     ] {

@@ -66,8 +66,8 @@ pub(crate) struct AlertArgs {
     #[arg(long, value_name = "URL")]
     to: Vec<String>,
 
-    /// Read a JSON log from standard input, and apply the rules to each file that it reports
-    /// complete. Other lines are passed on to standard error
+    /// Read a JSON log from standard input, and apply the rules to each file it reports complete.
+    /// Other lines are passed on to standard error
     #[arg(long)]
     follow: bool,
 

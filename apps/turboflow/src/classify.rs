@@ -59,7 +59,7 @@ pub(crate) struct ClassifyArgs {
     #[arg(short, long = "write", value_name = "FILE", default_value = "-")]
     write: PathBuf,
 
-    /// Name of the application column. With a name other than `application`, confidences are in
+    /// Name of the application column. If it is not `application`, confidences are in
     /// NAME_confidence
     #[arg(long = "as", value_name = "NAME", default_value = APPLICATION)]
     name: String,

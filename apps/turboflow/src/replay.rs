@@ -66,7 +66,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "RATE", value_parser = str::parse::<CountAboveZero>)]
     rate: Option<CountAboveZero>,
 
-    /// Observation domain of IPFIX, source id of NetFlow v9. Default: random, another one for each
+    /// Observation domain of IPFIX, source id of NetFlow v9. Default: random, one for each
     /// collector; 1 in files
     #[arg(long, value_name = "N")]
     observation_domain: Option<u32>,

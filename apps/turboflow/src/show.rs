@@ -115,12 +115,12 @@ pub(crate) struct ShowArgs {
     #[arg(long, requires_all = ["within", "group_by"], help_heading = "Question")]
     clip: bool,
 
-    /// Add up records with equal values in these fields, separated by commas
+    /// Add up records with equal values in these comma-separated fields
     #[arg(long, value_name = "FIELD,...", help_heading = "Question")]
     group_by: Option<String>,
 
-    /// Sort by this field, largest first, and show it. Default: bytes, for biflows total_bytes;
-    /// groups by time are in order of time
+    /// Sort by this field, largest first, and show it. Default: bytes, of biflows total_bytes;
+    /// groups by time: time
     #[arg(long, value_name = "FIELD", help_heading = "Question")]
     by: Option<String>,
 
@@ -142,7 +142,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "TIME", value_parser = now, help_heading = "Question")]
     now: Option<Now>,
 
-    /// Columns to print, separated by commas: of records, or `all`; of groups, after their fields.
+    /// Columns to print, comma-separated: of records, or `all`; of groups, after their fields.
     /// Default: those that fit a terminal; all of records in CSV and JSON
     #[arg(long, value_name = "FIELD,...", help_heading = "Answer")]
     select: Option<String>,

@@ -74,7 +74,7 @@ pub(crate) struct GenerateArgs {
     #[arg(short, long = "write", value_name = "FILE.pcap")]
     pub(super) write: Option<PathBuf>,
 
-    /// An interface to send the packets out of, each at its own time (Linux)
+    /// Interface to send the packets out of, each at its own time (Linux)
     #[arg(short, long, value_name = "INTERFACE", conflicts_with = "snap_length")]
     pub(super) interface: Option<String>,
 
@@ -83,7 +83,7 @@ pub(crate) struct GenerateArgs {
     #[arg(hide_short_help = true)]
     pub(super) speed: Option<Speed>,
 
-    /// Write nothing: make the frames in memory and report their rates
+    /// Write nothing: make the frames in memory and report rates
     #[arg(long)]
     pub(super) to_memory: bool,
 
@@ -91,7 +91,7 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_enum, value_name = "WORKLOAD", help_heading = "What")]
     pub(super) workload: Option<WorkloadName>,
 
-    /// A capture of one link, to copy for each of --links
+    /// Capture of one link, to copy for each of --links
     #[arg(
         short,
         long = "read",
@@ -141,7 +141,7 @@ pub(crate) struct GenerateArgs {
     #[arg(hide_short_help = true)]
     pub(super) seen_at: Option<RouterName>,
 
-    /// telemetry: the carrier of all of it. Default: it differs by flow
+    /// telemetry: carrier of all of it. Default: it differs by flow
     #[arg(long, value_enum, value_name = "CARRIER", help_heading = "What")]
     #[arg(hide_short_help = true)]
     pub(super) carrier: Option<CarrierName>,
@@ -170,12 +170,12 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_enum, value_name = "SPREAD", help_heading = "Skew")]
     pub(super) traffic: Option<Spread>,
 
-    /// Zipf: share of the k-th heaviest flow is proportional to k^-EXPONENT, 0 to 8. Default 1.05
+    /// Zipf: the k-th heaviest flow's share is proportional to k^-EXPONENT, 0 to 8. Default 1.05
     #[arg(long, value_name = "EXPONENT", help_heading = "Skew")]
     #[arg(hide_short_help = true)]
     pub(super) zipf_exponent: Option<f64>,
 
-    /// Zipf: mean number of packets that a flow sends in a row, at least 1. Default 10
+    /// Zipf: mean number of packets a flow sends in a row, at least 1. Default 10
     #[arg(long, value_name = "PACKETS", help_heading = "Skew")]
     #[arg(hide_short_help = true)]
     pub(super) train_length: Option<f64>,
@@ -227,9 +227,9 @@ pub(super) enum WorkloadName {
     DcTor,
     /// All traffic across a data centre's aggregation switch
     DcAggregation,
-    /// Active flows, new flows, packet size and rate, each set independently
+    /// Active and new flows, packet size and rate, set independently
     ProbeStress,
-    /// Packets made to overload a meter: see --attack
+    /// Packets to overload a meter: see --attack
     Adversarial,
     /// A company's day, with an incident to find: see --seen-at
     Site,
@@ -287,7 +287,7 @@ impl WorkloadName {
 /// How packets spread over flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Spread {
-    /// Every packet belongs to any flow with equal probability
+    /// Each packet belongs to a flow chosen at random
     Uniform,
     /// Internet-like: few heavy flows, packets in trains
     Zipf,

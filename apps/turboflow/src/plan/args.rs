@@ -82,7 +82,7 @@ pub(crate) struct PlanArgs {
     #[arg(requires = "packets_per_second", help_heading = "Traffic of one link")]
     flows_per_second: Option<f64>,
 
-    /// Peak of active flows, which have a packet within the idle timeout: no fewer than begin in it
+    /// Peak of active flows, which have a packet within the idle timeout; at least those new in it
     #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
     #[arg(requires = "packets_per_second", help_heading = "Traffic of one link")]
     active_flows: Option<f64>,
@@ -99,13 +99,13 @@ pub(crate) struct PlanArgs {
     #[arg(help_heading = "Question")]
     pub(super) utilization: Option<f64>,
 
-    /// Number of such links, each with its own traffic and share of the table. Default 1
+    /// Such links, each with its own traffic and share of the table. Default 1
     #[arg(long, value_name = "N", value_parser = count)]
     #[arg(help_heading = "Question")]
     links: Option<u64>,
 
-    /// Target for the table: packets per microflow record. Default: 10, or four fifths of the
-    /// packets per flow if that is less
+    /// Target for the table: packets per microflow record. Default: 10, or four fifths of packets
+    /// per flow if that is less
     #[arg(long, value_name = "PACKETS", value_parser = number, allow_negative_numbers = true)]
     #[arg(conflicts_with_all = ["target_rate", "cores", "table_memory"], help_heading = "Question")]
     target_ratio: Option<f64>,
@@ -116,8 +116,8 @@ pub(crate) struct PlanArgs {
     #[arg(hide_short_help = true)]
     target_rate: Option<f64>,
 
-    /// Target for the table: records that this many cores can merge; with --table-memory: show how
-    /// many links they carry
+    /// Target for the table: records that this many cores can merge; with --table-memory: show
+    /// the links they carry
     #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
     #[arg(help_heading = "Question")]
     cores: Option<f64>,

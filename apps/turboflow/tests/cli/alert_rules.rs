@@ -145,7 +145,7 @@ fn what_can_be_read_once_is_refused() {
         let ran = finish(&mut command(["alert", file, "--rules", &rules])).exits(2);
         ran.says(&[
             &format!("{place} can be read once"),
-            "write them into a file",
+            "write them to a file",
         ]);
     }
 }

@@ -192,7 +192,7 @@ fn what_cannot_be_is_refused() {
     );
     refused(
         &[&csv, "--model", &model, "--as", "A b"],
-        &["write a name of a column"],
+        &["write the name of a column"],
     );
     let ipfix = folder.file("b.ipfix");
     refused(
