@@ -105,7 +105,7 @@ impl Request {
     /// Parses and checks a request.
     pub(crate) fn read(body: &[u8], limits: &Limits) -> Result<Self, Refusal> {
         let request: Self = serde_json::from_slice(body)
-            .map_err(|error| Refusal::bad(format!("no question: {error}")))?;
+            .map_err(|error| Refusal::bad(format!("not a question: {error}")))?;
         if request.panels.len() > limits.panels {
             let most = limits.panels;
             return Err(Refusal::bad(format!("at most {most} questions at once")));

@@ -48,8 +48,8 @@ pub enum LinksError<E> {
     },
     /// The frame cannot carry a tag.
     #[error(
-        "a frame of link type {link_type:?}: a link's number is a tag of Ethernet, so copies can \
-         be made of captures of Ethernet only"
+        "a frame of link type {link_type:?}: the number of a link is an Ethernet tag, so copies \
+         can only be made of Ethernet captures"
     )]
     NotEthernet {
         /// The frame's link type.

@@ -150,7 +150,7 @@ pub enum ConfigError {
         value: f64,
     },
     /// A frame is too short or too long.
-    #[error("frames of {bytes} bytes; sizes lie between {FRAME_BYTES_MIN} and {FRAME_BYTES_MAX}")]
+    #[error("frames of {bytes} bytes; write a size from {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX}")]
     FrameSize {
         /// The requested size.
         bytes: u32,
@@ -159,19 +159,19 @@ pub enum ConfigError {
     #[error("a mix has 1 to {SIZES_MAX} frame sizes with weights of 0 or more, not all of them 0")]
     FrameMix,
     /// The snap length is too short.
-    #[error("snap length {bytes}; it is at least {FRAME_BYTES_MIN} bytes")]
+    #[error("snap length {bytes}; write at least {FRAME_BYTES_MIN} bytes")]
     SnapLength {
         /// The requested length.
         bytes: u32,
     },
     /// The exponent is too large or not a number.
-    #[error("Zipf exponent {value}; it lies between 0 and {EXPONENT_MAX}")]
+    #[error("Zipf exponent {value}; write a number from 0 to {EXPONENT_MAX}")]
     Exponent {
         /// The requested exponent.
         value: f64,
     },
     /// Trains have fewer than one packet.
-    #[error("packet trains of mean length {value}; it is at least 1")]
+    #[error("packet trains of mean length {value}; write at least 1")]
     TrainLength {
         /// The requested length.
         value: f64,

@@ -160,7 +160,7 @@ pub enum WorkloadError {
     },
     /// The active flows would not fit in memory.
     #[error(
-        "{active:.0} flows would be under way at a time; ask for fewer packets or new flows per second"
+        "{active:.0} flows would be active at a time; ask for fewer packets or new flows per second"
     )]
     ActiveFlows {
         /// The number of active flows.
@@ -168,8 +168,8 @@ pub enum WorkloadError {
     },
     /// No size distribution has this mean.
     #[error(
-        "flows of {mean:.1} packets on average; packets per second over new flows per second \
-         lies between 1 and about 10,000, and no flow has more than {FLOW_PACKETS_MAX} packets"
+        "flows of {mean:.1} packets on average; packets per second divided by new flows per second \
+         lie between 1 and about 10,000, and no flow has more than {FLOW_PACKETS_MAX} packets"
     )]
     FlowSize {
         /// Packets per flow.
@@ -184,7 +184,7 @@ pub enum WorkloadError {
         value: f64,
     },
     /// The load would make queues grow without bound, or send nothing.
-    #[error("load {value}; it lies between {LOAD_MIN} and {LOAD_MAX} of the links")]
+    #[error("load {value}; write {LOAD_MIN} to {LOAD_MAX}, a share of the links' capacity")]
     Load {
         /// The requested load.
         value: f64,
@@ -205,7 +205,7 @@ pub enum WorkloadError {
     Nothing,
     /// The traffic would end after the last timestamp.
     #[error(
-        "traffic that ends after the year 2495; ask for fewer packets or less time, or for more packets per second"
+        "traffic that ends after the year 2495; ask for fewer packets, less time, or a higher rate"
     )]
     TooLong,
     /// The packet rate is not positive or not finite.
@@ -222,8 +222,8 @@ pub enum WorkloadError {
     },
     /// No such colliding flows can be found.
     #[error(
-        "{flows} flows into {into_slots} of {slots} slots; the slots that they fall into are at \
-         least 1 and at most all, and not so few that 2 billion keys do not hold the flows"
+        "{flows} flows into {into_slots} of {slots} slots; choose 1 slot to all slots, and enough \
+         that 2 billion keys contain so many flows for them"
     )]
     Slots {
         /// Requested flows.
@@ -234,7 +234,7 @@ pub enum WorkloadError {
         into_slots: u32,
     },
     /// The snap length is too short.
-    #[error("snap length {bytes}; it is at least {FRAME_BYTES_MIN} bytes")]
+    #[error("snap length {bytes}; write at least {FRAME_BYTES_MIN} bytes")]
     SnapLength {
         /// The requested length.
         bytes: u32,
