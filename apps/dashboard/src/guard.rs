@@ -103,7 +103,12 @@ impl Guard {
     /// Checks the `Host` header and returns it. IP addresses are safe: another site's DNS cannot
     /// point them here.
     fn host<'a>(&self, uri: &Uri, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
-        let wrong = || Refusal::new(StatusCode::MISDIRECTED_REQUEST, "this host has another name");
+        let wrong = || {
+            Refusal::new(
+                StatusCode::MISDIRECTED_REQUEST,
+                "this host has another name",
+            )
+        };
         if uri.authority().is_some() {
             return Err(wrong());
         }

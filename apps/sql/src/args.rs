@@ -42,7 +42,7 @@ look like 2024-03-01T12:30:00Z, and durations are nanoseconds.
 Exit codes: 0 all well, also if the reader closes the pipe (`| head`); 1 a file was cut, only its
 complete records were read; 2 the query or a file could not be read; 130 ended by Ctrl-C.";
 
-/// Ask questions in SQL of files of flow records: joins, windows, percentiles.
+/// Query files of flow records in SQL: joins, windows, percentiles.
 ///
 /// Reads what `turboflow show` reads, and from Parquet only the columns of the query. A query only
 /// reads: it changes and writes nothing. Runs on DataFusion, in the program `turboflow-query`.

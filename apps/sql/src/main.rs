@@ -56,7 +56,7 @@ struct Program {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Ask questions in SQL of files of flow records: joins, windows, percentiles
+    /// Query files of flow records in SQL: joins, windows, percentiles
     Sql(Box<SqlArgs>),
     /// Look at flow records in a browser
     Dashboard(DashboardArgs),

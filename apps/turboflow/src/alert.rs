@@ -38,7 +38,7 @@ contrib/alerts/rules.toml has rules to begin with; docs/alerts.md describes them
 
 Exit codes: 0 all well, with alerts or without; 1 alerts could not be sent; 2 it could not run.";
 
-/// Find what is odd in flow records, by rules, and send alerts
+/// Find anomalies in flow records by rules, and send alerts
 ///
 /// Prints a JSON object for each alert. Rules are questions in the language of `turboflow show`
 /// with a limit.

@@ -27,7 +27,7 @@ Examples:
 
 Exit codes: 0 all well; 2 the program has no inspection.";
 
-/// List the applications, categories and risks that inspection (--dpi) tells apart.
+/// List the applications, categories and risks that inspection (--dpi) distinguishes.
 ///
 /// The names and numbers are those of this system's library nDPI. Flow records contain them, and
 /// rules of `turboflow bridge` may use them.

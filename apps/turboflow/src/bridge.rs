@@ -40,7 +40,7 @@ Examples:
 
 Rules (docs/bridge.md has all keys): the first that matches decides.
   default = \"pass\"               # a flow that no rule matches
-  fail = \"open\"                  # what forwards after the process ended: open, frozen or closed
+  fail = \"open\"                  # what forwards when the process is gone: open, frozen or closed
   [[rule]]
   name = \"no-netflix\"
   application = [\"NetFlix\"]      # or category, server_name, protocol, port, src, dst, risk

@@ -35,11 +35,11 @@ has the format of a model file, and how accurate the models are.
 
 Exit codes: 0 all well; 1 records were lost on the way; 2 it could not run.";
 
-/// Formats that have a place for what a model says.
-const FORMATS: &str = "Format of files without such an extension: csv, jsonl, parquet or arrow. \
+/// The formats that can hold the columns that a model adds.
+const FORMATS: &str = "Format of files if no extension selects it: csv, jsonl, parquet or arrow. \
     For standard output: csv";
 
-/// Name the applications of flow records by a trained model: a tree, a forest or a linear model
+/// Name the application of flow records with a trained model: a tree, a forest, a linear model
 ///
 /// Reads what `turboflow show` reads. Adds two columns to the records: `application`, a name, and
 /// `confidence`, from 0 to 1.

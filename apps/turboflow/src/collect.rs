@@ -71,7 +71,7 @@ const MOST_USED: [&str; 16] = [
     "max-flows",
 ];
 
-/// Take flow records of routers and other probes: IPFIX, NetFlow v9, v5 and sFlow.
+/// Receive flow records from routers and other probes: IPFIX, NetFlow v9, v5, sFlow.
 #[derive(Debug, Args)]
 #[command(about = "Take flow records of routers and other probes: IPFIX, NetFlow v9, v5 and sFlow")]
 #[command(long_about = "\

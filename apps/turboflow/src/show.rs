@@ -85,7 +85,7 @@ Groups (--group-by): FIELD for every value; FIELD:WIDTH for ranges (bytes:1M, du
 Exit codes: 0 all well, also if the reader closes the pipe (`| head`); 2 the question or a file
 could not be read.";
 
-/// Ask questions of files of flow records: who talks most, on which ports, when.
+/// Query files of flow records: who talks most, on which ports, when.
 ///
 /// Reads CSV, JSON lines, Parquet and IPFIX, as `turboflow record` writes them. The format, gzip
 /// and zstd are recognised by the content. Fields are the names of the files' columns, `duration`,

@@ -55,7 +55,7 @@ function typed(context: Context): HTMLElement {
     type: "text",
     value: state.from || state.to ? `${state.from}..${state.to}` : "",
     placeholder: "FROM..TO, such as  -5m..",
-    title: "2024-03-01T12:30..2024-03-01T13:00, or one of both times with the dots; -5m is counted from the last packet. UTC",
+    title: "2024-03-01T12:30..2024-03-01T13:00, or only one of them with the dots; -5m is counted from the last packet. UTC",
     "aria-label": "Time, FROM..TO",
     "aria-describedby": "within-error",
     spellcheck: "false",

@@ -62,7 +62,7 @@ Equal options and an equal seed give the same file, byte for byte.
 Exit codes: 0 all well; 1 interrupted, or the interface took the packets more than 1 % too slowly;
 2 the options contradict each other, the file cannot be written, or packets cannot be sent.";
 
-/// Generate traffic of stated rates, sizes and skew, or after published measurements.
+/// Generate traffic with given rates, sizes and skew, or from published measurements.
 ///
 /// Writes classic pcap with nanosecond times, Ethernet, or sends out of an interface. Standard
 /// error shows the requested and the generated rates.

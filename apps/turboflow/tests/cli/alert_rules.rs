@@ -143,9 +143,6 @@ fn what_can_be_read_once_is_refused() {
     let pipe = make_pipe(&folder, "pipe.csv");
     for (file, place) in [("-", "standard input"), (&*pipe, &*pipe)] {
         let ran = finish(&mut command(["alert", file, "--rules", &rules])).exits(2);
-        ran.says(&[
-            &format!("{place} can be read once"),
-            "write them to a file",
-        ]);
+        ran.says(&[&format!("{place} can be read once"), "write them to a file"]);
     }
 }
