@@ -10,8 +10,9 @@
 //! those of `FlowMessage` in goflow2 2 and 3.
 
 use std::net::{IpAddr, Ipv6Addr};
+use std::ops::Range;
 
-use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData};
+use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData, Values};
 
 use crate::Identity;
 
@@ -78,8 +79,10 @@ const IPFIX: u64 = 4;
 const IPV4: u64 = 0x0800;
 const IPV6: u64 = 0x86dd;
 
-/// Maximum bytes of a 64-bit varint.
+/// Maximum bytes of a 64-bit varint, and so of the length before a record.
 const VARINT_BYTES: usize = 10;
+/// Number of records that are encoded side by side. Their bytes fit into a first-level cache.
+const BLOCK: usize = 32;
 /// Maximum bytes of a field other than a text: a tag of two bytes, and either a number or an
 /// address with its length.
 const FIELD_BYTES: usize = 3 + 17;
@@ -92,7 +95,7 @@ pub struct Goflow2Messages {
     last: Option<usize>,
     /// The fields that are the same in every record.
     constants: Vec<u8>,
-    record: Vec<u8>,
+    block: Block,
     left_out: Vec<String>,
 }
 
@@ -168,7 +171,7 @@ impl Goflow2Messages {
             source: at("src_addr").filter(|_| at("ether_type").is_none()),
             last: at("last_ns"),
             constants: constants(identity),
-            record: Vec::new(),
+            block: Block::default(),
             fields,
         }
     }
@@ -179,68 +182,139 @@ impl Goflow2Messages {
         &self.left_out
     }
 
-    /// Appends the length of a record, then the record.
+    /// Encodes the records of a batch in order, and calls `put` with the row and the bytes of each:
+    /// the length of the record, then the record.
     ///
     /// # Panics
-    /// If the batch has other columns or no such row.
-    pub fn append(&mut self, batch: &FlowBatch, row: usize, bytes: &mut Vec<u8>) {
-        let length = self.encode(batch, row);
-        let mut prefix = [0; VARINT_BYTES];
-        let end = varint(&mut prefix, 0, length as u64);
-        bytes.extend_from_slice(&prefix[..end]);
-        bytes.extend_from_slice(&self.record[..length]);
+    /// If the batch has other columns.
+    pub fn encode(&mut self, batch: &FlowBatch, mut put: impl FnMut(usize, &[u8])) {
+        for first in (0..batch.rows()).step_by(BLOCK) {
+            let rows = first..batch.rows().min(first + BLOCK);
+            self.encode_block(batch, rows.clone());
+            rows.for_each(|row| put(row, self.block.finished(row - first)));
+        }
     }
 
-    /// Encodes a record into `self.record` and returns its length.
-    fn encode(&mut self, batch: &FlowBatch, row: usize) -> usize {
-        let Self {
-            record, constants, ..
-        } = self;
-        let mut room = constants.len() + (self.fields.len() + 5) * FIELD_BYTES;
-        if record.len() < room {
-            record.resize(room, 0);
-        }
-        record[..constants.len()].copy_from_slice(constants);
-        let mut at = constants.len();
+    /// Encodes records column by column: all values of a column have one type, and records do not
+    /// wait for each other.
+    fn encode_block(&mut self, batch: &FlowBatch, rows: Range<usize>) {
+        let columns = self.fields.iter().map(|field| batch.column(field.column));
+        let texts: usize = columns.map(|values| longest_text(values, &rows)).sum();
+        let fields = (self.fields.len() + 5) * FIELD_BYTES;
+        let block = &mut self.block;
+        block.begin(rows.len(), &self.constants, fields + texts);
         for field in &self.fields {
-            let values = batch.column(field.column);
-            if values.valid.get(row) == Some(&false) {
-                continue;
-            }
-            at = match &values.data {
-                ValueData::Unsigned(numbers) => number(record, at, field.tag, numbers[row]),
-                ValueData::Address(addresses) => match addresses[row] {
-                    IpAddr::V4(its) => octets(record, at, field.tag, &its.octets()),
-                    IpAddr::V6(its) => octets(record, at, field.tag, &its.octets()),
-                },
-                ValueData::Text { ends, texts } => {
-                    let start = if row == 0 { 0 } else { ends[row - 1] };
-                    let text = &texts.as_bytes()[start..ends[row]];
-                    room += text.len();
-                    if record.len() < room {
-                        record.resize(room, 0);
-                    }
-                    octets(record, at, field.tag, text)
-                }
-                ValueData::Float(_) | ValueData::List { .. } => at,
-            };
+            block.column(field.tag, batch.column(field.column), &rows);
         }
-        let sequence = batch.first_number() + row as u64;
-        at = number(
-            record,
-            at,
-            const { Tag::number(SEQUENCE_NUMBER) },
-            u64::from(sequence as u32),
-        );
-        at = number(record, at, const { Tag::number(SEQUENCE) }, sequence);
+        let sequence = |row: usize| batch.first_number() + row as u64;
+        let low = rows.clone().map(|row| u64::from(sequence(row) as u32));
+        block.numbers(const { Tag::number(SEQUENCE_NUMBER) }, low);
+        block.numbers(const { Tag::number(SEQUENCE) }, rows.clone().map(sequence));
         if let Some(ValueData::Address(sources)) = self.source.map(|its| &batch.column(its).data) {
-            let ether_type = if sources[row].is_ipv4() { IPV4 } else { IPV6 };
-            at = number(record, at, const { Tag::number(ETHER_TYPE) }, ether_type);
+            let ether_type = |source: &IpAddr| if source.is_ipv4() { IPV4 } else { IPV6 };
+            let ether_types = sources[rows.clone()].iter().map(ether_type);
+            block.numbers(const { Tag::number(ETHER_TYPE) }, ether_types);
         }
         if let Some(ValueData::Unsigned(times)) = self.last.map(|its| &batch.column(its).data) {
-            at = number(record, at, const { Tag::number(TIME_RECEIVED) }, times[row]);
+            let times = times[rows].iter().copied();
+            block.numbers(const { Tag::number(TIME_RECEIVED) }, times);
         }
-        at
+    }
+}
+
+/// Bytes of the longest text in these rows.
+fn longest_text(values: &Values, rows: &Range<usize>) -> usize {
+    let ValueData::Text { ends, .. } = &values.data else {
+        return 0;
+    };
+    let start = |row: usize| if row == 0 { 0 } else { ends[row - 1] };
+    let lengths = rows.clone().map(|row| ends[row] - start(row));
+    lengths.max().unwrap_or(0)
+}
+
+/// Records that are encoded side by side.
+#[derive(Default)]
+struct Block {
+    /// Each record has `stride` bytes, of which the first `VARINT_BYTES` are for its length.
+    bytes: Vec<u8>,
+    stride: usize,
+    /// Offset of the end of each record in `bytes`.
+    ends: Vec<usize>,
+}
+
+impl Block {
+    /// Begins `records` records with these fields, which are the same in every call, and capacity
+    /// for `room` bytes more in each.
+    fn begin(&mut self, records: usize, constants: &[u8], room: usize) {
+        let start = VARINT_BYTES + constants.len();
+        if self.stride < start + room {
+            self.stride = start + room;
+            self.bytes.clear();
+            self.bytes.resize(BLOCK * self.stride, 0);
+            for record in self.bytes.chunks_mut(self.stride) {
+                record[VARINT_BYTES..start].copy_from_slice(constants);
+            }
+        }
+        self.ends.clear();
+        let ends = (0..records).map(|record| record * self.stride + start);
+        self.ends.extend(ends);
+    }
+
+    /// Appends a column to each record.
+    fn column(&mut self, tag: Tag, values: &Values, rows: &Range<usize>) {
+        let is_absent = |row: usize| values.valid.get(row) == Some(&false);
+        match &values.data {
+            ValueData::Unsigned(numbers) if values.valid.is_empty() => {
+                self.numbers(tag, numbers[rows.clone()].iter().copied());
+            }
+            ValueData::Unsigned(numbers) => {
+                let present = |row: usize| if is_absent(row) { 0 } else { numbers[row] };
+                self.numbers(tag, rows.clone().map(present));
+            }
+            ValueData::Address(addresses) => {
+                for (end, row) in self.ends.iter_mut().zip(rows.clone()) {
+                    if is_absent(row) {
+                        continue;
+                    }
+                    *end = match addresses[row] {
+                        IpAddr::V4(its) => octets(&mut self.bytes, *end, tag, &its.octets()),
+                        IpAddr::V6(its) => octets(&mut self.bytes, *end, tag, &its.octets()),
+                    };
+                }
+            }
+            ValueData::Text { ends, texts } => {
+                for (end, row) in self.ends.iter_mut().zip(rows.clone()) {
+                    if is_absent(row) {
+                        continue;
+                    }
+                    let start = if row == 0 { 0 } else { ends[row - 1] };
+                    let text = &texts.as_bytes()[start..ends[row]];
+                    *end = octets(&mut self.bytes, *end, tag, text);
+                }
+            }
+            ValueData::Float(_) | ValueData::List { .. } => {}
+        }
+    }
+
+    /// Appends a number to each record.
+    #[inline(always)]
+    fn numbers(&mut self, tag: Tag, values: impl Iterator<Item = u64>) {
+        for (end, value) in self.ends.iter_mut().zip(values) {
+            *end = number(&mut self.bytes, *end, tag, value);
+        }
+    }
+
+    /// The bytes of a record, with its length in front.
+    fn finished(&mut self, record: usize) -> &[u8] {
+        let (start, end) = (record * self.stride + VARINT_BYTES, self.ends[record]);
+        let length = end - start;
+        let first = start - varint_bytes(length as u64);
+        // Byte by byte, because `varint` would also write into the record.
+        for (group, byte) in self.bytes[first..start].iter_mut().enumerate() {
+            *byte = (length >> (7 * group)) as u8 | 0x80;
+        }
+        self.bytes[start - 1] &= 0x7f;
+        &self.bytes[first..end]
     }
 }
 
@@ -282,9 +356,8 @@ fn varint(bytes: &mut [u8], at: usize, value: u64) -> usize {
         bytes[at] = value as u8;
         return at + 1;
     }
-    let (groups, bits) = (spread(value), u64::BITS - value.leading_zeros());
-    if bits <= 56 {
-        let length = bits.div_ceil(7) as usize;
+    let (groups, length) = (spread(value), varint_bytes(value));
+    if length <= 8 {
         let goes_on = GOES_ON & ((1 << (8 * (length - 1))) - 1);
         bytes[at..at + 8].copy_from_slice(&(groups | goes_on).to_le_bytes());
         return at + length;
@@ -294,6 +367,13 @@ fn varint(bytes: &mut [u8], at: usize, value: u64) -> usize {
     bytes[at + 8] = rest;
     bytes[at + 9] = 1;
     at + if rest < 0x80 { 9 } else { 10 }
+}
+
+/// Bytes of a varint: its bits divided by 7 and rounded up, without a division.
+#[inline(always)]
+const fn varint_bytes(value: u64) -> usize {
+    let bits = u64::BITS - (value | 1).leading_zeros();
+    ((9 * bits + 64) / 64) as usize
 }
 
 /// Spreads the low 56 bits over the bytes of a word, seven bits in each.
@@ -321,4 +401,17 @@ fn octets(bytes: &mut [u8], at: usize, tag: Tag, value: &[u8]) -> usize {
     let at = varint(bytes, at, value.len() as u64);
     bytes[at..at + value.len()].copy_from_slice(value);
     at + value.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_varint_has_seven_bits_in_each_byte() {
+        for bits in 0..=64 {
+            let below = u64::MAX.checked_shr(64 - bits).unwrap_or(0);
+            assert_eq!(varint_bytes(below), bits.max(1).div_ceil(7) as usize);
+        }
+    }
 }

@@ -37,7 +37,12 @@ fn encoded(schema: &Schema, exporter: &str, batch: &FlowBatch) -> Vec<u8> {
     let identity = Identity::new(exporter, u64::MAX).unwrap();
     let mut messages = Goflow2Messages::new(schema, &identity);
     let mut bytes = Vec::new();
-    (0..batch.rows()).for_each(|row| messages.append(batch, row, &mut bytes));
+    let mut rows = 0..batch.rows();
+    messages.encode(batch, |row, record| {
+        assert_eq!(rows.next(), Some(row));
+        bytes.extend_from_slice(record);
+    });
+    assert_eq!(rows.next(), None);
     bytes
 }
 
@@ -112,6 +117,41 @@ fn every_column_of_the_default_definition_has_its_field() {
             values,
             "{name}"
         );
+    }
+}
+
+/// Records are encoded in blocks: a record has its own values wherever it is in one.
+#[test]
+fn every_record_of_a_long_batch_has_its_own_values() {
+    let octets = |row: u64| 1_u64.checked_shl(row as u32).unwrap_or(u64::MAX - row);
+    let lines: Vec<String> = (0..100)
+        .map(|row| {
+            let source = if row % 3 == 0 {
+                "2001:db8::1"
+            } else {
+                "10.0.0.1"
+            };
+            let (tos, bytes) = (row % 2, octets(row));
+            format!("{source} 10.0.0.2 {row} 2 6 {row} {bytes} {bytes} 8 9 40 50 60 70 {tos} 3")
+        })
+        .collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let mut batch = default_batch(&lines);
+    batch.number_from(7);
+    let messages = decoded(&descriptor(), &encoded(&default_schema(), "a", &batch));
+    assert_eq!(messages.len(), 100);
+    for (row, message) in (0..).zip(&messages) {
+        for (name, value) in [
+            ("src_port", row),
+            ("packets", row),
+            ("bytes", octets(row)),
+            ("time_flow_start_ns", octets(row)),
+            ("ip_tos", row % 2),
+            ("sequence", row + 7),
+            ("etype", if row % 3 == 0 { 0x86dd } else { 0x0800 }),
+        ] {
+            assert_eq!(number(message, name), value, "{name} of record {row}");
+        }
     }
 }
 

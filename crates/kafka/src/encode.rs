@@ -49,6 +49,8 @@ pub struct Encoder {
     form: Form,
     identity: Identity,
     hash: FlowHash,
+    /// Hashes of the current batch's flows.
+    hashes: Vec<u64>,
     /// Indices of the columns that count packets and bytes.
     sums: [Option<usize>; 2],
     /// Index of the column with the time of the first packet.
@@ -117,6 +119,7 @@ impl Encoder {
             form,
             identity: records.identity.clone(),
             hash: FlowHash::new(records.schema, records.key_columns),
+            hashes: Vec::new(),
             sums: ["packets", "bytes"].map(at),
             first: at("first_ns"),
             records: target.records,
@@ -166,23 +169,32 @@ impl Encoder {
     }
 
     fn encode_rows(&mut self, batch: &FlowBatch, put: &mut dyn FnMut(Message<'_>)) {
-        for row in 0..batch.rows() {
-            let hash = self.hash.of(batch, row);
-            let index = lane_of(hash);
-            let lane = &mut self.lanes[index];
-            match &mut self.form {
-                Form::Goflow2(messages) => messages.append(batch, row, &mut lane.bytes),
-                Form::Json(messages) => messages.append(batch, row, &mut lane.bytes),
-                Form::Arrow(_) => unreachable!("Arrow has columns"),
-            }
-            lane.totals.add(totals(self.sums, batch, row));
-            if self.records == 1 {
+        self.hash.of_rows(batch, &mut self.hashes);
+        let (sums, most) = (self.sums, self.records);
+        let mut add = |lane: &mut Lane, row: usize, index: usize, hash: u64| {
+            lane.totals.add(totals(sums, batch, row));
+            if most == 1 {
                 lane.put(&hash.to_be_bytes(), put);
-            } else if lane.totals.records as usize == self.records
-                || lane.bytes.len() >= MESSAGE_BYTES
-            {
+            } else if lane.totals.records as usize == most || lane.bytes.len() >= MESSAGE_BYTES {
                 lane.put(&[index as u8], put);
             }
+        };
+        match &mut self.form {
+            Form::Goflow2(messages) => messages.encode(batch, |row, bytes| {
+                let index = lane_of(self.hashes[row]);
+                let lane = &mut self.lanes[index];
+                lane.bytes.extend_from_slice(bytes);
+                add(lane, row, index, self.hashes[row]);
+            }),
+            Form::Json(messages) => {
+                for (row, &hash) in self.hashes.iter().enumerate() {
+                    let index = lane_of(hash);
+                    let lane = &mut self.lanes[index];
+                    messages.append(batch, row, &mut lane.bytes);
+                    add(lane, row, index, hash);
+                }
+            }
+            Form::Arrow(_) => unreachable!("Arrow has columns"),
         }
     }
 
@@ -190,12 +202,12 @@ impl Encoder {
         let Form::Arrow(messages) = &mut self.form else {
             unreachable!("other forms have rows")
         };
+        self.hash.of_rows(batch, &mut self.hashes);
         let held = messages.rows_held(batch);
         let mut left_out = batch.rows() as u64;
         for row in held.into_iter().flatten() {
             left_out -= 1;
-            let lane = lane_of(self.hash.of(batch, row));
-            self.lanes[lane].rows.push(row);
+            self.lanes[lane_of(self.hashes[row])].rows.push(row);
         }
         self.out_of_range += left_out;
         for (index, lane) in self.lanes.iter_mut().enumerate() {

@@ -48,25 +48,41 @@ impl FlowHash {
         }
     }
 
-    /// The hash of a record's flow. The columns are summed, so both directions have the same hash.
-    #[inline]
-    pub(crate) fn of(&self, batch: &FlowBatch, row: usize) -> u64 {
-        let mut sum = 0_u64;
+    /// Replaces `hashes` by the hash of each record's flow. The hashes of a record's columns are
+    /// summed, so both directions of a flow have the same hash.
+    pub(crate) fn of_rows(&self, batch: &FlowBatch, hashes: &mut Vec<u64>) {
+        hashes.clear();
+        hashes.resize(batch.rows(), 0);
         for &(column, number) in &self.columns {
-            let value = match &batch.column(column).data {
-                ValueData::Unsigned(values) => values[row],
-                ValueData::Address(values) => match values[row] {
-                    IpAddr::V4(its) => u64::from(its.to_bits()),
-                    IpAddr::V6(its) => {
-                        let bits = its.to_bits();
-                        bits as u64 ^ mixed((bits >> 64) as u64)
+            let add = |sum: &mut u64, value: u64| *sum = sum.wrapping_add(mixed(value ^ number));
+            match &batch.column(column).data {
+                ValueData::Unsigned(values) => {
+                    for (sum, value) in hashes.iter_mut().zip(values) {
+                        add(sum, *value);
                     }
-                },
-                ValueData::Float(_) | ValueData::List { .. } | ValueData::Text { .. } => 0,
-            };
-            sum = sum.wrapping_add(mixed(value ^ number));
+                }
+                ValueData::Address(values) => {
+                    for (sum, address) in hashes.iter_mut().zip(values) {
+                        add(sum, folded(*address));
+                    }
+                }
+                ValueData::Float(_) | ValueData::List { .. } | ValueData::Text { .. } => {
+                    hashes.iter_mut().for_each(|sum| add(sum, 0));
+                }
+            }
         }
-        mixed(sum)
+        hashes.iter_mut().for_each(|sum| *sum = mixed(*sum));
+    }
+}
+
+#[inline(always)]
+fn folded(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(its) => u64::from(its.to_bits()),
+        IpAddr::V6(its) => {
+            let bits = its.to_bits();
+            bits as u64 ^ mixed((bits >> 64) as u64)
+        }
     }
 }
 
@@ -132,11 +148,14 @@ mod tests {
             let [interface, packets] = [n % 2, n].map(Value::Unsigned);
             batch.push_row(&[one, other, port, well_known, interface, packets]);
             batch.push_row(&[other, one, well_known, port, packets, interface]);
-            let row = 2 * n as usize;
-            assert_eq!(hash.of(&batch, row), hash.of(&batch, row + 1));
-            let key = hash.of(&batch, row).to_be_bytes();
-            let partition = partition_of(&key, 7);
-            let lane = lane_of(hash.of(&batch, row)) as u8;
+        }
+        let mut hashes = Vec::new();
+        hash.of_rows(&batch, &mut hashes);
+        assert_eq!(hashes.len(), batch.rows());
+        for directions in hashes.chunks(2) {
+            assert_eq!(directions[0], directions[1]);
+            let partition = partition_of(&directions[0].to_be_bytes(), 7);
+            let lane = lane_of(directions[0]) as u8;
             assert_eq!(partition, partition_of(&[lane], 7));
             seen[partition as usize] += 1;
         }
