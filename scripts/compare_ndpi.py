@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the applications that `turboflow record --dpi` finds with those of nDPI 5.0, as a second oracle.
 
-nDPI 5.0 is part of the package `nfstream` on PyPI, which has its own meter. CI lacks that package and skips this.
+nDPI 5.0 is part of the package `nfstream` on PyPI, which has its own meter. It is not run in CI.
 
   python3 -m venv venv && venv/bin/pip install nfstream==6.6.0
   venv/bin/python scripts/compare_ndpi.py TURBOFLOW FOLDER_OF_CAPTURES

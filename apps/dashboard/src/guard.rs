@@ -106,7 +106,7 @@ impl Guard {
         let wrong = || {
             Refusal::new(
                 StatusCode::MISDIRECTED_REQUEST,
-                "this host has another name",
+                "the Host header does not name this dashboard",
             )
         };
         if uri.authority().is_some() {

@@ -66,7 +66,7 @@ pub(crate) struct SqlArgs {
     #[arg(long, value_enum, default_value_t = SqlFormat::Table, help_heading = "Answer")]
     pub(crate) format: SqlFormat,
 
-    /// Rows to print in a table; 0 for all. CSV and JSON have all
+    /// Maximum rows of a table; 0 for all. CSV and JSON have all
     #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Answer")]
     pub(crate) rows: usize,
 

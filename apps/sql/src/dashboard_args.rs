@@ -41,7 +41,7 @@ conversations, traffic over time, the ledger, and the 1000 largest flow records.
 
 Exit codes: 0 all well; 2 the files could not be read, or the report could not be written.";
 
-/// Look at flow records in a browser: who talks, over what, and whether all is there.
+/// Look at flow records in a browser: who talks, over what, and what is missing.
 ///
 /// One page with the numbers of `turboflow show`, only for this machine unless a token is set. Runs
 /// in the program `turboflow-query`.

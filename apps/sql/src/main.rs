@@ -54,13 +54,11 @@ struct Program {
     command: Command,
 }
 
+/// Each command's text is at its arguments: a text here would replace all of it.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Query files of flow records in SQL: joins, windows, percentiles
     Sql(Box<SqlArgs>),
-    /// Look at flow records in a browser
     Dashboard(DashboardArgs),
-    /// Write the dashboard of flow records into one HTML file
     Report(ReportArgs),
 }
 

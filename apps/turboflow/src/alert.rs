@@ -36,7 +36,8 @@ Examples:
 
 contrib/alerts/rules.toml has rules to begin with; docs/alerts.md describes them.
 
-Exit codes: 0 all well, with alerts or without; 1 alerts could not be sent; 2 it could not run.";
+Exit codes: 0 all well, with alerts or without; 1 a file was cut or could not be read, or alerts
+could not be sent; 2 it could not run.";
 
 /// Find anomalies in flow records by rules, and send alerts
 ///

@@ -123,42 +123,25 @@ fn refuse(error: &clap::Error, typed: &[String]) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// What to do.
+/// What to do. Each command's text is at its arguments: a text here would replace all of it.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Meter capture files or network interfaces: packets in, flow records out
     Record(Box<RecordArgs>),
-    /// Meter interfaces as a service, configured by a file
     Run(RunArgs),
-    /// Receive flow records from routers and other probes: IPFIX, NetFlow v9, v5, sFlow
     Collect(Box<CollectArgs>),
-    /// Query files of flow records: who talks most, on which ports, when
     Show(Box<ShowArgs>),
-    /// Query files of flow records in SQL: joins, windows, percentiles
     Sql(Box<SqlArgs>),
-    /// Find anomalies in flow records by rules, and send alerts
     Alert(Box<AlertArgs>),
-    /// Name the application of flow records with a trained model
     Classify(Box<ClassifyArgs>),
-    /// Look at flow records in a browser: who talks, over what, and what is missing
     Dashboard(Box<DashboardArgs>),
-    /// Write the dashboard of flow records into one HTML file, which opens anywhere
     Report(ReportArgs),
-    /// Send stored flow records to collectors, or write them into other files
     Replay(Box<ReplayArgs>),
-    /// Watch interfaces or a capture: flows and hosts by rate, protocols, the meter's health
     Top(Box<TopArgs>),
-    /// Generate traffic with given rates, sizes and skew, or from published measurements
     Generate(Box<GenerateArgs>),
-    /// Plan before you deploy: table memory, cores, bandwidth, capacity, cost
     Plan(Box<PlanArgs>),
-    /// List the applications, categories and risks that inspection distinguishes
     Applications(ApplicationsArgs),
-    /// Bridge two ports, and pass or drop flows by their application
     Bridge(Box<BridgeArgs>),
-    /// Print, check and explain the definition of a flow record
     Definition(DefinitionArgs),
-    /// Write the sources of the P4 program, for your own compiler
     P4(P4Args),
     /// Print the completion script for a shell
     Completions(CompletionsArgs),

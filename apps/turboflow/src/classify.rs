@@ -39,10 +39,10 @@ Exit codes: 0 all well; 1 records were lost on the way; 2 it could not run.";
 const FORMATS: &str = "Format of files if no extension selects it: csv, jsonl, parquet or arrow. \
     For standard output: csv";
 
-/// Name the application of flow records with a trained model: a tree, a forest, a linear model
+/// Name the application of flow records with a trained model
 ///
-/// Reads what `turboflow show` reads. Adds two columns to the records: `application`, a name, and
-/// `confidence`, from 0 to 1.
+/// A model is a tree, a forest or a linear model. Reads what `turboflow show` reads. Adds two
+/// columns to the records: `application`, a name, and `confidence`, from 0 to 1.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 #[command(mut_arg("format", |format| format.help(FORMATS)))]

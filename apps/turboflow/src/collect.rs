@@ -73,9 +73,11 @@ const MOST_USED: [&str; 16] = [
 
 /// Receive flow records from routers and other probes: IPFIX, NetFlow v9, v5, sFlow.
 #[derive(Debug, Args)]
-#[command(about = "Take flow records of routers and other probes: IPFIX, NetFlow v9, v5 and sFlow")]
+#[command(
+    about = "Receive flow records from routers and other probes: IPFIX, NetFlow v9, v5, sFlow"
+)]
 #[command(long_about = "\
-Take flow records of routers and other probes: IPFIX, NetFlow v9, v5 and sFlow.
+Receive flow records from routers and other probes: IPFIX, NetFlow v9, v5, sFlow.
 
 Flow records of other exporters are merged like the microflow records of our own engines: they are
 sorted by time, go through the same flow cache, and are written to the same outputs. The command is

@@ -71,7 +71,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "N")]
     observation_domain: Option<u32>,
 
-    /// Replace addresses by pseudonyms that keep networks together, with the key in this file
+    /// Replace addresses with prefix-preserving pseudonyms, by the key in this file
     #[arg(long, value_name = "KEYFILE")]
     anonymize: Option<PathBuf>,
 }

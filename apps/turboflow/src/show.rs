@@ -82,8 +82,8 @@ Groups (--group-by): FIELD for every value; FIELD:WIDTH for ranges (bytes:1M, du
   first_ns:WIDTH puts whole records into the bucket of their first packet, last_ns:WIDTH of their
   last.
 
-Exit codes: 0 all well, also if the reader closes the pipe (`| head`); 2 the question or a file
-could not be read.";
+Exit codes: 0 all well, also if the reader closes the pipe (`| head`); 1 a file was cut, and only
+its complete records were read; 2 the question or a file could not be read.";
 
 /// Query files of flow records: who talks most, on which ports, when.
 ///
@@ -111,7 +111,7 @@ pub(crate) struct ShowArgs {
     #[arg(help_heading = "Question")]
     within: Option<String>,
 
-    /// Count only the part of each record within that time, as time buckets do
+    /// Count only the part of each record within that time
     #[arg(long, requires_all = ["within", "group_by"], help_heading = "Question")]
     clip: bool,
 
@@ -160,7 +160,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, help_heading = "Answer")]
     names: bool,
 
-    /// Replace addresses by pseudonyms that keep networks together, with the key in this file
+    /// Replace addresses with prefix-preserving pseudonyms, by the key in this file
     ///
     /// As `turboflow record --anonymize` does; --where and groups use the true addresses.
     #[arg(long, value_name = "KEYFILE", help_heading = "Answer")]

@@ -81,8 +81,11 @@ const IPV6: u64 = 0x86dd;
 
 /// Maximum bytes of a 64-bit varint, and so of the length before a record.
 const VARINT_BYTES: usize = 10;
-/// Number of records that are encoded side by side. Their bytes fit into a first-level cache.
+/// Number of records that are encoded side by side. With the default definition, their bytes fit
+/// into a first-level cache.
 const BLOCK: usize = 32;
+/// Number of fields that are derived from columns and from the number of the record.
+const DERIVED: usize = 4;
 /// Maximum bytes of a field other than a text: a tag of two bytes, and either a number or an
 /// address with its length.
 const FIELD_BYTES: usize = 3 + 17;
@@ -200,9 +203,10 @@ impl Goflow2Messages {
     fn encode_block(&mut self, batch: &FlowBatch, rows: Range<usize>) {
         let columns = self.fields.iter().map(|field| batch.column(field.column));
         let texts: usize = columns.map(|values| longest_text(values, &rows)).sum();
-        let fields = (self.fields.len() + 5) * FIELD_BYTES;
+        // One more, because a tag and a varint also write up to seven bytes after their end.
+        let field_bytes = (self.fields.len() + DERIVED + 1) * FIELD_BYTES;
         let block = &mut self.block;
-        block.begin(rows.len(), &self.constants, fields + texts);
+        block.begin(rows.len(), &self.constants, field_bytes + texts);
         for field in &self.fields {
             block.column(field.tag, batch.column(field.column), &rows);
         }
@@ -347,8 +351,8 @@ fn sampler(exporter: &str) -> IpAddr {
 }
 
 /// Writes a varint at `at`, and returns the offset of its end. May also write up to seven bytes
-/// after that, which are overwritten later: it writes whole words rather than looping over bytes,
-/// because times take nine bytes.
+/// after that, which the next field overwrites, or which stay in the spare bytes of the record: it
+/// writes whole words rather than looping over bytes, because times take nine bytes.
 #[inline(always)]
 fn varint(bytes: &mut [u8], at: usize, value: u64) -> usize {
     const GOES_ON: u64 = 0x8080_8080_8080_8080;

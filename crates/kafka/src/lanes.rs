@@ -57,11 +57,13 @@ impl FlowHash {
             let add = |sum: &mut u64, value: u64| *sum = sum.wrapping_add(mixed(value ^ number));
             match &batch.column(column).data {
                 ValueData::Unsigned(values) => {
+                    debug_assert_eq!(values.len(), hashes.len(), "the column was read");
                     for (sum, value) in hashes.iter_mut().zip(values) {
                         add(sum, *value);
                     }
                 }
                 ValueData::Address(values) => {
+                    debug_assert_eq!(values.len(), hashes.len(), "the column was read");
                     for (sum, address) in hashes.iter_mut().zip(values) {
                         add(sum, folded(*address));
                     }

@@ -74,9 +74,8 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_enum, default_value_t = Engine::Software, conflicts_with = "benches")]
     #[arg(hide_possible_values = true)]
     engine: Engine,
-    /// Measure nothing, but send packets from this interface, as fast as the kernel can: --items
-    /// packets, Internet-like, of the first number of --flows. The other end of a veth pair
-    /// receives them
+    /// Send packets from this interface, as fast as the kernel can: --items packets,
+    /// Internet-like, of the first number of --flows. The other end of a veth pair receives them
     #[arg(long, value_name = "IFACE")]
     send: Option<String>,
     /// Print one JSON object a row

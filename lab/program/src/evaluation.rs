@@ -47,7 +47,7 @@ pub(crate) enum Command {
 /// The amount of measuring.
 #[derive(Debug, Args)]
 pub(crate) struct ScaleArgs {
-    /// Measure little of everything: to see that it works, not for reliable numbers
+    /// Measure little of everything, to see that it works
     #[arg(long)]
     quick: bool,
     /// Address of a Redis server; without it, one is started for the run if Redis is installed

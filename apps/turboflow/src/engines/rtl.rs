@@ -21,10 +21,10 @@ use crate::keys::Key;
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Engine")]
 pub(super) struct RtlOptions {
-    /// rtl: stages of the pipeline: 1, 2 or 4
+    /// rtl: stages of the line: 1, 2 or 4
     ///
-    /// There is a pipeline for IPv4 and one for IPv6. A stage has two subtables, each with
-    /// --rtl-buckets buckets of 8 slots.
+    /// A line is a pipeline of table stages; there is one for IPv4 and one for IPv6. A stage has two
+    /// subtables, each with --rtl-buckets buckets of 8 slots.
     #[arg(long = "rtl-stages", value_name = "N", default_value_t = RtlOptions::default().stages)]
     #[arg(hide_short_help = true)]
     stages: u32,

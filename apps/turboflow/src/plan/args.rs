@@ -42,8 +42,7 @@ Examples:
 Exit codes: 0 all well; 1 a capture was damaged, or packets were dropped: the answer covers only
 the rest; 2 the question cannot be answered: an input is impossible, or two contradict each other.";
 
-/// Plan before you deploy: how much table memory, how many cores, how much bandwidth, how many
-/// links, at what cost.
+/// Plan before you deploy: table memory, cores, bandwidth, capacity, cost.
 ///
 /// Traffic comes from captures or an interface, on which tables of many sizes are simulated, or
 /// from stated rates. The answer is a sentence and tables. It lists all assumptions, and --assume

@@ -36,8 +36,7 @@ Keys: 1 2 3 4 Tab views, s sort, r reverse, / filter, p pause, + - interval, ? h
 
 Exit codes: those of `turboflow record`; leaving the screen early is not a failure.";
 
-/// Watch the traffic of interfaces or captures: a screen with flows and hosts by rate, shares of
-/// protocols and ports, and the state of the meter.
+/// Watch interfaces or a capture: flows and hosts by rate, protocols, the meter's health.
 ///
 /// Nothing is sampled: rates are exact sums of packets. Every open flow is updated twice a second,
 /// so a long flow shows its rate while it lasts.

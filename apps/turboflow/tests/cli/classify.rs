@@ -188,7 +188,7 @@ fn what_cannot_be_is_refused() {
     );
     refused(
         &[&named, "--model", &model],
-        &["column `application` already", "--as guess"],
+        &["already have a column `application`", "--as guess"],
     );
     refused(
         &[&csv, "--model", &model, "--as", "A b"],

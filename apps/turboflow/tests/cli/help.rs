@@ -75,6 +75,34 @@ fn every_command_has_examples_and_exit_codes() {
 }
 
 #[test]
+fn a_command_has_its_line_of_the_overview_and_all_its_paragraphs() {
+    let overview = turboflow(["-h"]).exits(0).stdout;
+    for (name, words) in [
+        ("record", "Every packet is in a flow record"),
+        ("collect", "merged like the microflow records"),
+        ("show", "recognised by the content"),
+        ("sql", "Runs on DataFusion"),
+        ("alert", "a JSON object for each alert"),
+        ("classify", "a tree, a forest or a linear model"),
+        ("dashboard", "unless a token is set"),
+        ("replay", "sent with their own times"),
+        ("top", "Nothing is sampled"),
+        ("generate", "Writes classic pcap"),
+        ("plan", "docs/planning.md explains the model"),
+        ("applications", "this system's library nDPI"),
+        ("bridge", "in the Linux kernel"),
+        ("definition", "docs/definition.md is the reference"),
+        ("p4", "is compiled for one record definition"),
+    ] {
+        let help = turboflow([name, "--help"]).exits(0).stdout;
+        let (first, rest) = help.split_once('\n').unwrap();
+        assert!(overview.contains(first), "{name}: {first}");
+        let rest = rest.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(rest.contains(words), "{name}: {words} is missing in {rest}");
+    }
+}
+
+#[test]
 fn record_explains_every_option_with_default_and_unit() {
     let help = turboflow(["record", "--help"]).exits(0).stdout;
     for words in [

@@ -143,7 +143,7 @@ fn dropped_unparsed_frames_are_counted_and_cost_no_record() {
     assert!(
         ended
             .said
-            .contains("came too fast for the engine to hand over"),
+            .contains("arrived too fast for the engine to hand over"),
         "{}",
         ended.said
     );
