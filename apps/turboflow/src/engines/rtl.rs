@@ -23,8 +23,8 @@ use crate::keys::Key;
 pub(super) struct RtlOptions {
     /// rtl: stages of the line: 1, 2 or 4
     ///
-    /// A line is a pipeline of table stages; there is one for IPv4 and one for IPv6. A stage has two
-    /// subtables, each with --rtl-buckets buckets of 8 slots.
+    /// A line is a pipeline of table stages; there is one for IPv4 and one for IPv6. A stage has
+    /// two subtables, each with --rtl-buckets buckets of 8 slots.
     #[arg(long = "rtl-stages", value_name = "N", default_value_t = RtlOptions::default().stages)]
     #[arg(hide_short_help = true)]
     stages: u32,
