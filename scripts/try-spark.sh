@@ -3,7 +3,7 @@
 # Runs contrib/lakehouse/spark_network.py on records of six vantage points from a real broker. The job is killed
 # by SIGKILL in the middle of a batch, three times, and restarted; its table must equal the packets. Takes more
 # than two minutes. Not in CI, because Spark takes 500 MB. The last result:
-# bench/runs/2026-11-28-intel-xeon-spark.
+# bench/runs/2026-11-30-amd-epyc-spark.
 #
 #   scripts/try-spark.sh TURBOFLOW        with feature kafka; fetches pyspark and Spark's jars into target/tools
 set -euo pipefail
