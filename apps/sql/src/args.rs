@@ -13,7 +13,8 @@ const SHORT: &str = "--help has examples, the types of columns, functions, and e
 const EXAMPLES: &str = "\
 Examples:
   Who sends most?
-    turboflow sql 'select src_addr, sum(bytes) b from flows group by 1 order by b desc limit 10' flows.parquet
+    turboflow sql 'select src_addr, sum(bytes) b from flows group by 1 order by b desc limit 10' \\
+      flows.parquet
   Which columns are there?
     turboflow sql 'describe flows' flows.parquet
   Bytes per minute of two networks, as CSV
@@ -42,7 +43,7 @@ look like 2024-03-01T12:30:00Z, and durations are nanoseconds.
 Exit codes: 0 all well, also if the reader closes the pipe (`| head`); 1 a file was cut, only its
 complete records were read; 2 the query or a file could not be read; 130 ended by Ctrl-C.";
 
-/// Query files of flow records in SQL: joins, windows, percentiles.
+/// Query files of flow records in SQL: joins, windows, percentiles (turboflow-query).
 ///
 /// Reads what `turboflow show` reads, and from Parquet only the columns of the query. A query only
 /// reads: it changes and writes nothing. Runs on DataFusion, in the program `turboflow-query`.

@@ -41,7 +41,7 @@ conversations, traffic over time, the ledger, and the 1000 largest flow records.
 
 Exit codes: 0 all well; 2 the files could not be read, or the report could not be written.";
 
-/// Look at flow records in a browser: who talks, over what, and what is missing.
+/// Look at flow records in a browser: who talks, over what, and what is missing (turboflow-query).
 ///
 /// One page with the numbers of `turboflow show`, only for this machine unless a token is set. Runs
 /// in the program `turboflow-query`.
@@ -77,7 +77,7 @@ pub(crate) struct DashboardArgs {
     pub(crate) enrich: EnrichArgs,
 }
 
-/// Write the dashboard of flow records into one HTML file, which opens anywhere.
+/// Write the dashboard of flow records into one HTML file, which opens anywhere (turboflow-query).
 #[derive(Debug, Args)]
 #[command(after_help = SHORT, after_long_help = REPORT_EXAMPLES)]
 pub(crate) struct ReportArgs {

@@ -29,15 +29,26 @@ Examples:
     turboflow alert flows/2024/03/01 --rules rules.toml
   Every file of a service, as soon as it is complete (the service logs in JSON)
     turboflow run --config service.toml 2>&1 |
-      turboflow alert --follow --rules rules.toml --state alerts.json --to syslog+udp://127.0.0.1:514
+      turboflow alert --follow --rules rules.toml --state alerts.json \\
+        --to syslog+udp://127.0.0.1:514
   To Alertmanager, and to a program of your own
     turboflow alert flows.parquet --rules rules.toml --to alertmanager+http://127.0.0.1:9093 \\
       --to http://127.0.0.1:8080/alerts
 
-contrib/alerts/rules.toml has rules to begin with; docs/alerts.md describes them.
+A rule, with a limit of 100 ports of one host in five minutes:
+  [[rule]]
+  name = \"port-scan\"
+  summary = \"{src_addr} asked for {value} ports of {dst_addr}\"
+  where = \"tcp and tcp_flags has S and not tcp_flags has A\"
+  group_by = \"src_addr,dst_addr\"
+  distinct = \"dst_port\"
+  above = 100
+  period_s = 300
 
-Exit codes: 0 all well, with alerts or without; 1 a file was cut or could not be read, or alerts
-could not be sent; 2 it could not run.";
+contrib/alerts/rules.toml in the sources has more rules; docs/alerts.md describes the keys.
+
+Exit codes: 0 all well, with alerts or without; 1 a file was cut, a file could not be read
+with --follow, or alerts could not be sent; 2 it could not run.";
 
 /// Find anomalies in flow records by rules, and send alerts
 ///

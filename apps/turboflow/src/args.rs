@@ -148,3 +148,24 @@ pub(crate) enum Command {
     /// Write a manual page for every command
     Man(ManArgs),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Examples are copied line by line.
+    #[test]
+    fn clap_breaks_no_line_below_the_options() {
+        let mut commands = vec![Args::program()];
+        while let Some(command) = commands.pop() {
+            let texts = [command.get_after_help(), command.get_after_long_help()];
+            for text in texts.into_iter().flatten() {
+                for line in text.to_string().lines() {
+                    let columns = line.chars().count();
+                    assert!(columns <= 100, "{}: {line}", command.get_name());
+                }
+            }
+            commands.extend(command.get_subcommands().cloned());
+        }
+    }
+}

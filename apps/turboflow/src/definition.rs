@@ -37,12 +37,11 @@ Exit codes: 0 all well; 2 the definition is wrong or cannot be read.";
 
 /// Print, check and explain the definition of a flow record.
 ///
-/// Without options, prints the default definition: TOML with a comment on every line, as a starting
-/// point. docs/definition.md is the reference.
+/// Without options, prints the default definition as a starting point: TOML with comments. docs/definition.md is the reference.
 #[derive(Debug, Args)]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct DefinitionArgs {
-    /// Check a definition: print its first error, or what its records hold
+    /// Check a definition: print its first error, or how many fields, features and columns it has
     #[arg(long, value_name = "FILE", group = "what")]
     check: Option<PathBuf>,
 

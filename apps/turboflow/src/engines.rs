@@ -499,16 +499,13 @@ pub(crate) fn note_on(input: Input) -> String {
         return " (application inspection)".to_owned();
     }
     if input.is_decided() {
-        return "; not in capture files (turboflow bridge)".to_owned();
+        return "; only with turboflow bridge".to_owned();
     }
     let able = supporting(InputSet::EMPTY.with(input));
     match &able[..] {
         [] => " (not in capture files)".to_owned(),
         [EngineConfig::SOFTWARE, ..] => String::new(),
-        able => format!(
-            "; not in capture files (engine {})",
-            listed(able.iter().copied())
-        ),
+        able => format!("; only with engine {}", listed(able.iter().copied())),
     }
 }
 

@@ -29,7 +29,8 @@ Examples:
   A day of flow records to a collector that missed it
     turboflow replay flows/2024/03/01 -w ipfix+tcp://collector.example:4739
   Only web traffic, at most 10,000 records a second
-    turboflow replay flows.parquet --where 'tcp port 443' --rate 10k -w netflow9+udp://127.0.0.1:2055
+    turboflow replay flows.parquet --where 'tcp port 443' --rate 10k \\
+      -w netflow9+udp://127.0.0.1:2055
   Into another format
     turboflow replay flows.csv.gz -w flows.parquet
 

@@ -46,7 +46,7 @@ Examples:
   Connections that were opened and never answered, as CSV
     turboflow show flows.csv --where 'tcp and tcp_flags == S' --format csv
   Which countries and autonomous systems, and which of our networks, by files of your own
-    turboflow show flows.parquet --country country.mmdb --asn asn.mmdb --networks sites.csv \
+    turboflow show flows.parquet --country country.mmdb --asn asn.mmdb --networks sites.csv \\
       --where 'dst_country != CH' --group-by src_owner,dst_as_name
   All files of a day, in folders by date
     turboflow show flows/2024/03/01 --group-by host
@@ -54,12 +54,14 @@ Examples:
     ssh probe cat day1.csv.gz | turboflow show - day2.csv.zst --group-by protocol
 
 Expressions (--where):
-  FIELD == VALUE   also != < <= > >=; numbers may have k, M, G, bytes kB, MiB, durations a unit (duration > 2s)
+  FIELD == VALUE   also != < <= > >=; numbers may have k, M, G, bytes kB, MiB, durations
+                   a unit (duration > 2s)
   FIELD in (A, B)  also networks and ranges: src_addr in 10.0.0.0/8, dst_port in 8000-8100
   FIELD has VALUE  flags (tcp_flags has S) and elements of lists
   FIELD/FIELD      a ratio: bytes/packets > 100
   bps, pps, bytes_per_packet    rates of a record; bps and pps if it lasts longer than 0 s
-  first > -1h      times from now (--now last: from the last packet); also 2024-03-01T12:30Z, and ranges with two dots
+  first > -1h      times from now (--now last: from the last packet); also 2024-03-01T12:30Z,
+                   and ranges with two dots
   host ADDRESS, net NETWORK, port NUMBER, portrange A-B   on either side, or after src or dst:
                    dst port 443, src net 10.0.0.0/8, port in (80,443), port 80 or 443
   tcp, udp, icmp, ip, ip6, proto NAME      alone, or before a test: tcp port 443
@@ -133,7 +135,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Question")]
     top: Option<u64>,
 
-    /// How many rows of every time bucket, the largest by --by first: --group-by time:5m,src_addr
+    /// How many rows of every time bucket, sorted by --by; for groups such as time:5m,src_addr
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Question")]
     top_each: Option<u64>,
 
@@ -151,7 +153,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_enum, default_value_t = AnswerFormat::Table, help_heading = "Answer")]
     format: AnswerFormat,
 
-    /// Times in CSV and JSON: first_ns, first_s or first_iso. Default: ns
+    /// Times in CSV and JSON: ns (first_ns), s (first_s) or iso (first_iso). Default: ns
     #[arg(long, value_name = "FORM", value_parser = time_form(), hide_possible_values = true)]
     #[arg(help_heading = "Answer")]
     time: Option<TimeForm>,

@@ -133,6 +133,7 @@ pub(super) fn with_tip(mut error: Error, program: &Command, typed: &[String]) ->
                 .zip(command)
                 .and_then(|(option, command)| of_option(&option, command, program))
         }
+        ErrorKind::ArgumentConflict => with_captures(&error, option.as_deref()),
         _ => None,
     };
     if let Some(tip) = tip {
@@ -141,6 +142,19 @@ pub(super) fn with_tip(mut error: Error, program: &Command, typed: &[String]) ->
         error.insert(ContextKind::Suggested, tips);
     }
     error
+}
+
+/// The tip for an option that cannot be used with captures.
+fn with_captures(error: &Error, option: Option<&str>) -> Option<String> {
+    let Some(ContextValue::String(other)) = error.get(ContextKind::PriorArg) else {
+        return None;
+    };
+    let pair = [option?, other];
+    let other = pair.iter().find(|it| !it.starts_with("--read <"))?;
+    let is_with_captures = pair.iter().any(|it| it.starts_with("--read <"));
+    let tip =
+        format!("leave out {other}: it is for interfaces (-i), and captures are read as a whole");
+    is_with_captures.then_some(tip)
 }
 
 /// What to type instead of a word that is not a command.

@@ -37,7 +37,8 @@ Examples:
   Send a million packets a second out of an interface, for ten seconds
     sudo turboflow generate -i eth1 --packets-per-second 1M --flows 100k --duration 10s
   A probe at its limit: 20 million flows, 2 million new ones a second, 10 M packets a second
-    turboflow generate -w - --workload probe-stress --flows 20M --duration 1s | turboflow record -r -
+    turboflow generate -w - --workload probe-stress --flows 20M --duration 1s |
+      turboflow record -r -
   Keys that collide in the table of a meter whose seed is known, and how the meter copes
     turboflow generate -w bad.pcap --workload adversarial --attack collisions --meter-seed 7
     turboflow record -r bad.pcap --seed 7 --microflow-slots 32768 --ledger ledger.json

@@ -66,8 +66,8 @@ pub(crate) struct RecordArgs {
     /// standard output. Collectors are ipfix+udp://HOST:PORT, ipfix+tcp://, ipfix+tls://,
     /// netflow9+udp:// and netflow5+udp://; a Kafka topic is kafka://HOST:PORT/TOPIC. To merge
     /// elsewhere, send microflow records to `turboflow collect` (microflows+udp://HOST:PORT,
-    /// microflows+tcp:// or microflows+tls://), or write them to FILE.records. Without -w, a
-    /// summary is printed.
+    /// microflows+tcp:// or microflows+tls://), or write them to FILE.records. A complete
+    /// file replaces an existing one. Without -w, a summary is printed.
     #[arg(
         short,
         long = "write",
@@ -202,7 +202,7 @@ pub(crate) struct RecordArgs {
 
     /// No progress bar and no summary on standard error
     ///
-    /// Errors and losses are still reported.
+    /// Errors and losses are still reported, and without -w the summary is still printed.
     #[arg(short, long, help_heading = "Input and output")]
     quiet: bool,
 
@@ -442,8 +442,8 @@ pub(crate) struct RecordArgs {
     ///
     /// At the limit, the oldest flows end early with end reason 5, and are counted. Worst-case
     /// memory with the default definition is about 245 bytes per flow, because each IP version has
-    /// its own table and may fill it: 2.4 GB at the default limit. Only a flood takes that much.
-    /// The first line on standard error shows how much memory this run may take.
+    /// its own table and may fill it: 2.5 GB at the default limit. Only a flood takes that much.
+    /// A line on standard error shows how much memory this run may take.
     #[arg(long, value_name = "N", default_value = "10M", value_parser = str::parse::<Count>)]
     #[arg(help_heading = "Memory and speed")]
     max_flows: Count,

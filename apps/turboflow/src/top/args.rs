@@ -32,7 +32,7 @@ Examples:
   Without a terminal: three screens as text
     turboflow top -i eth0 --batch 3 --view hosts
 
-Keys: 1 2 3 4 Tab views, s sort, r reverse, / filter, p pause, + - interval, ? help, q quit.
+Keys: 1 to 4 (5 with --dpi) and Tab views, s sort, r reverse, / filter, p pause, + - interval, ? help, q quit.
 
 Exit codes: those of `turboflow record`; leaving the screen early is not a failure.";
 
@@ -102,7 +102,8 @@ pub(crate) struct TopArgs {
 
     /// Print this many screens as text, and exit; no terminal is needed
     ///
-    /// The screens are one interval apart. For captures, the last screen shows the end.
+    /// The screens are one interval apart. A capture that ends earlier gives fewer screens, of which
+    /// the last shows its end; --speed 10 reads it more slowly.
     #[arg(long, value_name = "N", value_parser = count_above_zero, help_heading = "Screen")]
     pub(super) batch: Option<u64>,
 

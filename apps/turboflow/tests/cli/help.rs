@@ -76,7 +76,8 @@ fn every_command_has_examples_and_exit_codes() {
 
 #[test]
 fn a_command_has_its_line_of_the_overview_and_all_its_paragraphs() {
-    let overview = turboflow(["-h"]).exits(0).stdout;
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let overview = plain(&turboflow(["-h"]).exits(0).stdout);
     for (name, words) in [
         ("record", "Every packet is in a flow record"),
         ("collect", "merged like the microflow records"),
@@ -100,7 +101,7 @@ fn a_command_has_its_line_of_the_overview_and_all_its_paragraphs() {
             overview.contains(first.trim_end_matches('.')),
             "{name}: {first}"
         );
-        let rest = rest.split_whitespace().collect::<Vec<_>>().join(" ");
+        let rest = plain(rest);
         assert!(rest.contains(words), "{name}: {words} is missing in {rest}");
     }
 }

@@ -121,8 +121,8 @@ impl Listeners {
             let bound = listeners.add(Place::parse(text)?);
             let bound = bound.with_context(|| {
                 format!(
-                    "cannot listen at {text}: is another collector running, or the port below \
-                         1024?"
+                    "cannot listen at {text} (choose another port if a program uses this one; \
+                     ports below 1024 need root)"
                 )
             })?;
             if !is_quiet {
