@@ -153,7 +153,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_enum, default_value_t = AnswerFormat::Table, help_heading = "Answer")]
     format: AnswerFormat,
 
-    /// Times in CSV and JSON: ns (first_ns), s (first_s) or iso (first_iso). Default: ns
+    /// Times in CSV and JSON: ns (as in first_ns), s or iso. Default: ns
     #[arg(long, value_name = "FORM", value_parser = time_form(), hide_possible_values = true)]
     #[arg(help_heading = "Answer")]
     time: Option<TimeForm>,

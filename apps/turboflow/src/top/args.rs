@@ -32,7 +32,8 @@ Examples:
   Without a terminal: three screens as text
     turboflow top -i eth0 --batch 3 --view hosts
 
-Keys: 1 to 4 (5 with --dpi) and Tab views, s sort, r reverse, / filter, p pause, + - interval, ? help, q quit.
+Keys: 1 to 4 (5 with --dpi) and Tab views, s sort, r reverse, / filter, p pause, + - interval,
+? help, q quit.
 
 Exit codes: those of `turboflow record`; leaving the screen early is not a failure.";
 

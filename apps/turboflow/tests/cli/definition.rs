@@ -117,7 +117,7 @@ fn lists_everything_with_one_line_each() {
     }
     assert!(
         list.lines()
-            .any(|line| line.contains("hardware_timestamp") && line.contains("(engine "))
+            .any(|line| line.contains("hardware_timestamp") && line.contains("only with engine "))
     );
     assert!(list.lines().all(|line| line.len() <= 120), "{list}");
 }
