@@ -21,8 +21,8 @@ Workloads (what each is calibrated to: docs/workloads.md):
                   and --packets-per-second can be set independently
   adversarial     traffic made to overload a meter: --attack all-at-once, collisions or
                   single-packets
-  site            a company's day at two routers (--seen-at), with a scan, an exfiltration and a line
-                  that loses packets; --births-per-second
+  site            a company's day at two routers (--seen-at), with a scan, an exfiltration and a
+                  line that loses packets; --births-per-second
   telemetry       a network whose nodes write INT, INT reports and IOAM (--carrier), with an incast
                   and a loop
 
