@@ -37,7 +37,8 @@ Exit codes: 0 all well; 2 the definition is wrong or cannot be read.";
 
 /// Print, check and explain the definition of a flow record.
 ///
-/// Without options, prints the default definition as a starting point: TOML with comments. docs/definition.md is the reference.
+/// Without options, prints the default definition as a starting point: TOML with comments.
+/// docs/definition.md is the reference.
 #[derive(Debug, Args)]
 #[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct DefinitionArgs {

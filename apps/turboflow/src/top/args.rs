@@ -103,8 +103,8 @@ pub(crate) struct TopArgs {
 
     /// Print this many screens as text, and exit; no terminal is needed
     ///
-    /// The screens are one interval apart. A capture that ends earlier gives fewer screens, of which
-    /// the last shows its end; --speed 10 reads it more slowly.
+    /// The screens are one interval apart. A capture that ends earlier gives fewer screens, and the
+    /// last one shows its end; --speed 10 reads it more slowly.
     #[arg(long, value_name = "N", value_parser = count_above_zero, help_heading = "Screen")]
     pub(super) batch: Option<u64>,
 
