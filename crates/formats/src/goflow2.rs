@@ -12,7 +12,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
-use turboflow_record::{Column, ColumnKind, FlowBatch, ValueData, Values};
+use turboflow_record::{Column, ColumnKind, FlowBatch, Value, ValueData, Values};
 
 use crate::Identity;
 
@@ -228,12 +228,14 @@ impl Goflow2Messages {
 
 /// Bytes of the longest text in these rows.
 fn longest_text(values: &Values, rows: &Range<usize>) -> usize {
-    let ValueData::Text { ends, .. } = &values.data else {
+    if !matches!(values.data, ValueData::Text { .. }) {
         return 0;
+    }
+    let length = |row: usize| match values.get(row) {
+        Value::Text(text) => text.len(),
+        _ => 0,
     };
-    let start = |row: usize| if row == 0 { 0 } else { ends[row - 1] };
-    let lengths = rows.clone().map(|row| ends[row] - start(row));
-    lengths.max().unwrap_or(0)
+    rows.clone().map(length).max().unwrap_or(0)
 }
 
 /// Records that are encoded side by side.
@@ -286,14 +288,11 @@ impl Block {
                     };
                 }
             }
-            ValueData::Text { ends, texts } => {
+            ValueData::Text { .. } => {
                 for (end, row) in self.ends.iter_mut().zip(rows.clone()) {
-                    if is_absent(row) {
-                        continue;
+                    if let Value::Text(text) = values.get(row) {
+                        *end = octets(&mut self.bytes, *end, tag, text.as_bytes());
                     }
-                    let start = if row == 0 { 0 } else { ends[row - 1] };
-                    let text = &texts.as_bytes()[start..ends[row]];
-                    *end = octets(&mut self.bytes, *end, tag, text);
                 }
             }
             ValueData::Float(_) | ValueData::List { .. } => {}

@@ -111,12 +111,14 @@ const KNOWN: [Known; 13] = [
 
 /// Adds what to write instead, and removes misleading suggestions.
 pub(super) fn with_tip(mut error: Error, program: &Command, typed: &[String]) -> Error {
-    let [unknown, option] = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg].map(|kind| {
-        match error.get(kind) {
-            Some(ContextValue::String(text)) => Some(text.clone()),
-            _ => None,
-        }
-    });
+    let text_of = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let unknown = text_of(ContextKind::InvalidSubcommand);
+    let option = text_of(ContextKind::InvalidArg);
+    let prior = text_of(ContextKind::PriorArg);
+    let command = typed.iter().find_map(|word| program.find_subcommand(word));
     let tip = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let tip = unknown.and_then(|typed| of_command(&typed));
@@ -128,12 +130,14 @@ pub(super) fn with_tip(mut error: Error, program: &Command, typed: &[String]) ->
         ErrorKind::UnknownArgument => {
             // Users rarely mean a value with a hyphen, and a similar name is often something else.
             error.remove(ContextKind::Suggested);
-            let command = typed.iter().find_map(|word| program.find_subcommand(word));
             option
                 .zip(command)
                 .and_then(|(option, command)| of_option(&option, command, program))
         }
-        ErrorKind::ArgumentConflict => with_captures(&error, option.as_deref()),
+        ErrorKind::ArgumentConflict => match (option, prior, command) {
+            (Some(option), Some(prior), Some(command)) => of_conflict(&option, &prior, command),
+            _ => None,
+        },
         _ => None,
     };
     if let Some(tip) = tip {
@@ -144,17 +148,20 @@ pub(super) fn with_tip(mut error: Error, program: &Command, typed: &[String]) ->
     error
 }
 
-/// The tip for an option that cannot be used with captures.
-fn with_captures(error: &Error, option: Option<&str>) -> Option<String> {
-    let Some(ContextValue::String(other)) = error.get(ContextKind::PriorArg) else {
+/// The tip for an option of interfaces beside captures, in commands that meter either.
+fn of_conflict(option: &str, prior: &str, command: &Command) -> Option<String> {
+    if !["record", "top"].contains(&command.get_name()) {
         return None;
-    };
-    let pair = [option?, other];
-    let other = pair.iter().find(|it| !it.starts_with("--read <"))?;
-    let is_with_captures = pair.iter().any(|it| it.starts_with("--read <"));
-    let tip =
-        format!("leave out {other}: it is for interfaces (-i), and captures are read as a whole");
-    is_with_captures.then_some(tip)
+    }
+    let is_read = |name: &str| name.starts_with("--read ");
+    match (option, prior) {
+        (read, other) | (other, read) if is_read(read) && !other.starts_with("--interface ") => {
+            Some(format!(
+                "leave out {other}: it is for interfaces (-i), not for captures (-r)"
+            ))
+        }
+        _ => None,
+    }
 }
 
 /// What to type instead of a word that is not a command.

@@ -276,9 +276,18 @@ fn options_that_make_no_sense_are_refused() {
     with(&["--no-such-option"], &["--no-such-option"]);
     refused(&["record"], &["--read"]);
     with(&["-i", "lo"], &["cannot be used with"]);
-    with(&["--duration", "10s"], &["cannot be used with"]);
-    with(&["--ring-size", "1MiB"], &["cannot be used with"]);
-    with(&["--readers", "2"], &["cannot be used with"]);
+    with(
+        &["--duration", "10s"],
+        &["cannot be used with", "it is for interfaces (-i)"],
+    );
+    with(
+        &["--ring-size", "1MiB"],
+        &["cannot be used with", "it is for interfaces (-i)"],
+    );
+    with(
+        &["--readers", "2"],
+        &["cannot be used with", "it is for interfaces (-i)"],
+    );
     with(&["tcp prt 443"], &["filter"]);
     with(&["--ring-size", "64M"], &["--ring-size", "64MiB"]);
 }
