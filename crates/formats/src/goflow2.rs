@@ -12,6 +12,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
+use turboflow_merge::{Machine, Vectors, WithVectors, prefetch};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Value, ValueData, Values};
 
 use crate::Identity;
@@ -99,6 +100,7 @@ pub struct Goflow2Messages {
     /// The fields that are the same in every record.
     constants: Vec<u8>,
     block: Block,
+    machine: Machine,
     left_out: Vec<String>,
 }
 
@@ -111,7 +113,8 @@ struct Field {
 /// 2048.
 #[derive(Clone, Copy)]
 struct Tag {
-    bytes: [u8; 2],
+    /// The bytes, little-endian.
+    word: u64,
     length: usize,
 }
 
@@ -128,22 +131,10 @@ impl Tag {
 
     const fn new(key: u32) -> Self {
         assert!(key < 1 << 14, "a tag has two bytes at most");
-        match key {
-            0..0x80 => Self {
-                bytes: [key as u8, 0],
-                length: 1,
-            },
-            _ => Self {
-                bytes: [key as u8 | 0x80, (key >> 7) as u8],
-                length: 2,
-            },
+        Self {
+            word: varint(key as u64),
+            length: bytes_of(varint(key as u64)),
         }
-    }
-
-    #[inline(always)]
-    fn put(self, bytes: &mut [u8], at: usize) -> usize {
-        bytes[at..at + 2].copy_from_slice(&self.bytes);
-        at + self.length
     }
 }
 
@@ -175,6 +166,7 @@ impl Goflow2Messages {
             last: at("last_ns"),
             constants: constants(identity),
             block: Block::default(),
+            machine: Machine::detect(),
             fields,
         }
     }
@@ -193,21 +185,46 @@ impl Goflow2Messages {
     pub fn encode(&mut self, batch: &FlowBatch, mut put: impl FnMut(usize, &[u8])) {
         for first in (0..batch.rows()).step_by(BLOCK) {
             let rows = first..batch.rows().min(first + BLOCK);
-            self.encode_block(batch, rows.clone());
-            rows.for_each(|row| put(row, self.block.finished(row - first)));
+            self.machine.run(EncodeBlock {
+                fields: &self.fields,
+                source: self.source,
+                last: self.last,
+                constants: &self.constants,
+                block: &mut self.block,
+                batch,
+                rows: rows.clone(),
+            });
+            rows.for_each(|row| put(row, self.block.record(row - first)));
         }
     }
+}
 
-    /// Encodes records column by column: all values of a column have one type, and records do not
-    /// wait for each other.
-    fn encode_block(&mut self, batch: &FlowBatch, rows: Range<usize>) {
+/// Encodes records column by column: all values of a column have one type, and records do not wait
+/// for each other.
+struct EncodeBlock<'a> {
+    fields: &'a [Field],
+    source: Option<usize>,
+    last: Option<usize>,
+    constants: &'a [u8],
+    block: &'a mut Block,
+    batch: &'a FlowBatch,
+    rows: Range<usize>,
+}
+
+impl WithVectors for EncodeBlock<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, _: V) {
+        let Self {
+            batch, block, rows, ..
+        } = self;
         let columns = self.fields.iter().map(|field| batch.column(field.column));
         let texts: usize = columns.map(|values| longest_text(values, &rows)).sum();
-        // One more, because a tag and a varint also write up to seven bytes after their end.
+        // One more, because a field also writes up to eight bytes after its end.
         let field_bytes = (self.fields.len() + DERIVED + 1) * FIELD_BYTES;
-        let block = &mut self.block;
-        block.begin(rows.len(), &self.constants, field_bytes + texts);
-        for field in &self.fields {
+        block.begin(rows.len(), self.constants, field_bytes + texts);
+        for field in self.fields {
             block.column(field.tag, batch.column(field.column), &rows);
         }
         let sequence = |row: usize| batch.first_number() + row as u64;
@@ -223,6 +240,7 @@ impl Goflow2Messages {
             let times = times[rows].iter().copied();
             block.numbers(const { Tag::number(TIME_RECEIVED) }, times);
         }
+        block.finish();
     }
 }
 
@@ -246,6 +264,8 @@ struct Block {
     stride: usize,
     /// Offset of the end of each record in `bytes`.
     ends: Vec<usize>,
+    /// Offset of each record's length.
+    starts: [usize; BLOCK],
 }
 
 impl Block {
@@ -267,8 +287,19 @@ impl Block {
     }
 
     /// Appends a column to each record.
+    #[inline(always)]
     fn column(&mut self, tag: Tag, values: &Values, rows: &Range<usize>) {
         let is_absent = |row: usize| values.valid.get(row) == Some(&false);
+        // The next block's values: a block has too few rows for the processor to foresee them.
+        match &values.data {
+            ValueData::Unsigned(numbers) => {
+                prefetch::<[u64; BLOCK]>(numbers[rows.end..].as_ptr().cast());
+            }
+            ValueData::Address(addresses) => {
+                prefetch::<[IpAddr; BLOCK]>(addresses[rows.end..].as_ptr().cast());
+            }
+            _ => {}
+        }
         match &values.data {
             ValueData::Unsigned(numbers) if values.valid.is_empty() => {
                 self.numbers(tag, numbers[rows.clone()].iter().copied());
@@ -302,22 +333,51 @@ impl Block {
     /// Appends a number to each record.
     #[inline(always)]
     fn numbers(&mut self, tag: Tag, values: impl Iterator<Item = u64>) {
-        for (end, value) in self.ends.iter_mut().zip(values) {
+        let mut numbers = [0; BLOCK];
+        let mut all = 0;
+        for (number, value) in numbers.iter_mut().zip(values) {
+            *number = value;
+            all |= value;
+        }
+        if all < SHORT {
+            self.short_numbers(tag, &numbers);
+            return;
+        }
+        for (end, value) in self.ends.iter_mut().zip(numbers) {
             *end = number(&mut self.bytes, *end, tag, value);
         }
     }
 
-    /// The bytes of a record, with its length in front.
-    fn finished(&mut self, record: usize) -> &[u8] {
-        let (start, end) = (record * self.stride + VARINT_BYTES, self.ends[record]);
-        let length = end - start;
-        let first = start - varint_bytes(length as u64);
-        // Byte by byte, because `varint` would also write into the record.
-        for (group, byte) in self.bytes[first..start].iter_mut().enumerate() {
-            *byte = (length >> (7 * group)) as u8 | 0x80;
+    /// Appends numbers below [`SHORT`]. The words of all records are computed first, in a loop that
+    /// compilers turn into vector instructions.
+    #[inline(always)]
+    fn short_numbers(&mut self, tag: Tag, numbers: &[u64; BLOCK]) {
+        let mut words = [0; BLOCK];
+        for (word, number) in words.iter_mut().zip(numbers) {
+            *word = tag.word | varint(*number) << (8 * tag.length);
         }
-        self.bytes[start - 1] &= 0x7f;
-        &self.bytes[first..end]
+        for ((end, word), number) in self.ends.iter_mut().zip(words).zip(numbers) {
+            put(&mut self.bytes, *end, word);
+            *end += if *number == 0 { 0 } else { bytes_of(word) };
+        }
+    }
+
+    /// Writes each record's length before it, and returns where each record begins.
+    #[inline(always)]
+    fn finish(&mut self) {
+        for (record, end) in self.ends.iter().enumerate() {
+            let start = record * self.stride + VARINT_BYTES;
+            let length = varint((end - start) as u64);
+            let bytes = bytes_of(length);
+            // Moved to the end of the word, so that nothing is written into the record.
+            put(&mut self.bytes, start - 8, length << (64 - 8 * bytes));
+            self.starts[record] = start - bytes;
+        }
+    }
+
+    /// The bytes of a record, with its length in front.
+    fn record(&self, record: usize) -> &[u8] {
+        &self.bytes[self.starts[record]..self.ends[record]]
     }
 }
 
@@ -349,34 +409,56 @@ fn sampler(exporter: &str) -> IpAddr {
     })
 }
 
-/// Writes a varint at `at`, and returns the offset of its end. May also write up to seven bytes
-/// after that, which the next field overwrites, or which stay in the spare bytes of the record: it
-/// writes whole words rather than looping over bytes, because times take nine bytes.
+/// A number below this one and its tag fit into one word of eight bytes.
+const SHORT: u64 = 1 << 42;
+
+/// Writes a number with its tag at `at`, and returns the offset of its end. Zero is left out, as
+/// always in proto3. It writes whole words rather than looping over bytes. So it may also write up
+/// to seven bytes after the end, which the next field overwrites, or which stay in the spare bytes
+/// of the record.
 #[inline(always)]
-fn varint(bytes: &mut [u8], at: usize, value: u64) -> usize {
-    const GOES_ON: u64 = 0x8080_8080_8080_8080;
-    if value < 0x80 {
-        bytes[at] = value as u8;
-        return at + 1;
+fn number(bytes: &mut [u8], at: usize, tag: Tag, value: u64) -> usize {
+    if value == 0 {
+        return at;
     }
-    let (groups, length) = (spread(value), varint_bytes(value));
-    if length <= 8 {
-        let goes_on = GOES_ON & ((1 << (8 * (length - 1))) - 1);
-        bytes[at..at + 8].copy_from_slice(&(groups | goes_on).to_le_bytes());
-        return at + length;
+    put(bytes, at, tag.word);
+    let at = at + tag.length;
+    if value < 1 << 56 {
+        let word = varint(value);
+        put(bytes, at, word);
+        return at + bytes_of(word);
     }
-    bytes[at..at + 8].copy_from_slice(&(groups | GOES_ON).to_le_bytes());
+    put(bytes, at, spread(value) | GOES_ON);
     let rest = (value >> 56) as u8;
     bytes[at + 8] = rest;
     bytes[at + 9] = 1;
     at + if rest < 0x80 { 9 } else { 10 }
 }
 
-/// Bytes of a varint: its bits divided by 7 and rounded up, without a division.
 #[inline(always)]
-const fn varint_bytes(value: u64) -> usize {
-    let bits = u64::BITS - (value | 1).leading_zeros();
-    ((9 * bits + 64) / 64) as usize
+fn put(bytes: &mut [u8], at: usize, word: u64) {
+    bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+}
+
+/// The bit that says that a varint has more bytes, in all bytes of a word.
+const GOES_ON: u64 = 0x8080_8080_8080_8080;
+
+/// The varint of a number below 2^56, as a little-endian word. Neither branches nor counts bits, so
+/// that vector instructions can compute it.
+#[inline(always)]
+const fn varint(value: u64) -> u64 {
+    let groups = spread(value);
+    let mut follow = groups >> 8;
+    follow |= follow >> 8;
+    follow |= follow >> 16;
+    follow |= follow >> 32;
+    groups | (follow + 0x7f7f_7f7f_7f7f_7f7f) & GOES_ON
+}
+
+/// Bytes of a varint, with or without a tag before it; at least one.
+#[inline(always)]
+const fn bytes_of(word: u64) -> usize {
+    (word | 1).ilog2() as usize / 8 + 1
 }
 
 /// Spreads the low 56 bits over the bytes of a word, seven bits in each.
@@ -387,21 +469,14 @@ const fn spread(value: u64) -> u64 {
     (value & 0x3f80_3f80_3f80_3f80) << 1 | value & 0x007f_007f_007f_007f
 }
 
-/// Writes a number with its tag. Zero is left out, as always in proto3.
-#[inline(always)]
-fn number(bytes: &mut [u8], at: usize, tag: Tag, value: u64) -> usize {
-    if value == 0 {
-        return at;
-    }
-    let at = tag.put(bytes, at);
-    varint(bytes, at, value)
-}
-
 /// Writes bytes with their tag and length.
 #[inline(always)]
 fn octets(bytes: &mut [u8], at: usize, tag: Tag, value: &[u8]) -> usize {
-    let at = tag.put(bytes, at);
-    let at = varint(bytes, at, value.len() as u64);
+    put(bytes, at, tag.word);
+    let at = at + tag.length;
+    let length = varint(value.len() as u64);
+    put(bytes, at, length);
+    let at = at + bytes_of(length);
     bytes[at..at + value.len()].copy_from_slice(value);
     at + value.len()
 }
@@ -410,11 +485,49 @@ fn octets(bytes: &mut [u8], at: usize, tag: Tag, value: &[u8]) -> usize {
 mod tests {
     use super::*;
 
+    /// A field as the specification describes it, byte by byte.
+    fn plain(key: u64, value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for mut rest in [key, value] {
+            while rest >= 0x80 {
+                bytes.push(rest as u8 | 0x80);
+                rest >>= 7;
+            }
+            bytes.push(rest as u8);
+        }
+        if value == 0 { Vec::new() } else { bytes }
+    }
+
     #[test]
-    fn a_varint_has_seven_bits_in_each_byte() {
-        for bits in 0..=64 {
-            let below = u64::MAX.checked_shr(64 - bits).unwrap_or(0);
-            assert_eq!(varint_bytes(below), bits.max(1).div_ceil(7) as usize);
+    fn numbers_of_every_size_are_encoded_alone_and_side_by_side() {
+        let below = |bits: u32| u64::MAX.checked_shr(64 - bits).unwrap_or(0);
+        let edges = (0..=64).flat_map(|bits| [below(bits), below(bits) / 2 + 1, below(bits) / 3]);
+        let edges: Vec<u64> = edges.collect();
+        for field in [1, 15, 16, 2021] {
+            let expected = |value| plain(u64::from(field << 3), value);
+            let tag = Tag::number(field);
+            // In a block, one large number decides how all are encoded.
+            for most in [0x7f, SHORT - 1, SHORT, u64::MAX] {
+                let values: Vec<u64> = edges.iter().copied().filter(|its| *its <= most).collect();
+                for values in values.chunks(BLOCK) {
+                    let mut block = Block::default();
+                    block.begin(values.len(), &[], 2 * FIELD_BYTES);
+                    block.numbers(tag, values.iter().copied());
+                    block.finish();
+                    for (record, value) in values.iter().enumerate() {
+                        let [length, bytes @ ..] = block.record(record) else {
+                            panic!("no length");
+                        };
+                        assert_eq!(bytes, expected(*value), "{value}");
+                        assert_eq!(usize::from(*length), bytes.len());
+                    }
+                }
+            }
+            for value in &edges {
+                let mut bytes = [0; 2 * FIELD_BYTES];
+                let end = number(&mut bytes, 0, tag, *value);
+                assert_eq!(bytes[..end], expected(*value), "{value}");
+            }
         }
     }
 }
