@@ -29,31 +29,40 @@ macro_rules! counts {
 
 counts! {
     messages, "messages of exporters that were read";
-    flows, "flow records that became microflow records, each direction of a biflow";
-    microflows, "microflow records of other TurboFlows";
-    probes_unknown, "messages of counters of more probes than are told apart, whose losses are not known";
-    microflows_refused, "messages of TurboFlows that were refused: of another definition, or ahead";
+    flows, "flow records that became microflow records; a biflow counts once per direction";
+    microflows, "microflow records from other TurboFlow processes";
+    probes_unknown, "counter messages of probes beyond the limit, whose losses are unknown";
+    microflows_refused,
+        "messages of TurboFlow that were refused, such as those of another definition";
     messages_malformed, "messages that end early, or are not NetFlow v5, v9, IPFIX or sFlow";
-    flows_refused, "messages of flow records where only microflow records are taken";
-    messages_repeated, "datagrams that came twice, and were left out the second time";
-    messages_late, "datagrams that came behind later ones";
-    messages_lost, "NetFlow v9 messages missing in the sequence numbers, with unknown records";
+    flows_refused, "messages refused because only microflow records are accepted";
+    messages_repeated, "datagrams that arrived a second time and were ignored";
+    messages_late, "datagrams that arrived after later ones";
+    messages_lost,
+        "NetFlow v9 messages missing in the sequence numbers, each with any number of records";
     records_lost, "records missing in the sequence numbers of NetFlow v5, IPFIX and sFlow";
-    samples_dropped, "packets that switches were to sample, and did not, as sFlow tells";
-    samples_unchecked, "samples of sFlow whose data source is beyond the limit of known ones";
-    numbered_through, "domains whose IPFIX numbers count a message's own records (softflowd)";
-    sequence_restarts, "sequence numbers that began anew: an exporter started again";
-    exporters_forgotten, "exporters forgotten for newer ones, with their templates";
-    domains_forgotten, "observation domains forgotten for newer ones, with their templates";
-    templates_refused, "templates over the limits, or of no flow records' length";
-    sets_waiting_lost, "sets of records whose template did not come in time";
+    samples_dropped, "packets that switches dropped instead of sampling, as sFlow reports";
+    samples_unchecked,
+        "sFlow samples of data sources beyond the limit, whose losses are not counted";
+    numbered_through,
+        "observation domains whose IPFIX sequence numbers include a message's own records";
+    sequence_restarts, "restarts of sequence numbers, because an exporter restarted";
+    exporters_forgotten,
+        "exporters forgotten, with their templates, to make room for newer ones";
+    domains_forgotten,
+        "observation domains forgotten, with their templates, to make room for newer ones";
+    templates_refused, "templates beyond the limits, or whose records have no length";
+    sets_waiting_lost, "sets of records whose template did not arrive in time";
     records_not_flows, "records without addresses or packets, such as events";
-    records_implausible, "records with more packets or bytes than a link carries";
-    times_in_future, "flow records that end after they were exported; cut to that time";
-    times_wrong, "flow records that end before they begin, or have no time; corrected";
-    clocks_ahead, "messages of exporters whose clock is ahead of this machine's; shifted";
+    records_implausible, "records refused for implausibly many packets or bytes";
+    times_in_future,
+        "flow records that end after their export; their end was set to the time of export";
+    times_wrong,
+        "flow records whose times are missing or contradictory; the times were corrected";
+    clocks_ahead,
+        "messages of exporters whose clock is ahead; their times were shifted back";
     records_sampled, "flow records of sampled traffic";
-    records_scaled, "of these: flow records whose packets and bytes were scaled";
-    records_late, "records older than the lag; merged, in flow records of their own";
-    released_early, "records that left before the lag, because the buffer was full";
+    records_scaled, "flow records of sampled traffic whose packets and bytes were scaled";
+    records_late, "records that arrived after the lag; merged into flow records of their own";
+    released_early, "records merged before the lag was over, because the buffer was full";
 }

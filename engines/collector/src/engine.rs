@@ -389,17 +389,17 @@ impl RemoteEngine for CollectorEngine {
         counts.extend([
             total(
                 "engine_collector_probe_packets_dropped",
-                "packets that the captures of probes dropped, as they say",
+                "packets that the captures of probes dropped, as the probes report",
                 told.source_dropped,
             ),
             total(
                 "engine_collector_probe_packets_lost",
-                "packets of probes whose microflow records did not come here",
+                "packets of probes whose microflow records did not arrive",
                 told.packets_lost,
             ),
             total(
                 "engine_collector_probe_microflows_unsent",
-                "microflow records that probes could not send, as they say",
+                "microflow records that probes could not send, as the probes report",
                 told.microflows_unsent,
             ),
         ]);

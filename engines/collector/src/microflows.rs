@@ -23,15 +23,18 @@ const NS_PER_S: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
     /// The sender's clock is ahead, and its records would be held until their time comes.
-    #[error("its records end {ahead_s} s after this machine's clock: set both clocks by NTP")]
+    #[error(
+        "the records end {ahead_s} s ahead of this machine's clock: synchronize the clocks of both \
+         machines, for example by NTP"
+    )]
     Ahead {
         /// The difference in seconds.
         ahead_s: u64,
     },
     /// Flow records of another exporter, which lack values of the definition.
     #[error(
-        "it sends no microflow records of TurboFlow, and flow records of others are refused in \
-         this run (`engine.collector.only-microflows`)"
+        "this run accepts only microflow records of TurboFlow \
+         (`engine.collector.only-microflows`), and the message has none"
     )]
     Flows,
     /// The message is of another definition, or is not a message.

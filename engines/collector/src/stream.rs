@@ -52,7 +52,9 @@ pub enum StreamError {
         offset: u64,
     },
     /// It ends within a message.
-    #[error("{name}, at byte {offset}: it ends within a message: its writer did not complete it")]
+    #[error(
+        "{name}, at byte {offset}: the input ends within a message: its writer did not complete it"
+    )]
     Cut {
         /// The stream.
         name: String,

@@ -56,16 +56,18 @@ impl Unreadable {
                 };
             }
             Self::NoEnd => {
-                "it ends without the last message of its sender, so records may be missing"
+                "the file ends without the last message of its sender, so records may be missing"
             }
             Self::NoWatermark => {
-                "too many records without a watermark: the sender has to send one a cell"
+                "too many records without a watermark: the sender has to send one in every cell"
             }
             Self::Repeated => "these records were read before: they are in the file twice",
             Self::Senders => {
                 "records of another engine begin here: give each engine a file of its own"
             }
-            Self::TooMany => "its records have more packets or bytes than 64 bits can count",
+            Self::TooMany => {
+                "the records of the file have more packets or bytes than 64 bits can count"
+            }
         };
         RecordsError::Stream {
             path,

@@ -133,7 +133,7 @@ fn records_of_another_definition_are_refused_by_name() {
     for words in [
         "was disconnected: its records are of another definition (layout id ",
         "sent a message that was refused: its records are of another definition (layout id ",
-        "flow records of others are refused in this run (--only-microflows)",
+        "this run accepts only microflow records of TurboFlow (--only-microflows)",
     ] {
         assert!(ended.said.contains(words), "{words}: {}", ended.said);
     }
