@@ -41,12 +41,12 @@ const COUNTS: [(&str, &str, Of); 22] = [
     ),
     (
         "offload_taps_lost",
-        "Packets that were to be copied to user space and found the ring full",
+        "Packets that were not copied to user space, because the ring was full",
         |c| c.kernel.taps_lost,
     ),
     (
         "offload_ends_lost",
-        "Ends of connections that found the ring full",
+        "Ends of connections not reported to user space, because the ring was full",
         |c| c.kernel.ends_lost,
     ),
     ("offload_taps_read", "Copied packets that were read", |c| {
@@ -69,7 +69,7 @@ const COUNTS: [(&str, &str, Of); 22] = [
     ),
     (
         "offload_flows_gave_up",
-        "Flows that got a verdict because no more was to be learned",
+        "Flows that got a verdict because further packets would not have helped to decide",
         |c| c.learner.flows_gave_up,
     ),
     ("offload_orders", "Orders about rows of verdicts", |c| {
@@ -77,7 +77,7 @@ const COUNTS: [(&str, &str, Of); 22] = [
     }),
     (
         "offload_orders_repeated",
-        "Orders to add a row that was there",
+        "Orders to add a row that already existed",
         |c| c.learner.orders_repeated,
     ),
     (
@@ -87,15 +87,15 @@ const COUNTS: [(&str, &str, Of); 22] = [
     ),
     (
         "offload_refused_too_fast",
-        "Rows refused because more came than the table learns",
+        "Orders refused because they came faster than the table takes them",
         |c| c.learner.refused_too_fast,
     ),
     (
         "offload_refused_failed",
-        "Orders refused for another reason",
+        "Orders refused for other reasons than a full table or too many orders",
         |c| c.learner.refused_failed,
     ),
-    ("offload_rows_begun", "Rows that began", |c| {
+    ("offload_rows_begun", "Rows added to the table", |c| {
         c.learner.rows_begun
     }),
     (
@@ -105,10 +105,10 @@ const COUNTS: [(&str, &str, Of); 22] = [
     ),
     (
         "offload_rows_removed",
-        "Rows that ended for another connection with their key",
+        "Rows that ended because another connection began with their key",
         |c| c.learner.rows_removed,
     ),
-    ("offload_rows_open", "Rows of flows that go on", |c| {
+    ("offload_rows_open", "Rows in the table", |c| {
         c.learner.rows_open()
     }),
     (
@@ -157,7 +157,7 @@ const BRIDGE_COUNTS: [(&str, &str, OfPort); 10] = [
     ),
     (
         "bridge_redirect_errors",
-        "Frames that the kernel did not redirect for another reason",
+        "Frames that the kernel did not redirect for reasons other than their length",
         |p| p.redirect_errors,
     ),
     (
