@@ -22,7 +22,7 @@ pub enum P4Error {
     },
     /// The pipeline was restarted.
     #[error(
-        "{port}: the pipeline has started anew: what was in its table, and its counters, are lost; \
+        "{port}: the pipeline was restarted, and the contents of its table and counters are lost; \
          start turboflow again"
     )]
     Restarted {
@@ -31,7 +31,8 @@ pub enum P4Error {
     },
     /// The pipeline does not answer.
     #[error(
-        "{port}: no program answers there: is it the port to the CPU, and is the pipeline running?"
+        "{port}: no P4 program answers: check that this is the CPU port of the pipeline, and that \
+         the pipeline is running"
     )]
     NoAnswer {
         /// The name of the port.
@@ -39,7 +40,7 @@ pub enum P4Error {
     },
     /// The program's words have another size.
     #[error(
-        "{port}: the program there has words of {bits} bits, and there are only those of 32 and 64"
+        "{port}: the P4 program has words of {bits} bits; turboflow can read words of 32 or 64 bits"
     )]
     Words {
         /// The name of the port.
@@ -48,22 +49,28 @@ pub enum P4Error {
         bits: u16,
     },
     /// The program takes frames only over this port.
-    #[error("{port}: the program there meters only what it is sent: captures, not ports")]
+    #[error(
+        "{port}: the P4 program meters only captures that are sent to it, not live traffic: add \
+         `source.files`, or use a program that meters live traffic"
+    )]
     OnlyReplay {
         /// The name of the port.
         port: String,
     },
     /// The program takes no frames over this port.
-    #[error("{port}: the program there meters what passes through its ports, and no captures")]
+    #[error(
+        "{port}: the P4 program meters only live traffic of the pipeline's ports, not captures: \
+         leave out `source.files`, or use a program that meters captures"
+    )]
     OnlyLive {
         /// The name of the port.
         port: String,
     },
     /// The cells of the program's clock are longer.
     #[error(
-        "{port}: the program there cuts time into cells of {program_ns} ns, and this run into cells \
-         of {wanted_ns} ns: compile it with shorter cells (-DCELL_SHIFT), or give idle and active \
-         timeout and linger of {program_ns} ns or more"
+        "{port}: the cells of the P4 program ({program_ns} ns) are longer than those of this run \
+         ({wanted_ns} ns): compile the program with shorter cells (-DCELL_SHIFT), or raise \
+         `timeouts.idle`, `timeouts.active` and `timeouts.linger` to {program_ns} ns or more"
     )]
     Cells {
         /// The name of the port.
@@ -75,8 +82,8 @@ pub enum P4Error {
     },
     /// The cells of the program's clock are too short to be swept in time.
     #[error(
-        "{port}: the program there cuts time into cells of {program_ns} ns; compile it with \
-         -DCELL_SHIFT=25 at least"
+        "{port}: the cells of the P4 program ({program_ns} ns) are too short to be swept in time; \
+         compile the program with -DCELL_SHIFT=25 or more"
     )]
     ShortCells {
         /// The name of the port.
@@ -89,9 +96,9 @@ pub enum P4Error {
     Input(io::Error),
     /// The program is made for another record definition.
     #[error(
-        "{port}: the program there was compiled for another record definition: its id is \
-         {found:016x}, this run's {wanted:016x}. Run with that definition, or compile the program for this one \
-         (turboflow p4 generate)"
+        "{port}: the P4 program was compiled for another record definition (id {found:016x}) than \
+         that of this run (id {wanted:016x}); run with the definition of the program, or compile \
+         the program for this run's definition (turboflow p4 generate)"
     )]
     Definition {
         /// The name of the port.
@@ -102,7 +109,10 @@ pub enum P4Error {
         wanted: u64,
     },
     /// The program's table is smaller than wanted.
-    #[error("{port}: the program there has {room} slots a table, not {wanted}")]
+    #[error(
+        "{port}: the P4 program has {room} slots in each table, and this run needs {wanted}: lower \
+         `engine.microflow-slots`, or compile the program with more slots (-DSLOT_BITS)"
+    )]
     Slots {
         /// The name of the port.
         port: String,

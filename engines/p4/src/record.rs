@@ -304,13 +304,13 @@ impl P4Record {
             StateContent::Min => P4Op::Min,
             StateContent::Sum => P4Op::Sum,
             StateContent::Bins(_) => return Err(fold("a histogram")),
-            StateContent::List(_) => return Err(fold("single values")),
+            StateContent::List(_) => return Err(fold("a list of single values")),
             StateContent::WideSquares => return Err(fold("the variance")),
             StateContent::WideSum => return Err(fold("a sum of 128 bits")),
         };
-        let of = of.ok_or_else(|| fold("a fold"))?;
+        let of = of.ok_or_else(|| fold(op.name()))?;
         if of == Input::Gap {
-            return self.gaps(op, inputs).ok_or_else(|| fold("this fold"));
+            return self.gaps(op, inputs).ok_or_else(|| fold(op.name()));
         }
         if !inputs.contains(of) {
             return Err(Unsupported::Input(of));
@@ -324,7 +324,7 @@ impl P4Record {
             (P4Op::Max, Input::Timestamp) => 3,
             // Only if packets are metered in time order.
             (P4Op::Last, Input::Timestamp) if is_in_order(inputs) => 3,
-            (_, Input::Timestamp) => return Err(fold("another fold")),
+            (_, Input::Timestamp) => return Err(fold(op.name())),
             _ => self.word_of(P4Feature { op, of }),
         };
         Ok(StateWord {

@@ -225,5 +225,5 @@ fn a_pipeline_that_was_started_anew_ends_the_run() {
             break error;
         }
     };
-    assert!(error.to_string().contains("started anew"), "{error}");
+    assert!(error.to_string().contains("was restarted"), "{error}");
 }

@@ -14,10 +14,10 @@ use crate::fields::{ALONE, Class, LENGTH_BITS, RECORD, TIME_BITS};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
     /// Merging both directions of a flow.
-    #[error("a slot has room for one direction of a flow")]
+    #[error("a slot of the line has room for only one direction of a flow")]
     Biflow,
     /// A key other than the 5-tuple.
-    #[error("keys of the line are the 5-tuple")]
+    #[error("the line supports only the 5-tuple as flow key")]
     Key,
     /// Features in addition to the fields that every record has.
     #[error(

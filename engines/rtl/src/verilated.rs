@@ -157,7 +157,7 @@ pub enum Stopped {
     #[error("an assertion failed in the simulated line")]
     Assertion,
     /// The line does not take its input.
-    #[error("the simulated line took nothing for {clocks} clocks")]
+    #[error("the simulated line took no input for {clocks} clocks")]
     Stuck {
         /// Number of clocks without progress.
         clocks: u64,
