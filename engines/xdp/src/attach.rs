@@ -178,10 +178,12 @@ fn refusal(name: &str, index: u32, mode: XdpMode, source: io::Error, needs: Need
             "it needs root or CAP_NET_ADMIN; `engine.name=software` needs neither"
         }
         _ if needs == Needs::Redirects => {
-            "both ports of a bridge need a driver with native XDP, and the one of this port has none, \
-             or not as the interface is set up (`ip link show` and `ethtool -k` tell)"
+            "both ports of a bridge need a driver with native XDP, and the driver of this port has \
+             none, or not with these settings (see `ip link show` and `ethtool -k`)"
         }
-        _ if needs == Needs::Metadata => "what only drivers know is given in native mode alone",
+        _ if needs == Needs::Metadata => {
+            "metadata of the driver, such as `hardware_timestamp`, needs native mode"
+        }
         XdpMode::Native => {
             "`engine.xdp.mode=generic` and `engine.name=software` work on every interface"
         }
@@ -207,7 +209,7 @@ fn take_off(name: &str, index: u32, program: u32) -> Result<(), KernelError> {
         name: name.to_owned(),
         mode: XdpMode::Auto.name(),
         source,
-        mend: "the program that is there could not be taken off: `ip link set dev IFACE xdp off` may",
+        mend: "the program on it could not be detached: try `ip link set dev IFACE xdp off`",
     };
     // Links are listed for all network namespaces, and each namespace has its own interface
     // indexes.

@@ -191,13 +191,13 @@ impl KernelConfig {
         }
         if self.is_bound && self.interfaces.len() != 1 {
             let count = self.interfaces.len() as u64;
-            let allowed = "1 for a program that is bound to it";
+            let allowed = "1 for a program that is bound to an interface";
             return wrong("the number of interfaces", count, allowed);
         }
         if let Some(offload) = &self.offload {
             offload.validate()?;
             if self.is_bound {
-                let allowed = "0 for a program that also has a table of verdicts";
+                let allowed = "0 for a program that has a table of verdicts";
                 return wrong("the number of devices that it is bound to", 1, allowed);
             }
             if let Some(bridge) = &offload.bridge {

@@ -9,7 +9,7 @@ use libbpf_rs::ErrorKind;
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     /// A configured value is out of range.
-    #[error("{what} is {value}: {allowed}")]
+    #[error("{what} is {value}, but must be {allowed}")]
     Configuration {
         /// The name of the value.
         what: &'static str,
@@ -20,8 +20,9 @@ pub enum KernelError {
     },
     /// The rows of all tables exceed the range of row numbers.
     #[error(
-        "{slots} microflow slots on each of {cpus} CPUs are more rows than the kernel engine can number; \
-         fewer slots, or one table for all CPUs (`engine.xdp.table=row-lock`)"
+        "{slots} microflow slots on each of {cpus} CPUs are more rows than the kernel engine can \
+         number; lower `engine.microflow-slots`, or use one table for all CPUs \
+         (`engine.xdp.table=row-lock`)"
     )]
     TooManyRows {
         /// Slots of a table.
@@ -64,8 +65,9 @@ pub enum KernelError {
     /// The program cannot be bound to the interface: its driver has no native mode, or the kernel
     /// is too old.
     #[error(
-        "{name} takes no program that asks its driver for `hardware_timestamp` ({source}): that wants native XDP and Linux 6.7; \
-         leave it out of the definition"
+        "{name} does not take a program that reads `hardware_timestamp` from the driver \
+         ({source}): this needs native XDP and Linux 6.7; leave `hardware_timestamp` out of the \
+         definition"
     )]
     NoDriver {
         /// The interface.
@@ -84,13 +86,16 @@ pub enum KernelError {
         source: io::Error,
     },
     /// There is no such interface.
-    #[error("there is no interface {name}: `ip link` lists those there are")]
+    #[error("there is no interface {name}: `ip link` lists the interfaces")]
     NoInterface {
         /// The name given.
         name: String,
     },
     /// Another XDP program is on the interface.
-    #[error("{name} has an XDP program already{}; `engine.xdp.replace` puts this one in its place", number_of(*id))]
+    #[error(
+        "{name} already has an XDP program{}; `engine.xdp.replace` replaces it",
+        number_of(*id)
+    )]
     Occupied {
         /// The interface.
         name: String,
@@ -111,7 +116,7 @@ pub enum KernelError {
         mend: &'static str,
     },
     /// Other programs were detached for this one, which could then not be attached everywhere.
-    #[error("{source}; taken off, and not put back: {}", list_of(taken_off))]
+    #[error("{source}; detached, and not restored: {}", list_of(taken_off))]
     Replaced {
         /// Interfaces, and the ids of their former programs.
         taken_off: Vec<(String, u32)>,
@@ -119,14 +124,15 @@ pub enum KernelError {
         source: Box<KernelError>,
     },
     /// The compiled program lacks a map or program.
-    #[error("the kernel engine's program has no `{name}`: it was built wrongly")]
+    #[error("the kernel engine's program has no `{name}`: the build of turboflow is faulty")]
     Incomplete {
         /// The name of the map or program.
         name: &'static str,
     },
     /// The ring contained items that are not records.
     #[error(
-        "the kernel engine's ring carried {count} items that are not records: program and reader do not match"
+        "the kernel engine's ring carried {count} items that are not records: the XDP program and \
+         turboflow do not match"
     )]
     ForeignItems {
         /// The number of such items.
@@ -147,13 +153,18 @@ const fn of_io(kind: ErrorKind) -> io::ErrorKind {
 const fn mend_of(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::PermissionDenied => {
-            "it needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_NET_RAW; `engine.name=software` needs the last one alone"
+            "it needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_NET_RAW; \
+             `engine.name=software` needs CAP_NET_RAW alone"
         }
         io::ErrorKind::OutOfMemory => {
-            "there is too little memory, or a limit on it (a control group's, ulimit -v): a smaller `source.ring-size` or fewer \
-             `engine.microflow-slots` take less, `engine.xdp.table=row-lock` has one table for all CPUs, and `engine.name=software` needs none of the kernel's"
+            "there is too little memory, or a limit on it (a control group's, ulimit -v): lower \
+             `source.ring-size` or `engine.microflow-slots`, use one table for all CPUs \
+             (`engine.xdp.table=row-lock`), or use `engine.name=software`, which needs no memory \
+             of the kernel"
         }
-        _ => "it is tried on Linux 6.1 and newer, and 5.19 may do; `engine.name=software` works",
+        _ => {
+            "it is tested on Linux 6.1 and newer, and 5.19 may work; `engine.name=software` works"
+        }
     }
 }
 
@@ -192,7 +203,8 @@ impl KernelError {
                 name,
                 mode: "any",
                 source: io::ErrorKind::ResourceBusy.into(),
-                mend: "another program is on it, and which one is asked by a netlink socket, which this process may not have \
+                mend: "another program is attached to it, and this process cannot find out \
+                       which one, because it may not open a netlink socket \
                        (systemd: RestrictAddressFamilies=AF_NETLINK)",
             },
             other => other,

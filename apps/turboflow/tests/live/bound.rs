@@ -139,7 +139,7 @@ fn a_driver_that_refuses_native_mode_is_not_bound_in_another() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(
-        said.contains("taken off, and not put back: program "),
+        said.contains("detached, and not restored: program "),
         "{said}"
     );
     let ended = recording.end();

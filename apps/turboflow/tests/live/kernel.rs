@@ -349,7 +349,7 @@ fn an_attached_program_stays_unless_replacement_is_requested() {
         let (code, said) = second(&link, &["--xdp-mode", mode]);
         assert_eq!(code, Some(2), "{said}");
         assert!(
-            said.contains("has an XDP program already") && said.contains("--replace"),
+            said.contains("already has an XDP program") && said.contains("--replace"),
             "{said}"
         );
     }

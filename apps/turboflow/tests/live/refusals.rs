@@ -119,7 +119,7 @@ fn programs_removed_in_vain_are_named() {
     );
     assert!(said.contains("bridge does not take"), "{said}");
     assert!(has_program(&link), "{said}");
-    assert!(!said.contains("taken off"), "{said}");
+    assert!(!said.contains("not restored"), "{said}");
     put_program(&link, "bridge", "xdpgeneric");
     let said = refused(
         &link,
@@ -127,7 +127,7 @@ fn programs_removed_in_vain_are_named() {
         "-i vb -i bridge --xdp-mode native --replace",
     );
     assert!(
-        said.contains("taken off, and not put back: program "),
+        said.contains("detached, and not restored: program "),
         "{said}"
     );
     assert!(

@@ -88,7 +88,10 @@ fn what_cannot_be_configured_is_refused_with_its_number() {
         Err(error) => error.to_string(),
     };
     let slots = refused(config(0));
-    assert_eq!(slots, "the number of microflow slots is 0: 1 to 4194304");
+    assert_eq!(
+        slots,
+        "the number of microflow slots is 0, but must be 1 to 4194304"
+    );
     let ring = refused(KernelConfig {
         ring_bytes: 5_000,
         ..config(1)
