@@ -34,8 +34,8 @@ pub enum FailError {
     },
     /// Another interface has the name.
     #[error(
-        "fail = \"open\": there is an interface {name} that is not the bridge of {first} and \
-         {second}: remove it with `ip link del dev {name}`"
+        "fail = \"open\": the bridge of {first} and {second} cannot be named {name}, because \
+         another interface has that name: remove the interface with `ip link del dev {name}`"
     )]
     NameTaken {
         /// The name that the Linux bridge should have.
@@ -47,7 +47,8 @@ pub enum FailError {
     },
     /// No BPF file system is mounted.
     #[error(
-        "fail = \"frozen\": there is no BPF file system at {folder}: `mount -t bpf bpf {folder}`"
+        "fail = \"frozen\": there is no BPF file system at {folder}: mount one with \
+         `mount -t bpf bpf {folder}`"
     )]
     NoBpfFiles {
         /// Where it was expected.
@@ -56,8 +57,8 @@ pub enum FailError {
     /// A bridge whose process has died left its program on the ports.
     #[error(
         "interfaces {first} and {second} still have the program of a frozen bridge whose process \
-         died ({folder}): `rm -r {folder}` takes it off, and nothing forwards until this one \
-         starts; or write fail = \"frozen\" to take it over"
+         died ({folder}): detach that program with `rm -r {folder}` (nothing is forwarded until \
+         this bridge starts), or write fail = \"frozen\" to take the program over"
     )]
     LeftFrozen {
         /// One port.
@@ -68,7 +69,7 @@ pub enum FailError {
         folder: PathBuf,
     },
     /// The folder cannot be created.
-    #[error("fail = \"frozen\": the folder {folder} cannot be made: {source}")]
+    #[error("fail = \"frozen\": the folder {folder} cannot be used: {source}")]
     Folder {
         /// The folder.
         folder: PathBuf,

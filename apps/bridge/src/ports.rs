@@ -49,7 +49,7 @@ pub enum PortError {
         present: String,
     },
     /// The kernel does not answer.
-    #[error("interface {name}: the kernel does not say what it is: {source}")]
+    #[error("interface {name}: its properties cannot be read from the kernel: {source}")]
     Io {
         /// The name as given.
         name: String,
@@ -57,7 +57,7 @@ pub enum PortError {
         source: io::Error,
     },
     /// One interface was given twice.
-    #[error("both ports are interface {name}: a bridge has two; name the other one")]
+    #[error("both ports are interface {name}: a bridge needs two different interfaces")]
     SamePort {
         /// The kernel's name.
         name: String,
@@ -76,7 +76,7 @@ pub enum PortError {
     /// The two ends of one veth pair.
     #[error(
         "interfaces {name} and {other} are the two ends of one veth pair, so each frame would come \
-         back at once: name the ends that lead elsewhere"
+         back at once: name two interfaces that are not connected to each other"
     )]
     Peers {
         /// One end.
@@ -86,8 +86,8 @@ pub enum PortError {
     },
     /// One interface is stacked on the other one, as a VLAN or a bond is.
     #[error(
-        "interface {upper} stands on {lower}, so a frame would pass both and come back: name two \
-         interfaces of which none stands on the other"
+        "interface {upper} is stacked on {lower}, so a frame would pass both and come back: name \
+         two interfaces of which neither is stacked on the other"
     )]
     Stacked {
         /// The upper interface.
@@ -134,8 +134,8 @@ pub enum PortError {
     /// Both are in a Linux bridge, but the fail mode forbids forwarding by one.
     #[error(
         "interfaces {name} and {other} are in the Linux bridge {bridge}, which forwards when the \
-         process is gone, and fail = \"{fail}\" in the rules says otherwise: {mend}, or write fail \
-         = \"open\""
+         process is gone, but fail = \"{fail}\" in the rules forbids that: {mend}, or write fail = \
+         \"open\""
     )]
     BridgeBelow {
         /// One port.
@@ -182,7 +182,7 @@ pub enum PortError {
     },
     /// The card merges received frames.
     #[error(
-        "interface {name} merges frames that come in, so longer ones would go out than came: \
+        "interface {name} merges received frames, so frames would leave longer than they came: \
          `ethtool -K {name} {mend}`"
     )]
     MergesFrames {
@@ -193,8 +193,8 @@ pub enum PortError {
     },
     /// The card removes VLAN tags from received frames.
     #[error(
-        "interface {name} takes VLAN tags out of frames, so they would go out without: `ethtool -K \
-         {name} {mend}`"
+        "interface {name} removes VLAN tags from received frames, so the frames would leave \
+         without their tags: `ethtool -K {name} {mend}`"
     )]
     TakesTagsOut {
         /// The port.

@@ -68,7 +68,7 @@ impl LinuxBridge {
     /// # Errors
     /// If the kernel refuses. No half-configured bridge is left behind.
     pub fn over(first: &Link, second: &Link) -> Result<Self, FailError> {
-        let mut socket = Netlink::route().map_err(|source| refused("a socket", source))?;
+        let mut socket = Netlink::route().map_err(|source| refused("opening a socket", source))?;
         // The order of the ports does not matter.
         let [first, second] = match first.index < second.index {
             true => [first, second],
@@ -79,7 +79,7 @@ impl LinuxBridge {
             && second.master == Some(index)
         {
             let below = Link::at(&mut socket, index);
-            let below = below.map_err(|source| refused("the bridge of the ports", source))?;
+            let below = below.map_err(|source| refused("reading the bridge of the ports", source))?;
             let below = below.unwrap_or_default();
             if below.alias.as_deref() != Some(alias.as_str()) {
                 return Ok(Self {
@@ -102,7 +102,7 @@ impl LinuxBridge {
     /// Finds or creates the bridge with our name.
     fn made(socket: &mut Netlink, alias: &str, ports: [&Link; 2]) -> Result<Self, FailError> {
         let name = format!("tfbr{}", ports[0].index);
-        let failed = |source| refused(&format!("making the bridge {name}"), source);
+        let failed = |source| refused(&format!("creating the bridge {name}"), source);
         let there = Link::named(socket, &name).map_err(failed)?;
         if let Some(there) = &there
             && there.alias.as_deref() != Some(alias)
@@ -162,7 +162,7 @@ impl LinuxBridge {
     /// Makes an interface a port that forwards everything.
     fn take_in(&self, socket: &mut Netlink, port: &Link) -> Result<(), FailError> {
         let failed = |source| {
-            let what = format!("taking {} into the bridge {}", port.name, self.name);
+            let what = format!("adding {} to the bridge {}", port.name, self.name);
             refused(&what, source)
         };
         let about = LinkRequest {
@@ -222,7 +222,7 @@ impl LinuxBridge {
         if !self.is_own {
             return Ok(());
         }
-        let mut socket = Netlink::route().map_err(|source| refused("a socket", source))?;
+        let mut socket = Netlink::route().map_err(|source| refused("opening a socket", source))?;
         self.delete(&mut socket)
     }
 

@@ -66,9 +66,9 @@ fn ends_of_one_pair_and_interfaces_on_each_other_are_refused() {
         ports[1].link.kind = "vlan".to_owned();
         ports[1].link.lower = Some(2);
     });
-    says(&said, &["eth1 stands on eth0"]);
+    says(&said, &["eth1 is stacked on eth0"]);
     let said = refusal(FailMode::Open, &[], |ports| ports[1].link.master = Some(2));
-    says(&said, &["eth0 stands on eth1"]);
+    says(&said, &["eth0 is stacked on eth1"]);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn offloads_that_change_frames_are_refused_with_the_command() {
     );
     says(
         &with(&["rx-vlan-hw-parse"]),
-        &["eth1 takes VLAN tags out", "`ethtool -K eth1 rxvlan off`"],
+        &["eth1 removes VLAN tags", "`ethtool -K eth1 rxvlan off`"],
     );
     says(
         &with(&["rx-vlan-stag-hw-parse"]),

@@ -60,7 +60,7 @@ pub enum RulesFault {
     #[error("`{0}` is not a network; write for example 10.0.0.0/8, 192.0.2.7 or 2001:db8::/32")]
     BadNetwork(String),
     /// A network with bits set after its prefix.
-    #[error("`{written}` has bits behind its prefix; write {network}, or {host} for one host")]
+    #[error("`{written}` has bits set after its prefix; write {network}, or {host} for one host")]
     BitsBehindPrefix {
         /// The network as written.
         written: String,
@@ -76,8 +76,8 @@ pub enum RulesFault {
     BadPort(String),
     /// Not a server name.
     #[error(
-        "`{0}` is not a server name; write for example \"www.example.com\", or \"*.example.com\" for \
-         all names below; letters beyond ASCII as in certificates (xn--...)"
+        "`{0}` is not a server name; write for example \"www.example.com\", or \"*.example.com\" \
+         for all names below it; write letters beyond ASCII as certificates do (xn--...)"
     )]
     BadServerName(String),
     /// Not a valid name for a rule.
@@ -109,17 +109,20 @@ pub enum RulesFault {
     EmptyList(&'static str),
     /// With these settings, nothing could ever pass.
     #[error(
-        "default = \"drop\" with undecided = \"drop\" lets no packet through from which an \
-         application could be learned; write undecided = \"pass\""
+        "default = \"drop\" with undecided = \"drop\" drops the packets by which an application is \
+         recognised; write undecided = \"pass\""
     )]
     NothingPasses,
     /// Too many rules.
     #[error(
-        "there are {0} rules; at most {MAX_RULES} are possible: put values into one rule's list"
+        "there are {0} rules; at most {MAX_RULES} are possible: list several values in one rule"
     )]
     TooManyRules(usize),
     /// Too many different rule names since the process started.
-    #[error("the files since the start had 65535 names of rules: restart the bridge")]
+    #[error(
+        "the rule files read since the start have 65535 different names of rules, which is the \
+         maximum: restart the bridge"
+    )]
     TooManyNames,
 }
 

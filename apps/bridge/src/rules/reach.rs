@@ -7,7 +7,7 @@ use super::decision::Action;
 use super::fault::RulesWarning;
 
 pub(super) const DROPS_UNDECIDED: &str = "undecided = \"drop\" drops the first packets of every \
-    flow that a rule may match later, so of such flows no TCP connection can begin; write \
+    flow that a rule may match later, so no TCP connection of such a flow can begin; write \
     undecided = \"pass\"";
 
 /// Warns of rules that can never match, as far as a rule alone, or together with one before it,
@@ -18,11 +18,11 @@ pub(super) fn never_matching(rules: &[Rule]) -> Vec<RulesWarning> {
         let why = if let Some(why) = rule.when.contradiction() {
             format!("{why}; remove the rule, or one of the conditions")
         } else if rule.is_all_exceptions() {
-            "its exceptions are all that it matches; remove the rule, or `except`".to_owned()
+            "its exceptions cover all that it matches; remove the rule, or `except`".to_owned()
         } else if let Some(other) = before() {
             format!(
-                "rule `{}` in line {} matches all of its flows before; put this rule in front of \
-                 it, or remove it",
+                "rule `{}` in line {} comes first and matches all flows of this rule; move this \
+                 rule before that one, or remove this rule",
                 other.name, other.line
             )
         } else if let Some(other) = rules[..place].iter().find(|it| it.takes_sure(rule)) {
@@ -30,8 +30,8 @@ pub(super) fn never_matching(rules: &[Rule]) -> Vec<RulesWarning> {
                 line: rule.line,
                 what: format!(
                     "rule `{}` matches only flows that are recognised with less than \
-                     `min_confidence`: rule `{}` in line {} drops the others before; put this rule \
-                     in front of it",
+                     `min_confidence`: rule `{}` in line {} comes first and drops the others; move \
+                     this rule before that one",
                     rule.name, other.name, other.line
                 ),
             });

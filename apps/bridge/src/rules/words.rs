@@ -73,7 +73,7 @@ impl Rules {
         let confidence = CONFIDENCES.iter().find(|it| it.1 == self.min_confidence);
         let confidence = confidence.map_or("", |(name, _)| name);
         let fail = match self.fail {
-            FailMode::Open => "everything passes, by a Linux bridge of both ports",
+            FailMode::Open => "everything passes, through a Linux bridge of both ports",
             FailMode::Frozen => "the decisions so far stay in force, and other flows pass",
             FailMode::Closed => "nothing passes",
         };
@@ -88,7 +88,7 @@ impl Rules {
                 named(self.other),
             ),
             (
-                "min_confidence: a name leads to a drop from",
+                "min_confidence: least confidence in a name that leads to a drop",
                 confidence.to_owned(),
             ),
             (

@@ -164,7 +164,7 @@ fn no_half_of_a_bridge_is_left() {
         // A bridge cannot be a port of another bridge.
         let second = Port::look("br0").unwrap().link;
         let said = LinuxBridge::over(&first, &second).unwrap_err().to_string();
-        assert!(said.contains("taking br0 into the bridge tfbr"), "{said}");
+        assert!(said.contains("adding br0 to the bridge tfbr"), "{said}");
         assert!(!is_there(&format!("tfbr{}", first.index)));
         assert_eq!(Port::look("pa").unwrap().link.master, None);
     });

@@ -53,8 +53,8 @@ fn the_commands_of_refusals_help() {
     let all = obeyed.join("\n");
     for words in [
         "pa carries packets of 1500 bytes and pb of 1400",
-        "pa takes VLAN tags out",
-        "pb takes VLAN tags out",
+        "pa removes VLAN tags",
+        "pb removes VLAN tags",
         "pa is down",
     ] {
         assert!(all.contains(words), "{words:?} is missing in {all}");
@@ -100,7 +100,7 @@ fn interfaces_that_stand_on_each_other_or_belong_to_others_are_refused() {
         PORTS,
         &["pa is a port of br0 (bridge)", "nomaster"],
     );
-    says(&namespace, ["br0", "pa"], &["br0 stands on pa"]);
+    says(&namespace, ["br0", "pa"], &["br0 is stacked on pa"]);
     namespace.ip("link set pb master br0");
     let open = refusal(&namespace, "pa", "pb");
     assert!(

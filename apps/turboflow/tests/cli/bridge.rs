@@ -39,7 +39,7 @@ fn the_example_of_the_page_is_valid_and_told_in_words() {
          10.0.5.0/24\n",
         "2  no-downloads",
         "drops a flow if the category is Download\n",
-        "everything passes, by a Linux bridge of both ports",
+        "everything passes, through a Linux bridge of both ports",
     ] {
         assert!(
             ran.stdout.contains(words),

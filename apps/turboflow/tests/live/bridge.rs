@@ -586,5 +586,5 @@ fn what_cannot_be_bridged_is_refused_in_one_line() {
     refused(&link, "", both, &["65535", "1500", "ip link set dev"]);
     link.ip(&["link", "set", PORT, "mtu", "65535"]);
     link.shell(&format!("ethtool -K {PORT} rxvlan on"));
-    refused(&link, "", both, &["takes VLAN tags", "rxvlan off"]);
+    refused(&link, "", both, &["removes VLAN tags", "rxvlan off"]);
 }

@@ -272,7 +272,7 @@ fn rules_that_contradict_themselves_are_warned_of() {
         &["one of `src` and `dst`"],
     );
     let own = "application = [\"TLS\"]\nexcept = { application = [\"TLS\", \"DNS\"] }";
-    warned(&rule(own), &["its exceptions are all that it matches"]);
+    warned(&rule(own), &["its exceptions cover all that it matches"]);
     // In a rule that passes, low-confidence matches remain.
     warned(&rule(own).replace("drop", "pass"), &[]);
     let undecided = format!("undecided = \"drop\"\n{}", rule("port = [80]"));
