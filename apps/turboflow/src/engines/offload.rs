@@ -212,8 +212,8 @@ impl RemoteSetup for OffloadSetup {
         let lost = of("offload_taps_lost") + of("offload_ends_lost");
         if lost > 0 {
             words.push(format!(
-                "{} found no room on the way to user space: verdicts came later or not at all, and all \
-                 counts are exact; raise {}",
+                "{} did not reach user space, because the ring was full: verdicts came later or \
+                 not at all, and all counts are exact; raise {}",
                 counted(lost, "first packet"),
                 Key::Of(TAP_RING),
             ));

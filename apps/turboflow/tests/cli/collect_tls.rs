@@ -57,7 +57,7 @@ fn our_own_exports_over_tls_come_back_equal() {
     let failed = ledger["engine_counts"]["engine_collector_handshakes_failed"].as_u64();
     assert!(failed >= Some(70 + 1 - 64), "{ledger:#}");
     assert!(
-        ended.said.contains("too many others are in theirs"),
+        ended.said.contains("too many handshakes are in progress"),
         "{}",
         ended.said
     );

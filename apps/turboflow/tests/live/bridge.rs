@@ -364,7 +364,7 @@ fn rules_are_read_again_under_traffic() {
         let sending = scope.spawn(|| link.replay(&office(), &["--pps", "10000"]));
         for _ in 0..3 {
             bridge.signal("HUP");
-            bridge.wait_for("other rules are in force");
+            bridge.wait_for("the new rules are in force");
         }
         assert!(sending.join().unwrap());
     });
@@ -381,7 +381,7 @@ fn rules_are_read_again_under_traffic() {
     // Open flows are decided again.
     bridge.folder.write("rules.toml", NO_DNS);
     bridge.signal("HUP");
-    bridge.wait_for("other rules are in force");
+    bridge.wait_for("the new rules are in force");
     assert!(link.replay(&office(), &["--pps", "10000"]));
     let ended = finished(&link, bridge, 0, 2 * OFFICE_PACKETS);
     assert!(flows_of(&ended, "no-dns") > 10 && dropped(&ended) > 10);
@@ -402,7 +402,7 @@ fn flows_that_pass_by_default_still_do_when_undecided_ones_are_dropped() {
     until("all have passed", || received(&link) == 5);
     bridge.folder.write("rules.toml", "undecided = \"drop\"\n");
     bridge.signal("HUP");
-    bridge.wait_for("other rules are in force: 1 open flow decided anew");
+    bridge.wait_for("the new rules are in force: 1 open flow decided again");
     assert!(link.replay(&capture, &[]));
     // A new flow is undecided.
     let other = bridge.folder.write("other.pcap", udp_capture(1));

@@ -45,8 +45,8 @@ pub(super) fn closing(control: &Control, counts: &[OwnCount], received: u64) -> 
     let lost: u64 = LOST.iter().map(|name| count_of(name)).sum();
     if lost > 0 {
         losses.push(format!(
-            "{} lost on the way to the other port: too long for it {}, not redirected {}, dropped \
-             by its driver {}",
+            "{} lost on the way to the other port: too long for that port {}, not redirected {}, \
+             dropped by its driver {}",
             counted(lost, "frame"),
             grouped(count_of(LOST[0])),
             grouped(count_of(LOST[1])),

@@ -141,8 +141,8 @@ impl Polices {
         let ms = |took: Duration| took.as_secs_f64() * 1e3;
         let took = ms(reloaded.start.elapsed());
         say!(Info RulesInForce, flows = reloaded.flows, changed = reloaded.changed, took_ms = took;
-            "other rules are in force: {} decided anew in {:.1} ms, {} otherwise; all in the table \
-             after {took:.1} ms",
+            "the new rules are in force: {} decided again in {:.1} ms, {} with another result; all \
+             changes were in the table after {took:.1} ms",
             counted(reloaded.flows as u64, "open flow"),
             ms(reloaded.decided_in),
             grouped(reloaded.changed as u64));
@@ -161,7 +161,7 @@ impl Polices {
         if let Some(frames) = seen.echoes {
             say!(Warning FramesComeBack, frames = frames;
                 "{} came in at both ports within a second: there is a path beside the bridge, so \
-                 these frames loop; look for the second link between its sides",
+                 these frames loop; look for a second link between the two sides of the bridge",
                 counted(frames, "broadcast or multicast frame"));
         }
     }

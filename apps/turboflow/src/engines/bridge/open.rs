@@ -204,7 +204,7 @@ fn fallback(rules: &Rules, [first, second]: &[Port; 2]) -> anyhow::Result<Option
             if !settings.is_empty() {
                 say!(Warning BridgeFails;
                     "firewalls of this host may drop what {} forwards when the process is gone: \
-                     `sysctl {}` keeps them out",
+                     `sysctl {}` prevents that",
                     bridge.name(), settings.join(" "));
             }
             Ok(Some(bridge))

@@ -40,8 +40,8 @@ impl Lost {
     /// Describes the losses, with the names of the ports.
     pub(super) fn in_words(&self, ports: &[String; 2]) -> String {
         format!(
-            "{} from {} lost on the way to {} within a second: too long for it {}, not redirected \
-             {}, dropped by its driver {}",
+            "{} from {} lost on the way to {} within a second: too long for that port {}, not \
+             redirected {}, dropped by its driver {}",
             counted(self.frames(), "frame"),
             ports[self.place],
             ports[1 - self.place],
@@ -62,7 +62,10 @@ impl Lost {
         }
         match self.too_long >= self.by_driver {
             true => format!("give {to} the MTU of {}", ports[self.place]),
-            false => format!("its ring is full: `ethtool -G {to} tx N`, or less traffic"),
+            false => format!(
+                "the transmit ring of {to} is full: enlarge it with `ethtool -G {to} tx N`, or \
+                 reduce the traffic"
+            ),
         }
     }
 }

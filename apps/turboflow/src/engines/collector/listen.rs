@@ -86,7 +86,7 @@ impl Complaints {
             say!(Warning ExporterRefused, exporter = exporter.as_str(); "{exporter} {what}");
         } else if self.lines == LINES_A_MINUTE {
             say!(Warning ExporterRefused, exporter = exporter.as_str();
-                "{exporter} {what}; more of this minute is only counted");
+                "{exporter} {what}; further messages of this minute are only counted");
         }
     }
 }
@@ -198,7 +198,7 @@ impl Listeners {
         if of_host >= MOST_OF_ADDRESS || self.connections.len() >= MOST_CONNECTIONS {
             self.complaints.connections_refused += 1;
             let what = match of_host {
-                MOST_OF_ADDRESS.. => format!("was refused: {of_host} connections of it are open"),
+                MOST_OF_ADDRESS.. => format!("was refused: {of_host} of its connections are open"),
                 _ => format!("was refused: {MOST_CONNECTIONS} exporters are connected"),
             };
             self.complaints.say(now_ns, Some(address), what);
@@ -212,7 +212,7 @@ impl Listeners {
             Ok(octets) => octets,
             Err(error) => {
                 self.complaints.handshakes_failed += 1;
-                let what = format!("was disconnected, its connection cannot be used: {error}");
+                let what = format!("was disconnected: its connection cannot be used: {error}");
                 self.complaints.say(now_ns, Some(address), what);
                 return;
             }
@@ -239,7 +239,7 @@ impl Listeners {
         if let Some(oldest) = self.connections.iter().position(goes) {
             let sender = self.connections.remove(oldest).sender;
             self.complaints.handshakes_failed += 1;
-            let what = "was disconnected in its TLS handshake: too many others are in theirs";
+            let what = "was disconnected in its TLS handshake: too many handshakes are in progress";
             self.complaints.say(now_ns, sender.address, what);
             ended.push(sender);
         }
@@ -371,13 +371,13 @@ impl MessageSource for Listeners {
             ),
             count(
                 "engine_collector_handshakes_failed",
-                "TLS handshakes that failed: by a certificate, without TLS, or too slow",
+                "TLS handshakes that failed: bad certificate, no TLS, or too slow",
                 false,
                 self.complaints.handshakes_failed,
             ),
             count(
                 "engine_collector_accepts_failed",
-                "connections that the system could not hand over",
+                "connections that the system could not accept",
                 false,
                 self.complaints.accepts_failed,
             ),

@@ -43,8 +43,8 @@ impl Identity {
         let identity = self.clone();
         Box::new(move || {
             if let Err(error) = identity.read(&files) {
-                say!(Error ReloadRefused; "{}; exporters over TLS still get the certificate from \
-                     before", in_words(&error));
+                say!(Error ReloadRefused; "{}; exporters over TLS still get the previous \
+                     certificate", in_words(&error));
             }
         })
     }
@@ -93,7 +93,7 @@ impl CollectorOptions {
         let needed = |file: &Option<PathBuf>, option| {
             file.clone().with_context(|| {
                 format!(
-                    "exporters over TLS want to know who takes their records: add {}",
+                    "listening for exporters over TLS needs a certificate and its key: add {}",
                     Key::Of(option).with("FILE.pem")
                 )
             })
