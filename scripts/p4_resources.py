@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs for Tofino take of the chip, from the logs of its compiler.
+"""Reports which resources of the chip the programs for Tofino use, from the logs of the compiler.
 
   p4_resources.py [--output FILE] NAME=FOLDER...
 
 FOLDER is an output folder of `p4c --target tofino... -g`; NAME is PROGRAM:RECORD[:OPTION...] with
 the record definition and the options of the preprocessor that it was compiled with, for example
-turboflow:default:WITH_V6:SLOT_BITS=15. The report says how to compile it again, in no folder of any
-machine.
+turboflow:default:WITH_V6:SLOT_BITS=15. The report has the command that compiles the program, without
+the folders of this machine.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures how flow records leave, side by side in one run: encoding, whole processes, live capture.
+"""Measures the export of flow records, side by side in one run: encoding, whole processes, live capture.
 
   bench_export.py CAPTURE [--repetitions 3] [--parts encode,process,live] [--turboflow PATH] [--lab PATH] [--runs DIRECTORY]
 

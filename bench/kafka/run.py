@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Flow records into Kafka: the producer alone, the whole program, and goflow2 fed the same records by IPFIX.
+"""Measures the cost of flow records into Kafka: the producer alone, the whole program, and goflow2 with IPFIX input.
 
     bench/kafka/run.py --turboflow target/release/turboflow --cost target/release/examples/kafka_cost [--repetitions 3]
 

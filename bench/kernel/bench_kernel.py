@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine in the kernel against an empty program, and against capture by a ring.
+"""Compares the engine in the kernel with an empty XDP program, and with capture by a ring.
 
 Prints a JSON object a row: those of `turboflow-lab bench --engine xdp`, and for each way of metering a veth pair, how
 many packets a second one processor received, and the time that kernel and process spent. That processor does all the
-work of receiving, in kernel and process. A sender on the other processor sends as fast as it can, faster than any of
-them receives: packets that find the queue of the link full are lost, and not counted.
+work of receiving, in kernel and process. A sender on the other processor sends as fast as it can, which is faster
+than the receiver in each of these ways: packets that find the queue of the link full are lost, and not counted.
 """
 
 import argparse

@@ -3,7 +3,8 @@
 """Trains a model for `turboflow classify` from flow records that inspection has labelled, and scores it.
 
 Each file is one capture: CSV of flow records with a column of labels, as `turboflow record --dpi` writes it. The score
-is by capture: a model that is tested on a capture was trained without its records. Needs scikit-learn 1.3 or newer.
+is by capture: the model that is tested on a capture was trained without the records of that capture. Needs scikit-learn
+1.3 or newer.
 
   for capture in *.pcap; do turboflow record -r $capture --dpi -w $capture.csv; done
   train.py *.csv -o applications.model

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Records of several vantage points, from Kafka, as flows of the network in an Iceberg table: exactly once.
+"""Merges records of several vantage points, from Kafka, into flows of the network in an Iceberg table: exactly once.
 
     contrib/lakehouse/spark_network.py --brokers HOST:PORT --topic TOPIC --checkpoint FOLDER --table lake.net.flows
         [--property spark.sql.catalog.lake.warehouse=...]... [--once]
@@ -8,8 +8,8 @@
 The topic has JSON lines: `-w 'kafka://HOST:PORT/TOPIC?format=json&records=100'`, any timeouts. Records of one flow key
 that overlap, or follow each other within --idle-timeout, are one flow. A router lowers the TTL by one, so the highest
 TTL of a record gives its hop: vantage points of one hop are shards whose counts are added, the first hop has the
-flow's packets, and packets that the last hop lacks were lost. A flow is written when no record can belong to it any
-more: when records --lateness newer have come. So the last flows of a stream that ends are never written.
+flow's packets, and packets that the last hop lacks were lost. A flow is written when no further record can belong to
+it: once records have arrived that are newer by --lateness. So the last flows of a stream that ends are never written.
 
 If this program is killed and started again, it continues from its checkpoint, and the table has each flow once. A
 record that is later than --lateness is dropped by Spark: this is reported, and the exit code is 1. Needs pyspark 4.0.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of modules share: clock, reset, and packets as beats of an AXI-Stream of 512 bits."""
+"""Shared by the tests of modules: clock, reset, and packets as beats of an AXI-Stream of 512 bits."""
 
 import random
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting frames: those for the host leave whole and in order, and a frame that found no room is counted."""
+"""The buffer of waiting frames: frames for the host leave whole and in order; a frame without room is counted."""
 
 import random
 import struct

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A PTP time of day becomes nanoseconds, up to the last one that a record holds."""
+"""A PTP time of day becomes nanoseconds, up to the latest time that a record can hold."""
 
 import random
 
