@@ -39,9 +39,10 @@ counts! {
     messages_repeated, "datagrams that arrived a second time and were ignored";
     messages_late, "datagrams that arrived after later ones";
     messages_lost,
-        "NetFlow v9 messages missing in the sequence numbers, each with any number of records";
+        "NetFlow v9 messages missing in the sequence numbers, whose number of records is unknown";
     records_lost, "records missing in the sequence numbers of NetFlow v5, IPFIX and sFlow";
-    samples_dropped, "packets that switches dropped instead of sampling, as sFlow reports";
+    samples_dropped,
+        "packets that switches should have sampled, but did not for lack of resources";
     samples_unchecked,
         "sFlow samples of data sources beyond the limit, whose losses are not counted";
     numbered_through,
