@@ -57,7 +57,7 @@ counts! {
     records_not_flows, "records without addresses or packets, such as events";
     records_implausible, "records refused for implausibly many packets or bytes";
     times_in_future,
-        "flow records that end after their export; their end was set to the time of export";
+        "flow records that end over a minute after export; the end was set to the time of export";
     times_wrong,
         "flow records whose times are missing or contradictory; the times were corrected";
     clocks_ahead,

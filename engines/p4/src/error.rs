@@ -121,4 +121,17 @@ pub enum P4Error {
         /// Slots wanted.
         wanted: u32,
     },
+    /// The program's table is larger than can be swept.
+    #[error(
+        "{port}: the P4 program has {slots} slots in each table, and at most {most} are possible: \
+         compile the program with fewer slots (-DSLOT_BITS)"
+    )]
+    TooManySlots {
+        /// The name of the port.
+        port: String,
+        /// Slots of its table.
+        slots: u32,
+        /// The most slots possible.
+        most: u32,
+    },
 }

@@ -68,7 +68,14 @@ impl Link {
             link.window = Some(WINDOW_OF_CHIP);
         }
         link.slots = status.slots;
-        if status.slots < settings.slots || status.slots > MOST_SLOTS {
+        if status.slots > MOST_SLOTS {
+            return Err(P4Error::TooManySlots {
+                port: link.name(),
+                slots: status.slots,
+                most: MOST_SLOTS,
+            });
+        }
+        if status.slots < settings.slots {
             return Err(P4Error::Slots {
                 port: link.name(),
                 room: status.slots,

@@ -174,9 +174,10 @@ fn refusal(name: &str, index: u32, mode: XdpMode, source: io::Error, needs: Need
         return KernelError::Occupied { name, id };
     }
     let mend = match mode {
-        _ if source.kind() == io::ErrorKind::PermissionDenied => {
-            "it needs root or CAP_NET_ADMIN; `engine.name=software` needs neither"
-        }
+        _ if source.kind() == io::ErrorKind::PermissionDenied => match needs {
+            Needs::Redirects => "it needs root or CAP_NET_ADMIN",
+            _ => "it needs root or CAP_NET_ADMIN; `engine.name=software` needs CAP_NET_RAW alone",
+        },
         _ if needs == Needs::Redirects => {
             "both ports of a bridge need a driver with native XDP, and the driver of this port has \
              none, or not with these settings (see `ip link show` and `ethtool -k`)"

@@ -162,9 +162,7 @@ const fn mend_of(kind: io::ErrorKind) -> &'static str {
              (`engine.xdp.table=row-lock`), or use `engine.name=software`, which needs no memory \
              of the kernel"
         }
-        _ => {
-            "it is tested on Linux 6.1 and newer, and 5.19 may work; `engine.name=software` works"
-        }
+        _ => "it is tested on Linux 6.1 and newer, and 5.19 may work; `engine.name=software` works",
     }
 }
 

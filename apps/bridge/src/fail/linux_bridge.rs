@@ -79,7 +79,8 @@ impl LinuxBridge {
             && second.master == Some(index)
         {
             let below = Link::at(&mut socket, index);
-            let below = below.map_err(|source| refused("reading the bridge of the ports", source))?;
+            let below =
+                below.map_err(|source| refused("reading the bridge of the ports", source))?;
             let below = below.unwrap_or_default();
             if below.alias.as_deref() != Some(alias.as_str()) {
                 return Ok(Self {

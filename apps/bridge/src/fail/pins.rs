@@ -70,7 +70,7 @@ fn check_owner(folder: &Path) -> io::Result<()> {
     match found.is_dir() && is_own {
         true => Ok(()),
         false => Err(io::Error::other(format!(
-            "{} belongs to another user, or other users may enter it; remove it with `rm -r {}`",
+            "{} is not a folder that only this user may enter; remove it with `rm -r {}`",
             folder.display(),
             folder.display()
         ))),

@@ -74,7 +74,9 @@ impl Rules {
         let confidence = confidence.map_or("", |(name, _)| name);
         let fail = match self.fail {
             FailMode::Open => "everything passes, through a Linux bridge of both ports",
-            FailMode::Frozen => "the decisions so far stay in force, and other flows pass",
+            FailMode::Frozen => {
+                "the decisions so far stay in force; `undecided` and `other` apply to other flows"
+            }
             FailMode::Closed => "nothing passes",
         };
         vec![

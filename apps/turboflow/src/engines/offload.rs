@@ -209,12 +209,13 @@ impl RemoteSetup for OffloadSetup {
                 counted(failed, "order"),
             ));
         }
-        let lost = of("offload_taps_lost") + of("offload_ends_lost");
-        if lost > 0 {
+        let (taps, ends) = (of("offload_taps_lost"), of("offload_ends_lost"));
+        if taps + ends > 0 {
             words.push(format!(
-                "{} did not reach user space, because the ring was full: verdicts came later or \
-                 not at all, and all counts are exact; raise {}",
-                counted(lost, "first packet"),
+                "{} and {} of connections did not reach user space, because the ring was full: \
+                 verdicts came later or not at all, and all counts are exact; raise {}",
+                counted(taps, "first packet"),
+                counted(ends, "end"),
                 Key::Of(TAP_RING),
             ));
         }

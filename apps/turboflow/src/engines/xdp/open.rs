@@ -151,8 +151,9 @@ fn start(
     };
     if asked.timestamps && !told.timestamps {
         bail!(
-            "`hardware_timestamp` needs one interface (-i), native mode, and a driver that reports \
+            "`hardware_timestamp` needs one interface ({}), native mode, and a driver that reports \
              it (Linux 6.7): {}; or leave it out of the definition",
+            Key::Interfaces,
             match config.interfaces.len() {
                 1 if mode_of(xdp) == XdpMode::Generic =>
                     format!("use {} or auto", Key::Of(MODE).with("native")),
