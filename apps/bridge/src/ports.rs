@@ -87,7 +87,7 @@ pub enum PortError {
     /// One interface is stacked on the other one, as a VLAN or a bond is.
     #[error(
         "interface {upper} is stacked on {lower}, so a frame would pass both and come back: name \
-         two interfaces of which neither is stacked on the other"
+         two interfaces, neither of which is stacked on the other"
     )]
     Stacked {
         /// The upper interface.

@@ -88,8 +88,9 @@ const BLOCK: usize = 32;
 /// Number of fields that are derived from columns and from the number of the record.
 const DERIVED: usize = 4;
 /// Maximum bytes of a field other than a text: a tag of two bytes, and either a number or an
-/// address with its length.
-const FIELD_BYTES: usize = 3 + 17;
+/// address with its length. No field writes further than this from where it begins, or a text from
+/// where it ends, although fields are written in whole words.
+const FIELD_BYTES: usize = 2 + 17;
 
 /// Encodes records of one schema.
 pub struct Goflow2Messages {
@@ -200,7 +201,8 @@ impl Goflow2Messages {
 }
 
 /// Encodes records column by column: all values of a column have one type, and records do not wait
-/// for each other.
+/// for each other. It calls no operation of [`Vectors`]: compilers vectorise its loops for each
+/// width.
 struct EncodeBlock<'a> {
     fields: &'a [Field],
     source: Option<usize>,
@@ -221,8 +223,7 @@ impl WithVectors for EncodeBlock<'_> {
         } = self;
         let columns = self.fields.iter().map(|field| batch.column(field.column));
         let texts: usize = columns.map(|values| longest_text(values, &rows)).sum();
-        // One more, because a field also writes up to eight bytes after its end.
-        let field_bytes = (self.fields.len() + DERIVED + 1) * FIELD_BYTES;
+        let field_bytes = (self.fields.len() + DERIVED) * FIELD_BYTES;
         block.begin(rows.len(), self.constants, field_bytes + texts);
         for field in self.fields {
             block.column(field.tag, batch.column(field.column), &rows);
@@ -262,27 +263,27 @@ struct Block {
     /// Each record has `stride` bytes, of which the first `VARINT_BYTES` are for its length.
     bytes: Vec<u8>,
     stride: usize,
+    /// Offset in `bytes` at which each record's length begins.
+    begins: [usize; BLOCK],
     /// Offset of the end of each record in `bytes`.
     ends: Vec<usize>,
-    /// Offset of each record's length.
-    starts: [usize; BLOCK],
 }
 
 impl Block {
     /// Begins `records` records with these fields, which are the same in every call, and capacity
     /// for `room` bytes more in each.
     fn begin(&mut self, records: usize, constants: &[u8], room: usize) {
-        let start = VARINT_BYTES + constants.len();
-        if self.stride < start + room {
-            self.stride = start + room;
+        let fields_at = VARINT_BYTES + constants.len();
+        if self.stride < fields_at + room {
+            self.stride = fields_at + room;
             self.bytes.clear();
             self.bytes.resize(BLOCK * self.stride, 0);
             for record in self.bytes.chunks_mut(self.stride) {
-                record[VARINT_BYTES..start].copy_from_slice(constants);
+                record[VARINT_BYTES..fields_at].copy_from_slice(constants);
             }
         }
         self.ends.clear();
-        let ends = (0..records).map(|record| record * self.stride + start);
+        let ends = (0..records).map(|record| record * self.stride + fields_at);
         self.ends.extend(ends);
     }
 
@@ -290,16 +291,7 @@ impl Block {
     #[inline(always)]
     fn column(&mut self, tag: Tag, values: &Values, rows: &Range<usize>) {
         let is_absent = |row: usize| values.valid.get(row) == Some(&false);
-        // The next block's values: a block has too few rows for the processor to foresee them.
-        match &values.data {
-            ValueData::Unsigned(numbers) => {
-                prefetch::<[u64; BLOCK]>(numbers[rows.end..].as_ptr().cast());
-            }
-            ValueData::Address(addresses) => {
-                prefetch::<[IpAddr; BLOCK]>(addresses[rows.end..].as_ptr().cast());
-            }
-            _ => {}
-        }
+        prefetch_block(values, rows.end);
         match &values.data {
             ValueData::Unsigned(numbers) if values.valid.is_empty() => {
                 self.numbers(tag, numbers[rows.clone()].iter().copied());
@@ -357,27 +349,50 @@ impl Block {
             *word = tag.word | varint(*number) << (8 * tag.length);
         }
         for ((end, word), number) in self.ends.iter_mut().zip(words).zip(numbers) {
-            put(&mut self.bytes, *end, word);
+            store(&mut self.bytes, *end, word);
             *end += if *number == 0 { 0 } else { bytes_of(word) };
         }
     }
 
-    /// Writes each record's length before it, and returns where each record begins.
+    /// Writes each record's length before it.
     #[inline(always)]
     fn finish(&mut self) {
         for (record, end) in self.ends.iter().enumerate() {
-            let start = record * self.stride + VARINT_BYTES;
-            let length = varint((end - start) as u64);
+            let constants_at = record * self.stride + VARINT_BYTES;
+            let length = varint((end - constants_at) as u64);
             let bytes = bytes_of(length);
             // Moved to the end of the word, so that nothing is written into the record.
-            put(&mut self.bytes, start - 8, length << (64 - 8 * bytes));
-            self.starts[record] = start - bytes;
+            store(
+                &mut self.bytes,
+                constants_at - 8,
+                length << (64 - 8 * bytes),
+            );
+            self.begins[record] = constants_at - bytes;
         }
     }
 
     /// The bytes of a record, with its length in front.
     fn record(&self, record: usize) -> &[u8] {
-        &self.bytes[self.starts[record]..self.ends[record]]
+        &self.bytes[self.begins[record]..self.ends[record]]
+    }
+}
+
+/// Prefetches the values of the next block: a block has too few rows for the hardware prefetcher to
+/// follow a column.
+#[inline(always)]
+fn prefetch_block(values: &Values, row: usize) {
+    match &values.data {
+        ValueData::Unsigned(numbers) => {
+            if let Some(next) = numbers.get(row..) {
+                prefetch::<[u64; BLOCK]>(next.as_ptr().cast());
+            }
+        }
+        ValueData::Address(addresses) => {
+            if let Some(next) = addresses.get(row..) {
+                prefetch::<[IpAddr; BLOCK]>(next.as_ptr().cast());
+            }
+        }
+        ValueData::Float(_) | ValueData::List { .. } | ValueData::Text { .. } => {}
     }
 }
 
@@ -409,34 +424,34 @@ fn sampler(exporter: &str) -> IpAddr {
     })
 }
 
-/// A number below this one and its tag fit into one word of eight bytes.
-const SHORT: u64 = 1 << 42;
+/// A number below this one, and a tag of two bytes, fit into one word of eight bytes.
+const SHORT: u64 = 1 << (7 * (8 - 2));
 
 /// Writes a number with its tag at `at`, and returns the offset of its end. Zero is left out, as
-/// always in proto3. It writes whole words rather than looping over bytes. So it may also write up
-/// to seven bytes after the end, which the next field overwrites, or which stay in the spare bytes
-/// of the record.
+/// always in proto3. Whole words are stored, so bytes after the end may be overwritten: the next
+/// field begins there, or the spare bytes of the record.
 #[inline(always)]
 fn number(bytes: &mut [u8], at: usize, tag: Tag, value: u64) -> usize {
     if value == 0 {
         return at;
     }
-    put(bytes, at, tag.word);
+    store(bytes, at, tag.word);
     let at = at + tag.length;
     if value < 1 << 56 {
         let word = varint(value);
-        put(bytes, at, word);
+        store(bytes, at, word);
         return at + bytes_of(word);
     }
-    put(bytes, at, spread(value) | GOES_ON);
+    store(bytes, at, spread(value) | GOES_ON);
     let rest = (value >> 56) as u8;
     bytes[at + 8] = rest;
     bytes[at + 9] = 1;
     at + if rest < 0x80 { 9 } else { 10 }
 }
 
+/// Stores eight bytes at `at`, little-endian.
 #[inline(always)]
-fn put(bytes: &mut [u8], at: usize, word: u64) {
+fn store(bytes: &mut [u8], at: usize, word: u64) {
     bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
 }
 
@@ -472,10 +487,10 @@ const fn spread(value: u64) -> u64 {
 /// Writes bytes with their tag and length.
 #[inline(always)]
 fn octets(bytes: &mut [u8], at: usize, tag: Tag, value: &[u8]) -> usize {
-    put(bytes, at, tag.word);
+    store(bytes, at, tag.word);
     let at = at + tag.length;
     let length = varint(value.len() as u64);
-    put(bytes, at, length);
+    store(bytes, at, length);
     let at = at + bytes_of(length);
     bytes[at..at + value.len()].copy_from_slice(value);
     at + value.len()
@@ -483,6 +498,8 @@ fn octets(bytes: &mut [u8], at: usize, tag: Tag, value: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use turboflow_merge::Plain;
+
     use super::*;
 
     /// A field as the specification describes it, byte by byte.
@@ -498,6 +515,23 @@ mod tests {
         if value == 0 { Vec::new() } else { bytes }
     }
 
+    /// A field with each of these numbers, in a record of its own.
+    struct Numbers<'a>(Tag, &'a [u64]);
+
+    impl WithVectors for Numbers<'_> {
+        type Output = Block;
+
+        #[inline(always)]
+        fn run<V: Vectors>(self, _: V) -> Block {
+            let Self(tag, values) = self;
+            let mut block = Block::default();
+            block.begin(values.len(), &[], FIELD_BYTES);
+            block.numbers(tag, values.iter().copied());
+            block.finish();
+            block
+        }
+    }
+
     #[test]
     fn numbers_of_every_size_are_encoded_alone_and_side_by_side() {
         let below = |bits: u32| u64::MAX.checked_shr(64 - bits).unwrap_or(0);
@@ -508,18 +542,17 @@ mod tests {
             let tag = Tag::number(field);
             // In a block, one large number decides how all are encoded.
             for most in [0x7f, SHORT - 1, SHORT, u64::MAX] {
-                let values: Vec<u64> = edges.iter().copied().filter(|its| *its <= most).collect();
-                for values in values.chunks(BLOCK) {
-                    let mut block = Block::default();
-                    block.begin(values.len(), &[], 2 * FIELD_BYTES);
-                    block.numbers(tag, values.iter().copied());
-                    block.finish();
-                    for (record, value) in values.iter().enumerate() {
-                        let [length, bytes @ ..] = block.record(record) else {
-                            panic!("no length");
-                        };
-                        assert_eq!(bytes, expected(*value), "{value}");
-                        assert_eq!(usize::from(*length), bytes.len());
+                let smaller = edges.iter().copied().filter(|its| *its <= most);
+                let smaller: Vec<u64> = smaller.collect();
+                for some in smaller.chunks(BLOCK - 1) {
+                    let values = [some, &[most]].concat();
+                    for machine in [Machine::Plain(Plain), Machine::detect()] {
+                        let block = machine.run(Numbers(tag, &values));
+                        for (record, value) in values.iter().enumerate() {
+                            let bytes = expected(*value);
+                            let framed = [&[bytes.len() as u8], &bytes[..]].concat();
+                            assert_eq!(block.record(record), framed, "{value} on {machine:?}");
+                        }
                     }
                 }
             }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, Value as Field};
 use turboflow_formats::{Goflow2Messages, Identity};
 use turboflow_merge::Layout;
-use turboflow_record::{ColumnKind, Definition, FlowBatch, Schema, Value};
+use turboflow_record::{Column, ColumnKind, Definition, FlowBatch, Schema, Value};
 
 use crate::support::{batch, default_batch, default_schema, table};
 
@@ -36,13 +36,22 @@ fn decoded(descriptor: &MessageDescriptor, mut bytes: &[u8]) -> Vec<DynamicMessa
 fn encoded(schema: &Schema, exporter: &str, batch: &FlowBatch) -> Vec<u8> {
     let identity = Identity::new(exporter, u64::MAX).unwrap();
     let mut messages = Goflow2Messages::new(schema, &identity);
-    let mut bytes = Vec::new();
-    let mut rows = 0..batch.rows();
-    messages.encode(batch, |row, record| {
-        assert_eq!(rows.next(), Some(row));
-        bytes.extend_from_slice(record);
-    });
-    assert_eq!(rows.next(), None);
+    let mut encoded = || {
+        let mut bytes = Vec::new();
+        let mut rows = 0..batch.rows();
+        messages.encode(batch, |row, record| {
+            assert_eq!(rows.next(), Some(row));
+            bytes.extend_from_slice(record);
+        });
+        assert_eq!(rows.next(), None);
+        bytes
+    };
+    let bytes = encoded();
+    assert_eq!(
+        encoded(),
+        bytes,
+        "what an encoder did before must not matter"
+    );
     bytes
 }
 
@@ -207,7 +216,87 @@ fn applications_have_fields_and_what_has_none_is_named() {
     assert_eq!(messages.left_out(), ["spread", "rule"]);
 }
 
+/// Columns of numbers, the fields they become, and the size of those in bits.
+const NUMBERS: [(&str, &str, u8); 8] = [
+    ("src_port", "src_port", 32),
+    ("protocol", "proto", 32),
+    ("packets", "packets", 64),
+    ("bytes", "bytes", 64),
+    ("first_ns", "time_flow_start_ns", 64),
+    ("last_ns", "time_flow_end_ns", 64),
+    ("max_ttl", "ip_ttl", 32),
+    ("end_reason", "end_reason", 32),
+];
+/// Columns of addresses and texts, and the fields they become.
+const ADDRESSES: [(&str, &str); 2] = [("src_addr", "src_addr"), ("dst_addr", "dst_addr")];
+const TEXTS: [(&str, &str); 2] = [("server_name", "server_name"), ("ja4", "ja4")];
+
+/// Values of a record; `None` is absent.
+#[derive(Clone, Debug)]
+struct Row {
+    numbers: [Option<u64>; NUMBERS.len()],
+    addresses: [Option<IpAddr>; ADDRESSES.len()],
+    texts: [Option<String>; TEXTS.len()],
+}
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let number = (any::<u64>(), 0..64_u32).prop_map(|(bits, shift)| bits >> shift);
+    let text = "[a-z]{0,40}|[a-z]{200,300}";
+    let row = (
+        prop::array::uniform(prop::option::of(number)),
+        prop::array::uniform(prop::option::of(any::<IpAddr>())),
+        prop::array::uniform(prop::option::of(text)),
+    );
+    let row = row.prop_map(|(mut numbers, addresses, texts)| {
+        for (number, (_, _, bits)) in numbers.iter_mut().zip(NUMBERS) {
+            *number = number.map(|its: u64| its & u64::MAX >> (64 - bits));
+        }
+        Row {
+            numbers,
+            addresses,
+            texts,
+        }
+    });
+    prop::collection::vec(row, 0..100)
+}
+
 proptest! {
+    #[test]
+    fn every_value_is_in_its_field(rows in rows()) {
+        let column = |name: &str, kind| Column {
+            name: name.to_owned(),
+            kind,
+            nullable: true,
+        };
+        let numbers = NUMBERS.map(|(name, _, bits)| column(name, ColumnKind::Unsigned { bits }));
+        let addresses = ADDRESSES.map(|(name, _)| column(name, ColumnKind::Address));
+        let texts = TEXTS.map(|(name, _)| column(name, ColumnKind::Text));
+        let schema: Schema = numbers.into_iter().chain(addresses).chain(texts).collect();
+        let mut batch = FlowBatch::new(&schema);
+        for Row { numbers, addresses, texts } in &rows {
+            let numbers = numbers.iter().map(|its| its.map_or(Value::Absent, Value::Unsigned));
+            let addresses = addresses.iter().map(|its| its.map_or(Value::Absent, Value::Address));
+            let texts = texts.iter().map(|its| its.as_deref().map_or(Value::Absent, Value::Text));
+            batch.push_row(&numbers.chain(addresses).chain(texts).collect::<Vec<_>>());
+        }
+        let messages = decoded(&descriptor(), &encoded(&schema, "a", &batch));
+        prop_assert_eq!(messages.len(), rows.len());
+        for (message, row) in messages.iter().zip(&rows) {
+            for ((_, field, _), value) in NUMBERS.iter().zip(row.numbers) {
+                prop_assert_eq!(number(message, field), value.unwrap_or(0), "{}", field);
+            }
+            for ((_, field), value) in ADDRESSES.iter().zip(row.addresses) {
+                prop_assert_eq!(message.has_field_by_name(field), value.is_some(), "{}", field);
+                if let Some(value) = value {
+                    prop_assert_eq!(address(message, field), value, "{}", field);
+                }
+            }
+            for ((_, field), value) in TEXTS.iter().zip(&row.texts) {
+                prop_assert_eq!(&text(message, field), value.as_deref().unwrap_or(""), "{}", field);
+            }
+        }
+    }
+
     /// Records of any schema are framed correctly, with the right number of records.
     #[test]
     fn any_schema_can_be_decoded((schema, rows) in table(0..60)) {

@@ -75,7 +75,7 @@ impl Rules {
         let fail = match self.fail {
             FailMode::Open => "everything passes, through a Linux bridge of both ports",
             FailMode::Frozen => {
-                "the decisions so far stay in force; `undecided` and `other` apply to other flows"
+                "the decisions so far stay in force; `undecided` and `other` apply to flows without one"
             }
             FailMode::Closed => "nothing passes",
         };
@@ -90,7 +90,7 @@ impl Rules {
                 named(self.other),
             ),
             (
-                "min_confidence: least confidence in a name that leads to a drop",
+                "min_confidence: the least confidence with which a name leads to a drop",
                 confidence.to_owned(),
             ),
             (

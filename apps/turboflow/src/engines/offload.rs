@@ -212,10 +212,10 @@ impl RemoteSetup for OffloadSetup {
         let (taps, ends) = (of("offload_taps_lost"), of("offload_ends_lost"));
         if taps + ends > 0 {
             words.push(format!(
-                "{} and {} of connections did not reach user space, because the ring was full: \
+                "{} and {} did not reach user space, because the ring was full: \
                  verdicts came later or not at all, and all counts are exact; raise {}",
                 counted(taps, "first packet"),
-                counted(ends, "end"),
+                counted(ends, "connection end"),
                 Key::Of(TAP_RING),
             ));
         }
