@@ -198,7 +198,11 @@ impl KernelConfig {
             offload.validate()?;
             if self.is_bound {
                 let allowed = "0 for a program that has a table of verdicts";
-                return wrong("the number of devices that the program is bound to", 1, allowed);
+                return wrong(
+                    "the number of devices that the program is bound to",
+                    1,
+                    allowed,
+                );
             }
             if let Some(bridge) = &offload.bridge {
                 bridge.validate(self.interfaces.len())?;

@@ -212,7 +212,8 @@ impl Listeners {
             Ok(octets) => octets,
             Err(error) => {
                 self.complaints.handshakes_failed += 1;
-                let what = format!("was disconnected, because its connection cannot be used: {error}");
+                let what =
+                    format!("was disconnected, because its connection cannot be used: {error}");
                 self.complaints.say(now_ns, Some(address), what);
                 return;
             }
