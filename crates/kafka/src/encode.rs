@@ -63,7 +63,7 @@ pub struct Encoder {
 }
 
 enum Form {
-    Goflow2(Goflow2Messages),
+    Goflow2(Box<Goflow2Messages>),
     Json(JsonMessages),
     Arrow(Box<ArrowMessages>),
 }
@@ -107,7 +107,7 @@ impl Encoder {
             MessageFormat::Goflow2 => {
                 let messages = Goflow2Messages::new(records.schema, records.identity);
                 left_out = messages.left_out().to_vec();
-                Form::Goflow2(messages)
+                Form::Goflow2(Box::new(messages))
             }
             MessageFormat::Json => Form::Json(JsonMessages::new(&schema, records.text)),
             MessageFormat::Arrow => {
