@@ -8,6 +8,7 @@
 #![no_main]
 
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 
 use libfuzzer_sys::fuzz_target;
 use turboflow_engine::{MicroflowBatch, RemoteEngine};
@@ -92,6 +93,7 @@ fuzz_target!(|bytes: &[u8]| {
         lag_ns: (settings & 4 != 0).then_some(10_000_000_000),
         most_records: 1_000,
         cell_ns: 1_000_000_000,
+        window_ns: NonZeroU64::new(u64::from(settings & 64) * 1_000_000_000),
         icmp_ports: settings & 8 != 0,
         scales_sampled: settings & 16 != 0,
         only_microflows: settings & 32 != 0,

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use turboflow_formats::wire::WireOptions;
-use turboflow_formats::{ExportError, FlowWriter, WriteOptions, to_writer};
+use turboflow_formats::{ExportError, FlowWriter, Identity, WriteOptions, to_writer};
+use turboflow_kafka::KafkaTarget;
 use turboflow_merge::Layout;
 use turboflow_query::{Filter, Input};
 use turboflow_record::{ColumnKind, Definition, ElementOptions, FlowBatch, Schema, Value};
@@ -196,6 +197,9 @@ impl ReplayArgs {
             domain: self.observation_domain.unwrap_or(domain),
             ..WireOptions::default()
         };
+        if KafkaTarget::is_meant(to) {
+            bail!("{to}: records go to Kafka while they are made, by `turboflow record` and `run`");
+        }
         let key = self.anonymize.as_deref().map(anonymize::key).transpose()?;
         let writer = if Target::is_meant(to) {
             let options = SendOptions {
@@ -238,9 +242,10 @@ struct Meaning {
 }
 
 impl Meaning {
-    /// The records that the meter could have produced. Text files may hold numbers of any size,
-    /// which other formats would truncate.
-    fn fitting(&self, batch: FlowBatch, left_out: &mut LeftOut) -> FlowBatch {
+    /// The records that the meter could have produced, without the columns of an identity. Text
+    /// files may hold numbers of any size, which other formats would truncate.
+    fn fitting(&self, mut batch: FlowBatch, left_out: &mut LeftOut) -> FlowBatch {
+        batch.keep_columns(self.schema.len());
         let columns = || self.schema.iter().enumerate();
         let is_too_large = |row: usize| {
             columns().any(|(index, column)| match batch.value(row, index) {
@@ -271,15 +276,27 @@ impl Meaning {
         kept
     }
 
-    /// The definition in the files, or the default one.
+    /// The definition in the files, or the default one. The columns of a run's identity may follow,
+    /// and are left out: the records that are written have another exporter.
     fn of(input: &Input) -> anyhow::Result<Self> {
         let shape = input.shape();
         let definition = shape.definition.cloned().unwrap_or_default();
+        let own = Identity::columns().map(|column| column.name);
+        let found: Vec<&str> = shape.schema.iter().map(|column| &column.name[..]).collect();
+        let found = found
+            .strip_suffix(&own.each_ref().map(|name| &name[..]))
+            .unwrap_or(&found);
+        let mut unknown = None;
         for is_biflow in [false, true] {
             let layout =
                 Layout::compile(&definition, is_biflow).context("the files' definition")?;
-            let names = layout.schema().iter().map(|column| &column.name);
-            if names.eq(shape.schema.iter().map(|column| &column.name)) {
+            let names: Vec<&str> = layout
+                .schema()
+                .iter()
+                .map(|column| &column.name[..])
+                .collect();
+            unknown = found.iter().find(|name| !names.contains(name));
+            if names == found {
                 let schema = layout.schema().clone();
                 return Ok(Self {
                     definition,
@@ -288,16 +305,17 @@ impl Meaning {
                 });
             }
         }
-        bail!(
-            "the columns are not those of the {} definition, so their meaning for a collector is \
-             not known: Parquet files hold their definition; text files can only be replayed if \
-             they have the default one",
-            if shape.definition.is_some() {
-                "files'"
-            } else {
-                "default"
+        let which = match shape.definition {
+            Some(_) => "the definition in the file",
+            None => {
+                "the default definition; text files of others cannot be replayed, but Parquet \
+                     files can"
             }
-        )
+        };
+        match unknown {
+            Some(name) => bail!("there is a column `{name}` that is not in {which}"),
+            None => bail!("the columns are not all those, or not in the order, of {which}"),
+        }
     }
 }
 

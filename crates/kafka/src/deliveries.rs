@@ -174,7 +174,11 @@ impl ClientContext for Deliveries {
                     | RDKafkaErrorCode::SSL
             )
         );
-        self.fail(reason);
+        // How many brokers are down says less than why.
+        match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::AllBrokersDown) if self.failure().is_some() => {}
+            _ => self.fail(reason),
+        }
         if is_down && !self.is_down.swap(true, Ordering::Relaxed) {
             let reason = io::Error::other(reason.to_owned());
             (self.observe)(&self.place, &SendEvent::Lost(&reason));

@@ -255,6 +255,11 @@ impl FlowBatch {
         wider
     }
 
+    /// Keeps the first `count` columns.
+    pub fn keep_columns(&mut self, count: usize) {
+        self.columns.truncate(count);
+    }
+
     /// Appends a column. A column that was not computed is empty, and its values must not be
     /// accessed.
     ///

@@ -115,6 +115,7 @@ fn measure(name: &str, messages: &[Vec<u8>]) {
             lag_ns: Some(120_000_000_000),
             most_records: 1 << 20,
             cell_ns: 1_000_000_000,
+            window_ns: None,
             icmp_ports: false,
             scales_sampled: false,
             only_microflows: false,

@@ -64,6 +64,8 @@ counts! {
         "messages of exporters whose clock is ahead; their times were shifted back";
     records_sampled, "flow records of sampled traffic";
     records_scaled, "flow records of sampled traffic whose packets and bytes were scaled";
+    records_across_windows,
+        "flow records with packets of two windows (`timeouts.align`), which cannot be divided";
     records_late, "records that arrived after the lag; merged into flow records of their own";
     released_early, "records merged before the lag was over, because the buffer was full";
 }

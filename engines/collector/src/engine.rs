@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engine: takes messages, and gives batches of microflow records in time order.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use turboflow_engine::wire;
@@ -101,6 +102,8 @@ pub struct CollectorConfig {
     pub most_records: usize,
     /// The cell of the run's clock, in nanoseconds.
     pub cell_ns: u64,
+    /// Length of the windows at whose ends the run cuts its flows, in nanoseconds, if it does.
+    pub window_ns: Option<NonZeroU64>,
     /// Whether ICMP type and code are stored as the destination port.
     pub icmp_ports: bool,
     /// Whether packets and bytes of sampled records are multiplied by the sampling interval.
@@ -145,7 +148,7 @@ impl CollectorEngine {
             config,
             source,
             decoder: Decoder::new(layout.needs()),
-            rows: Rows::new(layout, config.icmp_ports, config.scales_sampled, order),
+            rows: Rows::new(layout, &config, order),
             microflows: Microflows::new(layout),
             clock_ns: 0,
             now_ns: None,

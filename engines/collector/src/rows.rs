@@ -5,6 +5,8 @@
 //! lengths and TTL. Any other value of a definition is one value for the whole record (an
 //! interface, a VLAN), or no flow record can supply it: [`refused`] names it.
 
+use std::num::NonZeroU64;
+
 use turboflow_engine::{BatchSums, MicroflowBatch, RecordShape};
 use turboflow_merge::{Base, Complement, KeyWidths, Layout, Marks, StateContent, StateStep};
 use turboflow_merge::{MicroflowRecord, WORDS_WIDE};
@@ -12,6 +14,7 @@ use turboflow_record::{
     FiveTuple, Input, InputSet, InputValues, Packet, TCP_FIN, TCP_RST, TCP_SYN, WORDS_V4,
 };
 
+use crate::CollectorConfig;
 use crate::counts::Counts;
 use crate::decoder::{Directed, TakeFlow};
 use crate::order::Order;
@@ -143,6 +146,7 @@ pub(crate) struct Rows {
     ones: std::ops::Range<usize>,
     icmp_ports: bool,
     scales: bool,
+    window_ns: Option<NonZeroU64>,
     row: Vec<u64>,
     inputs: InputValues,
     total: Total,
@@ -152,7 +156,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub(crate) fn new(layout: &Layout, icmp_ports: bool, scales: bool, order: Order) -> Self {
+    pub(crate) fn new(layout: &Layout, config: &CollectorConfig, order: Order) -> Self {
         let steps = layout.steps();
         let is_wide = layout.key_widths() == KeyWidths::Wide;
         let held = steps.state.iter();
@@ -164,8 +168,9 @@ impl Rows {
                 .collect(),
             ones: steps.ones,
             layout: layout.clone(),
-            icmp_ports,
-            scales,
+            icmp_ports: config.icmp_ports,
+            scales: config.scales_sampled,
+            window_ns: config.window_ns,
             row: Vec::new(),
             inputs: InputValues::default(),
             total: Total::default(),
@@ -271,6 +276,10 @@ impl TakeFlow for Rows {
         }
         self.last_ns = self.last_ns.max(base.last_ns);
         counts.flows += 1;
+        if let Some(window_ns) = self.window_ns {
+            let is_across = base.first_ns / window_ns != base.last_ns / window_ns;
+            counts.records_across_windows += u64::from(is_across);
+        }
         if self.order.is_late(base.first_ns) {
             counts.records_late += 1;
         }

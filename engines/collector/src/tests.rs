@@ -67,6 +67,7 @@ const CONFIG: CollectorConfig = CollectorConfig {
     lag_ns: None,
     most_records: 1 << 16,
     cell_ns: 1_000_000_000,
+    window_ns: None,
     icmp_ports: false,
     scales_sampled: false,
     only_microflows: false,

@@ -5,6 +5,7 @@
 mod listen;
 mod tls;
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -259,6 +260,7 @@ impl CollectorOptions {
             lag_ns: (!self.listen.is_empty()).then_some(lag_ns),
             most_records: usize::try_from(self.records.0).unwrap_or(usize::MAX),
             cell_ns: config.timeouts.cell_ns(config.max_age_ns),
+            window_ns: config.timeouts.align_ns.and_then(NonZeroU64::new),
             icmp_ports: config.icmp_ports,
             scales_sampled: self.scale_sampled,
             only_microflows: self.only_microflows,
@@ -391,9 +393,18 @@ impl RemoteSetup for CollectorSetup {
         if late > 0 {
             words.push(format!(
                 "{} arrived later than {} allows: they are in flow records of their own; raise it \
-                 above the active timeout of the exporters",
+                 above the active timeout of the exporters, and for stored records above their age",
                 counted(late, "record"),
                 Key::Of(LAG)
+            ));
+        }
+        let across = count("engine_collector_records_across_windows");
+        if across > 0 {
+            words.push(format!(
+                "{} had packets of two windows, and cannot be divided: let the exporters cut their \
+                 flows at the same windows, too ({})",
+                counted(across, "record"),
+                Key::Align
             ));
         }
         let ours = [

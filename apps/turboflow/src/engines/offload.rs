@@ -258,7 +258,9 @@ mod tests {
         assert!(full.contains("1,200 flows got no verdict"), "{full}");
         assert!(full.contains("131,072 rows") && full.contains("--offload-rows"));
         let lost = said(&[("offload_taps_lost", 1), ("offload_ends_lost", 1)]);
-        assert!(lost.contains("2 first packets") && lost.contains("--tap-ring"));
+        assert!(
+            lost.contains("1 first packet and 1 connection end did") && lost.contains("--tap-ring")
+        );
         assert!(said(&[("offload_decider_gone", 1)]).contains("have no verdict"));
         assert!(said(&[("offload_refused_failed", 1)]).contains("1 order"));
     }

@@ -28,6 +28,12 @@ fn files_for_table_formats_are_shown_and_replayed_as_others_are() {
     let all = show(&lake, &[]);
     assert_eq!(all[0], format!("{names},exporter,run,sequence"));
     assert!(all[1].contains(",tap-7,"), "{}", all[1]);
+    // The identity is another run's, and is left out.
+    let replayed = folder.file("replayed.csv");
+    turboflow(["replay", &lake, "-w", &replayed]).exits(0);
+    assert_eq!(show(&replayed, &[]), records);
+    let refused = turboflow(["replay", &lake, "-w", "kafka://127.0.0.1:9/flows"]);
+    assert!(refused.exits(2).stderr.contains("by `turboflow record`"));
     // Converts the types in both directions.
     turboflow(["replay", &csv, "-w", &exact]).exits(0);
     turboflow(["replay", &exact, "--parquet-types", "lake", "-w", &again]).exits(0);

@@ -163,13 +163,13 @@ fn what_is_cut_refused_or_not_believed_is_a_loss() {
         (
             66,
             &[][..],
-            "was refused: 64 connections of it",
+            "was refused: 64 of its connections are open",
             "connections_refused",
         ),
         (
             1,
             &lie[..],
-            "records with more packets or bytes",
+            "records refused for implausibly many packets",
             "records_implausible",
         ),
     ] {

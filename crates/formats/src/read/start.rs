@@ -65,7 +65,8 @@ const FOREIGN: &[(&[u8], Foreign)] = &[
         b"ARROW1",
         Foreign::new(
             "Arrow, which is for other programs",
-            "record Parquet, or convert it: `duckdb -c \"COPY (FROM read_arrow('FILE')) TO 'flows.parquet'\"`",
+            "record Parquet, or convert the file with pyarrow: `pyarrow.parquet.write_table(\
+             pyarrow.ipc.open_file('FILE').read_all(), 'flows.parquet')`",
         ),
     ),
     (

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What honest exporters send.
 
+use std::num::NonZeroU64;
+
 use super::*;
 use crate::builder::{netflow5, netflow9, options_template};
 
@@ -225,6 +227,27 @@ fn seven_days_of_a_sampled_router_add_up() {
         ),
         (0, 0, 0)
     );
+}
+
+#[test]
+fn records_with_packets_of_two_windows_are_counted() {
+    // The first record lasts from 3 s to 1 s before a multiple of a minute, the second past it.
+    let boundary_ms = u64::from(NOW_S / 60 * 60) * 1_000;
+    let [before, across] = [1_000, 0].map(|early_ms| Usual {
+        start_ms: boundary_ms - 3_000,
+        end_ms: boundary_ms - early_ms,
+        ..flow(1, 1, 0)
+    });
+    let sets = [usual_template(), records(&[before, across])];
+    let sent = vec![(1, ipfix(7, 0, NOW_S, &sets))];
+    for (minutes, counted) in [(None, 0), (Some(1), 1)] {
+        let config = CollectorConfig {
+            window_ns: minutes.and_then(|its| NonZeroU64::new(its * 60_000_000_000)),
+            ..CONFIG
+        };
+        let outcome = run_with(sent.clone(), config, None);
+        assert_eq!(outcome.counts.records_across_windows, counted);
+    }
 }
 
 #[test]

@@ -130,7 +130,7 @@ mod tests {
         let counts = [("bridge_forwarded", 7), ("bridge_too_long", 3)];
         let said = closed(&counts, 10).losses;
         assert!(said[0].contains("3 frames lost"), "{said:?}");
-        assert!(said[0].contains("too long for it 3"), "{said:?}");
+        assert!(said[0].contains("too long for that port 3"), "{said:?}");
         assert_eq!(said.len(), 1);
     }
 }
