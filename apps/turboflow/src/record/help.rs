@@ -25,6 +25,8 @@ Examples:
     turboflow record -r office.pcap 'net 192.0.2.0/24 and not port 53'
   Send records to a collector, and keep them
     turboflow record -r office.pcap -w ipfix+udp://127.0.0.1:4739 -w flows.parquet
+  Send records to Kafka as JSON lines, 100 in a message; docs/kafka.md has the other settings
+    turboflow record -i eth0 -w 'kafka://kafka1:9092/flows?format=json&records=100'
   Probes that send microflow records to a collector, which merges them into flow records
     turboflow collect --listen tls://:4740 --only-microflows --collector-lag 5s -w flows.parquet \\
         --listen-cert collector.pem --listen-key collector.key
