@@ -70,7 +70,7 @@ fn identities_are_refused_where_they_have_no_place() {
     for (further, words) in [
         (
             ["-w", &ipfix, "--exporter", "a"],
-            "for CSV, JSON lines and Parquet",
+            "for CSV, JSON lines, Parquet and Arrow",
         ),
         (
             ["-w", &csv, "--exporter", ""],
@@ -97,7 +97,7 @@ fn arrow_beside_other_files_is_passed_over_and_alone_it_is_named() {
     assert_eq!(shown.stdout.lines().count(), 743);
     turboflow(["show", &arrow])
         .exits(2)
-        .says(&["b.arrow is Arrow", "duckdb"]);
+        .says(&["b.arrow is Arrow", "pyarrow"]);
     let stream = turboflow(["record", "-q", "-r", &office, "-w", "-", "--format", "csv"]).exits(0);
     assert_eq!(stream.stdout.lines().count(), 743);
 }
