@@ -314,7 +314,7 @@ impl Meaning {
         };
         match unknown {
             Some(name) => bail!("there is a column `{name}` that is not in {which}"),
-            None => bail!("the columns are not all those, or not in the order, of {which}"),
+            None => bail!("columns are missing, or in another order than in {which}"),
         }
     }
 }

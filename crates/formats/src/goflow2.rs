@@ -12,7 +12,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
-use turboflow_merge::{Machine, Vectors, WithVectors, prefetch};
+use turboflow_merge::{Machine, Vectors, WithVectors, fnv_1a, prefetch};
 use turboflow_record::{Column, ColumnKind, FlowBatch, Value, ValueData, Values};
 
 use crate::Identity;
@@ -88,8 +88,8 @@ const BLOCK: usize = 32;
 /// Number of fields that are derived from columns and from the number of the record.
 const DERIVED: usize = 4;
 /// Maximum bytes of a field other than a text: a tag of two bytes, and either a number or an
-/// address with its length. No field writes further than this from where it begins, or a text from
-/// where it ends, although fields are written in whole words.
+/// address with its length. Although whole words are stored, a field writes no further than this
+/// from where it begins, plus the bytes of its text.
 const FIELD_BYTES: usize = 2 + 17;
 
 /// Encodes records of one schema.
@@ -187,11 +187,7 @@ impl Goflow2Messages {
         for first in (0..batch.rows()).step_by(BLOCK) {
             let rows = first..batch.rows().min(first + BLOCK);
             self.machine.run(EncodeBlock {
-                fields: &self.fields,
-                source: self.source,
-                last: self.last,
-                constants: &self.constants,
-                block: &mut self.block,
+                messages: self,
                 batch,
                 rows: rows.clone(),
             });
@@ -204,11 +200,7 @@ impl Goflow2Messages {
 /// for each other. It calls no operation of [`Vectors`]: compilers vectorise its loops for each
 /// width.
 struct EncodeBlock<'a> {
-    fields: &'a [Field],
-    source: Option<usize>,
-    last: Option<usize>,
-    constants: &'a [u8],
-    block: &'a mut Block,
+    messages: &'a mut Goflow2Messages,
     batch: &'a FlowBatch,
     rows: Range<usize>,
 }
@@ -218,26 +210,32 @@ impl WithVectors for EncodeBlock<'_> {
 
     #[inline(always)]
     fn run<V: Vectors>(self, _: V) {
-        let Self {
-            batch, block, rows, ..
-        } = self;
-        let columns = self.fields.iter().map(|field| batch.column(field.column));
+        let Self { batch, rows, .. } = self;
+        let Goflow2Messages {
+            fields,
+            source,
+            last,
+            constants,
+            block,
+            ..
+        } = self.messages;
+        let columns = fields.iter().map(|field| batch.column(field.column));
         let texts: usize = columns.map(|values| longest_text(values, &rows)).sum();
-        let field_bytes = (self.fields.len() + DERIVED) * FIELD_BYTES;
-        block.begin(rows.len(), self.constants, field_bytes + texts);
-        for field in self.fields {
+        let field_bytes = (fields.len() + DERIVED) * FIELD_BYTES;
+        block.begin(rows.len(), constants, field_bytes + texts);
+        for field in fields {
             block.column(field.tag, batch.column(field.column), &rows);
         }
         let sequence = |row: usize| batch.first_number() + row as u64;
         let low = rows.clone().map(|row| u64::from(sequence(row) as u32));
         block.numbers(const { Tag::number(SEQUENCE_NUMBER) }, low);
         block.numbers(const { Tag::number(SEQUENCE) }, rows.clone().map(sequence));
-        if let Some(ValueData::Address(sources)) = self.source.map(|its| &batch.column(its).data) {
+        if let Some(ValueData::Address(sources)) = source.map(|its| &batch.column(its).data) {
             let ether_type = |source: &IpAddr| if source.is_ipv4() { IPV4 } else { IPV6 };
             let ether_types = sources[rows.clone()].iter().map(ether_type);
             block.numbers(const { Tag::number(ETHER_TYPE) }, ether_types);
         }
-        if let Some(ValueData::Unsigned(times)) = self.last.map(|its| &batch.column(its).data) {
+        if let Some(ValueData::Unsigned(times)) = last.map(|its| &batch.column(its).data) {
             let times = times[rows].iter().copied();
             block.numbers(const { Tag::number(TIME_RECEIVED) }, times);
         }
@@ -415,11 +413,7 @@ fn constants(identity: &Identity) -> Vec<u8> {
 /// address, otherwise a unique local address (RFC 4193) made from the FNV-1a hash of the name.
 fn sampler(exporter: &str) -> IpAddr {
     exporter.parse().unwrap_or_else(|_| {
-        let hash = exporter
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            });
+        let hash = fnv_1a(exporter.as_bytes());
         Ipv6Addr::from_bits(0xfd << 120 | u128::from(hash)).into()
     })
 }

@@ -179,8 +179,8 @@ fn refusal(name: &str, index: u32, mode: XdpMode, source: io::Error, needs: Need
             _ => "it needs root or CAP_NET_ADMIN; `engine.name=software` needs CAP_NET_RAW alone",
         },
         _ if needs == Needs::Redirects => {
-            "both ports of a bridge need a driver with native XDP, and the driver of this port does \
-             not support it, or not with these settings (see `ip link show` and `ethtool -k`)"
+            "both ports of a bridge need a driver with native XDP, and the driver of this port \
+             does not support it, or not with these settings (see `ip link show` and `ethtool -k`)"
         }
         _ if needs == Needs::Metadata => {
             "metadata of the driver, such as `hardware_timestamp`, needs native mode"

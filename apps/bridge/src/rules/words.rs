@@ -75,7 +75,8 @@ impl Rules {
         let fail = match self.fail {
             FailMode::Open => "everything passes, through a Linux bridge of both ports",
             FailMode::Frozen => {
-                "the decisions so far stay in force; `undecided` and `other` apply to flows without one"
+                "the decisions so far stay in force; `undecided` and `other` apply to flows \
+                 without one"
             }
             FailMode::Closed => "nothing passes",
         };

@@ -330,7 +330,7 @@ pub(crate) struct RecordArgs {
     /// Also cut every flow at multiples of this time of the UTC clock, such as 1m
     ///
     /// No record then has packets of two windows: records of several exporters can be joined by key
-    /// and window, and sums over windows are exact.
+    /// and window, and sums over windows are exact. Exporters of a collector need it, too.
     #[arg(long, value_name = "TIME", value_parser = str::parse::<Window>)]
     #[arg(help_heading = "When flows end", hide_short_help = true)]
     align: Option<Window>,

@@ -244,8 +244,8 @@ fn not_applicable(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow
             anyhow!("{key} is for collectors over TLS: {example}")
         }
         (Key::Identity, Some(_), _) => anyhow!(
-            "{key} is for CSV, JSON lines, Parquet and Arrow ({}); IPFIX and NetFlow have observation \
-             domains and sequence numbers instead",
+            "{key} is for CSV, JSON lines, Parquet and Arrow ({}); IPFIX and NetFlow have \
+             observation domains and sequence numbers instead",
             Key::To.with("flows.parquet")
         ),
         (Key::ParquetTypes, ..) => {
