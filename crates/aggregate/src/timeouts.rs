@@ -209,9 +209,10 @@ impl Cuts {
         }
     }
 
-    /// The latest packet time of a record that began at `first_ns`.
+    /// The latest packet time of a record that began at `first_ns`: the end of its active timeout,
+    /// or of its window.
     #[inline]
-    const fn longest_until_ns(&self, first_ns: u64) -> u64 {
+    const fn active_or_window_ends_ns(&self, first_ns: u64) -> u64 {
         let active_ends_ns = first_ns.saturating_add(self.active_ns);
         if self.align_ns == 0 {
             return active_ends_ns;
@@ -228,7 +229,7 @@ impl Cuts {
     #[inline]
     pub(crate) fn due(&self, flow: &Base) -> Option<EndReason> {
         let silence_ends_ns = flow.last_ns.saturating_add(self.limit_ns(flow));
-        let active_ends_ns = self.longest_until_ns(flow.first_ns);
+        let active_ends_ns = self.active_or_window_ends_ns(flow.first_ns);
         if silence_ends_ns.min(active_ends_ns) >= self.watermark_ns {
             None
         } else if silence_ends_ns <= active_ends_ns {
@@ -245,7 +246,7 @@ impl Cuts {
     pub(crate) fn earliest_due_ns(&self, flow: &Base) -> u64 {
         let silence_ends_ns = flow.last_ns.saturating_add(self.limit_ns(flow));
         let began_ns = flow.first_ns.min(self.watermark_ns);
-        silence_ends_ns.min(self.longest_until_ns(began_ns))
+        silence_ends_ns.min(self.active_or_window_ends_ns(began_ns))
     }
 
     /// Rules 1 and 2: whether the flow ends before `later` may be merged.
@@ -262,8 +263,9 @@ impl Cuts {
         if later.first_ns > flow.last_ns.saturating_add(self.limit_ns(flow)) {
             return Some(self.silence_reason(flow));
         }
-        // The merged record would outlast the active timeout before the cell ends, or would span
-        // two windows.
+        // `oldest_first_ns` is the end of the cell less the active timeout, or the start of the
+        // window if that is later. A record that began earlier could outlast the active timeout
+        // before the cell ends, or would span two windows.
         (flow.first_ns.min(later.first_ns) < self.oldest_first_ns)
             .then_some(EndReason::ActiveTimeout)
     }

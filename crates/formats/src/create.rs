@@ -33,7 +33,7 @@ pub fn create(
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
     let packing = Packing::from_path(path);
     let output = Destination::create(path, options.files)?;
-    over(output, format, packing, schema, options)
+    writer_of_format(output, format, packing, schema, options)
 }
 
 /// Like [`create`], with a counter of the bytes that have left the writer.
@@ -46,7 +46,7 @@ pub(crate) fn create_counted(
     let output = Destination::create(path, options.files)?;
     let written_bytes = output.byte_counter();
     let packing = Packing::from_path(path);
-    let writer = over(output, format, packing, schema, options)?;
+    let writer = writer_of_format(output, format, packing, schema, options)?;
     Ok((writer, written_bytes))
 }
 
@@ -62,7 +62,7 @@ pub fn to_writer(
     options: &WriteOptions,
 ) -> Result<Box<dyn FlowWriter>, ExportError> {
     let packing = Packing::from_path(Path::new(place));
-    over(
+    writer_of_format(
         Destination::stream(stream, place),
         format,
         packing,
@@ -71,7 +71,8 @@ pub fn to_writer(
     )
 }
 
-fn over(
+/// The writer of a format. A new format is added here.
+fn writer_of_format(
     output: Destination,
     format: Format,
     packing: Packing,

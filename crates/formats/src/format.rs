@@ -7,7 +7,8 @@ use std::str::FromStr;
 
 use crate::ExportError;
 
-/// A file format for flow records.
+/// A file format for flow records. The writer of each is chosen in `create.rs`
+/// (`writer_of_format`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Comma-separated values with a header line.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The common interface of all formats.
+//! The interface of every output: the file formats of this crate, collectors in `crates/transport`,
+//! and Kafka in `crates/kafka`. The program chooses among them in
+//! `apps/turboflow/src/record/outputs.rs`.
 
 use std::sync::Arc;
 

@@ -95,7 +95,7 @@ fn v4(frame: &Frame<'_>, ip: &[u8; 34], ip_offset: usize, udp_tunnels: bool) -> 
         && (is_tcp || protocol == protocol::UDP)
         && length >= 20 + if is_tcp { TCP_BYTES } else { UDP_BYTES }
         && length <= room(frame, ip_offset);
-    // Source and destination port, if it is plain.
+    // Source and destination port, if the packet is plain, which is checked next.
     let ports = *ip[20..].first_chunk()?;
     if !plain || udp_tunnels && !is_tcp && may_be_udp_tunnel(ports) {
         return None;
@@ -123,6 +123,7 @@ fn v6(frame: &Frame<'_>, ip: &[u8; 54], ip_offset: usize, udp_tunnels: bool) -> 
         && (is_tcp || protocol == protocol::UDP)
         && payload >= if is_tcp { TCP_BYTES } else { UDP_BYTES }
         && payload + 40 <= room(frame, ip_offset);
+    // Source and destination port, if the packet is plain, which is checked next.
     let ports = *ip[40..].first_chunk()?;
     if !plain || udp_tunnels && !is_tcp && may_be_udp_tunnel(ports) {
         return None;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Extracts the inputs beyond the 5-tuple.
+//! Extracts the inputs beyond the 5-tuple. A new input is listed in `PARSED_INPUTS` and read in
+//! `value`; if it is common, in `PlainHeaders::value` as well.
 
 use turboflow_record::{Family, Input, InputSet, InputValues, Packet, TCP_ACK};
 

@@ -7,7 +7,8 @@
 pub enum EndReason {
     /// No packet arrived for the idle timeout.
     IdleTimeout = 1,
-    /// The record would have lasted longer than the active timeout.
+    /// The record would have lasted longer than the active timeout, or beyond the end of its
+    /// window.
     ActiveTimeout = 2,
     /// FIN or RST, after the linger time.
     EndOfFlow = 3,

@@ -50,8 +50,8 @@ pub enum Operand {
 }
 
 impl Op {
-    /// The names of all ops, in the order of listings. The positions are used in the numbers of
-    /// information elements (`elements/enterprise.rs`), so new ops are appended.
+    /// The names of all ops, in the order of listings. The positions up to `rate` are used in the
+    /// numbers of information elements (`elements/enterprise.rs`), so new ops are appended.
     pub const NAMES: [&'static str; 19] = [
         "count",
         "sum",

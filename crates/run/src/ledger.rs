@@ -30,7 +30,8 @@ pub struct ReasonCount {
 pub struct Exported {
     /// 1: no packet for the idle timeout.
     pub idle_timeout: u64,
-    /// 2: the record would have lasted longer than the active timeout.
+    /// 2: the record would have lasted longer than the active timeout, or beyond the end of its
+    /// window.
     pub active_timeout: u64,
     /// 3: FIN or RST.
     pub end_of_flow: u64,

@@ -31,7 +31,7 @@ pub struct Microflows {
     pub counters: Arc<SenderCounters>,
 }
 
-/// Encodes records as messages without sequence numbers.
+/// Encodes records as messages. Their sequence numbers are filled in when they are sent.
 pub(super) struct RecordEncoder {
     columns: WordColumns,
     shape: RecordShape,

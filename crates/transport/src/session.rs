@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a sender needs of a session: it turns units into messages, and learns what became of them.
+//! For IPFIX and NetFlow, that is `turboflow_formats::wire::Session`, which counts their sequence
+//! numbers.
 
 use turboflow_formats::wire::{self, Message, SessionCounters, Unit};
 
@@ -12,6 +14,7 @@ pub(super) trait Session: Send {
     fn announce_anew(&mut self);
     /// Fills in the sequence number of a message, just before it is sent.
     fn number(&self, message: &mut Message);
+    /// Advances the sequence number by a message that was sent, and counts the message.
     fn count_sent(&mut self, message: &Message);
     /// Counts as lost records that were counted as sent.
     fn recount_lost(&mut self, flows: u64, packets: u64, octets: u64);

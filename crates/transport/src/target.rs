@@ -79,7 +79,8 @@ const SCHEMES: [(&str, Content, Carrier, u16); 8] = [
 ];
 
 impl Target {
-    /// Whether the text is a collector's address rather than a file name: it has a scheme.
+    /// Whether the text is an address rather than a file name: it has a scheme, whichever it is.
+    /// Callers test for the addresses of Kafka first.
     #[must_use]
     pub fn is_meant(text: &str) -> bool {
         text.contains("://")

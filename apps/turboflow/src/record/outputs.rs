@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Creates all outputs, or none.
+//! Creates all outputs, or none. A new kind of output gets a branch in
+//! `OutputCreator::plain_output` and in `check`.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -142,6 +143,7 @@ impl<'a> OutputCreator<'a> {
         })
     }
 
+    /// The output before pseudonyms replace its addresses.
     fn plain_output(&self, output: &OutputConfig) -> anyhow::Result<Output> {
         let (run, options, path) = (self.run, &self.options(output), output.to.as_path());
         let schema = self.settings.layout.schema();

@@ -169,7 +169,7 @@ impl Session {
         message.bytes[at..at + 4].copy_from_slice(&self.sequence.to_be_bytes());
     }
 
-    /// Counts a message that was sent.
+    /// Advances the sequence number by a message that was sent, and counts the message.
     pub fn count_sent(&mut self, message: &Message) {
         self.sequence = self.sequence.wrapping_add(message.sequence_steps);
         self.counters.messages += 1;

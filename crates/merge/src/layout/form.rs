@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the column of a feature is computed, and from which words.
+//! Turns the op of each feature into the words of its state, and into how its column is computed
+//! from them.
 
 use super::words::{Side, StateContent, Words};
 use turboflow_record::{ColumnKind, Feature, Input, Op};

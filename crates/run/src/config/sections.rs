@@ -268,7 +268,7 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// Every format by its name.
+    /// Every format of the log by its name.
     pub const NAMES: [(&str, Self); 3] = [
         ("auto", Self::Auto),
         ("json", Self::Json),

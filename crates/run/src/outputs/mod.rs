@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The outputs of finished records. Each has its own thread and bounded queue, so a failed or slow
-//! output stops neither metering nor other outputs.
+//! The threads and queues of outputs. Each output has its own thread and bounded queue, so a failed
+//! or slow output stops neither metering nor other outputs. The program creates the outputs
+//! (`apps/turboflow/src/record/outputs.rs`).
 
 #[cfg(test)]
 mod tests;
