@@ -173,6 +173,10 @@ impl Asking<'_> {
             }
         }
         self.say_passed_over(&lacking);
+        if alerts.is_empty() && wrong.is_none() && !self.args.follow {
+            let count = self.rules.len() - lacking.len();
+            say!(Info AnswerNote; "no alerts; rules evaluated: {count}");
+        }
         // Send first: a failure to print must not lose alerts.
         if !self.send(&alerts) {
             outcome = Outcome::Lossy;

@@ -4,6 +4,7 @@
 mod tips;
 
 use std::io::Write;
+use std::sync::LazyLock;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -84,10 +85,31 @@ fn with_minus(option: Arg) -> Arg {
     }
 }
 
+/// The version, and what this program was built with.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    let parts = [
+        ("applications (--dpi)", cfg!(feature = "dpi")),
+        ("Kafka (-w kafka://...)", cfg!(feature = "kafka")),
+    ];
+    let lines = [("with", true), ("without", false)].map(|(word, is_built)| {
+        let engines = engines::all().filter(|engine| engine.is_built() == is_built);
+        let engines = engines.map(|engine| format!("engine {}", engine.abilities().name));
+        let parts = parts.iter().filter(|(_, built)| *built == is_built);
+        let parts = parts.map(|(name, _)| (*name).to_owned());
+        let parts: Vec<String> = engines.chain(parts).collect();
+        match parts.is_empty() {
+            true => String::new(),
+            false => format!("\n{word}: {}", parts.join(", ")),
+        }
+    });
+    format!("{}{}", env!("CARGO_PKG_VERSION"), lines.concat())
+});
+
 impl Args {
     /// The command line: all commands with their options.
     pub(crate) fn program() -> clap::Command {
         Self::command()
+            .long_version(LONG_VERSION.as_str())
             .mut_subcommands(|command| command.mut_args(with_minus))
             .mut_subcommand("top", engines::hide_other_sources)
             .mut_subcommand("bridge", bridge::hide_other_flags)

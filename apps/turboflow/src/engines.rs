@@ -103,6 +103,11 @@ pub(crate) trait EngineKind: Sync {
         Ok(self.abilities())
     }
 
+    /// Whether this program was built with the engine.
+    fn is_built(&self) -> bool {
+        true
+    }
+
     /// A description without its name.
     fn about(&self) -> &'static str;
 

@@ -24,6 +24,7 @@ Exit codes: 0 all well; 2 it could not run.";
 ///
 /// The program of engine p4 (turboflow record --engine p4) is compiled for one record definition.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct P4Args {
     #[command(subcommand)]
     command: P4Command,

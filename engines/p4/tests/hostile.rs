@@ -5,7 +5,7 @@
 use std::io;
 
 use turboflow_engine::{MicroflowBatch, RemoteEngine};
-use turboflow_engine_p4::{Came, Frames, P4Record, Port, Replay, ReplayConfig};
+use turboflow_engine_p4::{Came, Frames, P4Error, P4Record, Port, Replay, ReplayConfig};
 use turboflow_merge::Layout;
 use turboflow_packet::{Frame, LinkType};
 use turboflow_record::Definition;
@@ -31,6 +31,8 @@ struct Hostile {
     /// Commands that are not answered yet.
     tokens: Vec<[u8; 8]>,
     program_id: u64,
+    slots: u32,
+    word_bits: u16,
     /// How many answers out of 256 are damaged.
     damaged: u64,
     sent: u64,
@@ -40,6 +42,19 @@ struct Hostile {
 }
 
 impl Hostile {
+    fn new(seed: u64, program_id: u64) -> Self {
+        Self {
+            random: Random::new(seed),
+            tokens: Vec::new(),
+            program_id,
+            slots: 1024,
+            word_bits: 64,
+            damaged: 0,
+            sent: 0,
+            packets: 0,
+        }
+    }
+
     /// The answer to a command. Its counters have arbitrary values.
     fn answer(&mut self, token: [u8; 8]) -> Vec<u8> {
         let mut bytes = OUTER.to_vec();
@@ -48,9 +63,10 @@ impl Hostile {
         bytes.extend(self.random.below(u64::MAX).to_be_bytes());
         bytes.extend(token);
         bytes.extend(self.program_id.to_be_bytes());
-        bytes.extend(1024_u32.to_be_bytes());
-        // It lists slots, takes frames over the lane, and has 64-bit words.
-        bytes.extend([0, 3, 0, 64]);
+        bytes.extend(self.slots.to_be_bytes());
+        // It lists slots and takes frames over the lane.
+        bytes.extend([0, 3]);
+        bytes.extend(self.word_bits.to_be_bytes());
         // Nothing is listed, and it has no cells of its own.
         bytes.extend([0; 8]);
         self.packets += self.random.below(1 << 40);
@@ -143,12 +159,8 @@ fn a_run_survives_whatever_comes() {
     for seed in 0..20 {
         let record = P4Record::new(&definition, &layout).unwrap();
         let port = Hostile {
-            random: Random::new(seed),
-            tokens: Vec::new(),
-            program_id: record.id(),
             damaged: [0, 1, 100][seed as usize % 3],
-            sent: 0,
-            packets: 0,
+            ..Hostile::new(seed, record.id())
         };
         let input = Box::new(Some1000(0));
         let Ok(mut engine) = Replay::open(Box::new(port), input, record, &layout, &CONFIG) else {
@@ -207,12 +219,8 @@ fn a_pipeline_that_was_started_anew_ends_the_run() {
     let record = P4Record::new(&definition, &layout).unwrap();
     let port = StartedAnew {
         hostile: Hostile {
-            random: Random::new(1),
-            tokens: Vec::new(),
-            program_id: record.id(),
-            damaged: 0,
-            sent: 0,
             packets: 1 << 40,
+            ..Hostile::new(1, record.id())
         },
         answers: 0,
     };
@@ -226,4 +234,42 @@ fn a_pipeline_that_was_started_anew_ends_the_run() {
         }
     };
     assert!(error.to_string().contains("was restarted"), "{error}");
+}
+
+/// What a program says of itself must fit the run, or the run does not begin.
+#[test]
+fn programs_that_do_not_fit_are_refused() {
+    let definition = Definition::default();
+    let layout = Layout::compile(&definition, false).unwrap();
+    let refusal = |change: &dyn Fn(&mut Hostile)| {
+        let record = P4Record::new(&definition, &layout).unwrap();
+        let mut port = Hostile::new(1, record.id());
+        change(&mut port);
+        let (port, input) = (Box::new(port), Box::new(Some1000(0)));
+        Replay::open(port, input, record, &layout, &CONFIG).err()
+    };
+    assert!(refusal(&|_| ()).is_none());
+    assert!(refusal(&|port| port.slots = 64).is_none());
+    assert!(refusal(&|port| port.slots = 1 << 24).is_none());
+    for slots in [(1 << 24) + 1, u32::MAX] {
+        let error = refusal(&|port| port.slots = slots).unwrap();
+        let most = 1 << 24;
+        assert!(
+            matches!(error, P4Error::TooManySlots { slots: found, most: limit, .. } if (found, limit) == (slots, most)),
+            "{error}"
+        );
+    }
+    for slots in [0, 63] {
+        let error = refusal(&|port| port.slots = slots).unwrap();
+        assert!(
+            matches!(error, P4Error::Slots { room, wanted: 64, .. } if room == slots),
+            "{error}"
+        );
+    }
+    for bits in [0, 32, 128] {
+        let error = refusal(&|port| port.word_bits = bits).unwrap();
+        assert!(matches!(error, P4Error::Words { .. }), "{error}");
+    }
+    let error = refusal(&|port| port.program_id ^= 1).unwrap();
+    assert!(matches!(error, P4Error::Definition { .. }), "{error}");
 }

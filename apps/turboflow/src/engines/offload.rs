@@ -96,6 +96,10 @@ impl EngineKind for Offload {
         turboflow_engine_offload::ABILITIES
     }
 
+    fn is_built(&self) -> bool {
+        cfg!(feature = "kernel")
+    }
+
     fn about(&self) -> &'static str {
         "like xdp, but user space also sees the first packets of flows (--dpi); needs root"
     }

@@ -60,6 +60,10 @@ impl EngineKind for Rtl {
         turboflow_engine_rtl::ABILITIES
     }
 
+    fn is_built(&self) -> bool {
+        cfg!(feature = "rtl")
+    }
+
     fn about(&self) -> &'static str {
         "the design for FPGAs, simulated clock by clock, for captures"
     }

@@ -160,6 +160,10 @@ impl EngineKind for Xdp {
         turboflow_engine_xdp::ABILITIES
     }
 
+    fn is_built(&self) -> bool {
+        cfg!(feature = "kernel")
+    }
+
     fn about(&self) -> &'static str {
         "in the Linux kernel, where packets arrive (incoming packets only); needs root"
     }

@@ -60,7 +60,7 @@ pub(crate) use frames::{Frames, NotGiven};
 pub(crate) use inputs::{is_stdin, open_captures, open_stream};
 use ledger_file::LedgerFile;
 use observe::{Observer, limits};
-use outputs::Outputs;
+use outputs::{OutputCreator, Outputs};
 pub(crate) use outputs::{
     as_files, check_paths, file, format_of, is_stdout, name_of, origin, stdout,
 };
@@ -148,6 +148,8 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     let reread = with_engine(reread, settings.engine.reread());
     // Before root is dropped, because only root may be able to read a private key.
     let tls = TlsRead::new(run, &[])?;
+    // Wrong options are reported before interfaces that are missing or may not be captured.
+    OutputCreator::new(run, &settings, &tls)?.check_options()?;
     let (hangups, heard) = channel();
     let source = OpenSource::open_and_listen(run, &settings, reread.is_some().then_some(hangups))?;
     let mut outputs = match Outputs::create(run, &settings, &tls) {

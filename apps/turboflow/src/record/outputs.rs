@@ -97,13 +97,17 @@ impl<'a> OutputCreator<'a> {
 
     /// Checks all outputs without creating them.
     pub(super) fn check(&self) -> anyhow::Result<()> {
+        let keys = self.run.outputs.iter();
+        for key in keys.filter_map(|output| output.anonymize.as_deref()) {
+            anonymize::key(key)?;
+        }
+        self.check_options()
+    }
+
+    /// Checks the options of all outputs without reading any file.
+    pub(super) fn check_options(&self) -> anyhow::Result<()> {
         let (run, schema) = (self.run, self.settings.layout.schema());
         for output in &run.outputs {
-            output
-                .anonymize
-                .as_deref()
-                .map(anonymize::key)
-                .transpose()?;
             if let Some(target) = kafka::target_of(&output.to)? {
                 kafka::check(&target, run, output, self.settings)?;
                 continue;

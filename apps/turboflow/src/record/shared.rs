@@ -14,8 +14,8 @@ use super::outputs::{is_stdout, name_of};
 use super::sends;
 use crate::keys::{Key, OUTPUT};
 
-/// Options that are refused if they apply to no output. All others are then ignored.
-const REFUSED_IF_UNUSED: [Key; 14] = [
+/// Options that are refused if they apply to no output.
+const REFUSED_IF_UNUSED: [Key; 21] = [
     Key::Format,
     Key::TextTime,
     Key::Names,
@@ -27,6 +27,13 @@ const REFUSED_IF_UNUSED: [Key; 14] = [
     Key::KeepSize,
     Key::Anonymize,
     Key::Identity,
+    Key::Rate,
+    Key::Mtu,
+    Key::TemplateInterval,
+    Key::ExportOptions,
+    Key::TimeUnit,
+    Key::ObservationDomain,
+    Key::EnterpriseNumber,
     Key::TlsCa,
     Key::TlsCert,
     Key::TlsKeyFile,
@@ -205,7 +212,7 @@ pub(super) fn spread(
     Ok(outputs.map(|output| own(output, is_live)).collect())
 }
 
-/// Refuses an option for all outputs that applies to none, unless it may be ignored.
+/// Refuses an option for all outputs that applies to none.
 pub(crate) fn check_use(
     key: Key,
     format: Option<Format>,
@@ -247,6 +254,19 @@ fn not_applicable(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow
             "{key} is for CSV, JSON lines, Parquet and Arrow ({}); IPFIX and NetFlow have \
              observation domains and sequence numbers instead",
             Key::To.with("flows.parquet")
+        ),
+        (
+            Key::Rate
+            | Key::Mtu
+            | Key::TemplateInterval
+            | Key::ExportOptions
+            | Key::TimeUnit
+            | Key::ObservationDomain
+            | Key::EnterpriseNumber,
+            ..,
+        ) => anyhow!(
+            "{key} is for IPFIX and NetFlow: {}",
+            Key::To.with("ipfix+udp://HOST:PORT")
         ),
         (Key::ParquetTypes, ..) => {
             anyhow!("{key} is for Parquet: {}", Key::To.with("flows.parquet"))

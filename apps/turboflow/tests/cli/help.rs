@@ -3,23 +3,18 @@
 
 use crate::support::{Folder, office, turboflow};
 
-const COMMANDS: [&str; 15] = [
-    "record",
-    "collect",
-    "run",
-    "show",
-    "sql",
-    "classify",
-    "replay",
-    "top",
-    "generate",
-    "plan",
-    "applications",
-    "bridge",
-    "definition",
-    "completions",
-    "man",
-];
+/// All commands, as the overview lists them.
+fn commands() -> Vec<String> {
+    let help = turboflow(["-h"]).exits(0).stdout;
+    let (_, list) = help.split_once("\nCommands:\n").unwrap();
+    let names = list.lines().take_while(|line| line.starts_with("  "));
+    // A description of several lines is indented further.
+    let names = names.filter(|line| !line.starts_with("   "));
+    let names = names.map(|line| line.split_whitespace().next().unwrap().to_owned());
+    let names: Vec<String> = names.filter(|name| name != "help").collect();
+    assert!(names.len() >= 19, "{names:?}");
+    names
+}
 
 #[test]
 fn the_overview_names_every_command() {
@@ -39,11 +34,29 @@ fn the_overview_names_every_command() {
     }
     let none: [&str; 0] = [];
     turboflow(none).exits(2);
-    let version = turboflow(["--version"]).exits(0).stdout;
-    assert_eq!(
-        version,
-        format!("turboflow {}\n", env!("CARGO_PKG_VERSION"))
-    );
+}
+
+#[test]
+fn the_version_says_what_the_program_was_built_with() {
+    let first = format!("turboflow {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(turboflow(["-V"]).exits(0).stdout, first);
+    let long = turboflow(["--version"]).exits(0).stdout;
+    let lines = long.strip_prefix(&first).unwrap();
+    let parts = [
+        ("engine xdp", cfg!(feature = "kernel")),
+        ("engine offload", cfg!(feature = "kernel")),
+        ("engine rtl", cfg!(feature = "rtl")),
+        ("applications (--dpi)", cfg!(feature = "dpi")),
+        ("Kafka (-w kafka://...)", cfg!(feature = "kafka")),
+        ("engine software", true),
+        ("engine p4", true),
+        ("engine collector", true),
+    ];
+    for (part, is_built) in parts {
+        let word = if is_built { "with: " } else { "without: " };
+        let its = |line: &&str| line.starts_with(word) && line.contains(part);
+        assert_eq!(lines.lines().filter(its).count(), 1, "{part}: {long}");
+    }
 }
 
 /// Lines of a usual terminal window.
@@ -51,7 +64,7 @@ const SCREEN_LINES: usize = 50;
 
 #[test]
 fn every_command_has_examples_and_exit_codes() {
-    for name in COMMANDS {
+    for name in &commands() {
         for args in [[name, "--help"], ["help", name]] {
             let help = turboflow(args).exits(0).stdout;
             for words in [
@@ -67,7 +80,7 @@ fn every_command_has_examples_and_exit_codes() {
                 "{name} is too wide"
             );
         }
-        let short = turboflow([name, "-h"]).exits(0).stdout;
+        let short = turboflow([name.as_str(), "-h"]).exits(0).stdout;
         let lines = short.lines().count();
         assert!(lines <= SCREEN_LINES, "{name} -h has {lines} lines");
         assert!(short.contains("--help"), "{name} -h does not lead on");
@@ -184,7 +197,7 @@ fn shells_get_completions_and_man_gets_pages() {
     let folder = Folder::new();
     let within = folder.path().display().to_string();
     turboflow(["man", &within]).exits(0);
-    for command in COMMANDS {
+    for command in &commands() {
         let page = folder.read(&format!("turboflow-{command}.1"));
         assert!(
             page.contains(&format!(".TH turboflow-{command} 1")),

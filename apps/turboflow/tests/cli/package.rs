@@ -42,7 +42,8 @@ fn the_debian_package_has_program_unit_and_a_valid_configuration() {
     assert_eq!(programs, ["turboflow"]);
     let version = finish(Command::new(inside("usr/bin/turboflow")).arg("--version")).exits(0);
     let fields = deb(&["-f", package]);
-    let (_, version) = version.stdout.trim_end().split_once(' ').unwrap();
+    let (_, version) = version.stdout.split_once(' ').unwrap();
+    let version = version.lines().next().unwrap();
     assert!(
         fields.contains(&format!("\nVersion: {version}\n")),
         "{fields}"
