@@ -97,7 +97,7 @@ def turboflow(program: Path, capture: Path, *options: str) -> Tool:
         return [str(program), "record", "-r", str(capture), *outputs, *options, "--quiet"]
 
     name = "biflows" if options else "turboflow"
-    version = talk_of(str(program), "--version").split()[-1]
+    version = talk_of(str(program), "-V").split()[-1]
     return Tool(name, version, command, counted, "out.parquet", is_rival=False)
 
 

@@ -146,6 +146,7 @@ impl Asking<'_> {
         let (mut alerts, mut lacking) = (Vec::new(), Vec::new());
         // A rule that does not fit the records must not suppress the alerts of other rules.
         let mut wrong = None;
+        let (mut evaluated, mut failed) = (0, false);
         for index in 0..self.rules.len() {
             let mut input = whole.again(files);
             self.enrich(&mut input);
@@ -153,6 +154,7 @@ impl Asking<'_> {
             match find(rule, input, clock_ns, &mut self.state) {
                 Ok(found) => {
                     let name = &rule.name;
+                    evaluated += usize::from(found.lacks.is_none());
                     lacking.extend(found.lacks.map(|column| (name.clone(), column)));
                     if found.left_out > 0 {
                         say!(Warning AnswerNote; "rule {name:?}: {} more alerts are left out",
@@ -161,6 +163,7 @@ impl Asking<'_> {
                     alerts.extend(found.alerts);
                 }
                 Err(error) => {
+                    failed = true;
                     let does_not_fit = matches!(error, QueryError::Question(_));
                     let error = anyhow!(error).context(format!("rule {:?}", rule.name));
                     if does_not_fit {
@@ -173,9 +176,8 @@ impl Asking<'_> {
             }
         }
         self.say_passed_over(&lacking);
-        if alerts.is_empty() && wrong.is_none() && !self.args.follow {
-            let count = self.rules.len() - lacking.len();
-            say!(Info AnswerNote; "no alerts; rules evaluated: {count}");
+        if alerts.is_empty() && !failed && !self.args.follow {
+            say!(Info AnswerNote; "no alerts; rules evaluated: {evaluated}");
         }
         // Send first: a failure to print must not lose alerts.
         if !self.send(&alerts) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All engines of this program. Each has a module here, which adapts the engine's crate to the
-//! program, a row in [`ENGINES`], a field in [`EngineArgs`], and a line in
+//! program, a row in [`ENGINES`], and, if it has options, a field in [`EngineArgs`] and a line in
 //! [`EngineArgs::into_config`].
 
 pub(crate) mod bridge;
@@ -104,9 +104,7 @@ pub(crate) trait EngineKind: Sync {
     }
 
     /// Whether this program was built with the engine.
-    fn is_built(&self) -> bool {
-        true
-    }
+    fn is_built(&self) -> bool;
 
     /// A description without its name.
     fn about(&self) -> &'static str;

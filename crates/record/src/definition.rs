@@ -91,8 +91,8 @@ impl KeyField {
 
 /// How a feature folds its packets. `docs/definition.md` gives the algebra of each op.
 ///
-/// Ops are named in `vocabulary.rs`, checked in `check.rs`, and computed in
-/// `crates/merge/src/layout/form.rs`. `CONTRIBUTING.md` lists everything that a new op needs.
+/// Ops are named in `vocabulary.rs` and checked in `check.rs`; `crates/merge/src/layout/form.rs`
+/// says which words of state each needs. `CONTRIBUTING.md` lists everything that a new op needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Number of packets; with an input, of the packets that carry it.

@@ -70,8 +70,8 @@ pub enum P4Error {
     #[error(
         "{port}: the cells of the P4 program ({program_ns} ns) are longer than those of this run \
          ({wanted_ns} ns): compile the program with shorter cells (-DCELL_SHIFT), or raise \
-         `timeouts.idle`, `timeouts.active`, `timeouts.linger` and, if it is set, \
-         `timeouts.align` to {program_ns} ns or more"
+         `timeouts.idle`, `timeouts.active` and `timeouts.linger` to {program_ns} ns or more, and \
+         leave out `timeouts.align`, or make it a multiple of one of them"
     )]
     Cells {
         /// The name of the port.

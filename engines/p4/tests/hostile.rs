@@ -254,8 +254,9 @@ fn programs_that_do_not_fit_are_refused() {
     for slots in [(1 << 24) + 1, u32::MAX] {
         let error = refusal(&|port| port.slots = slots).unwrap();
         let most = 1 << 24;
+        let is_it = |found, limit| (found, limit) == (slots, most);
         assert!(
-            matches!(error, P4Error::TooManySlots { slots: found, most: limit, .. } if (found, limit) == (slots, most)),
+            matches!(error, P4Error::TooManySlots { slots, most, .. } if is_it(slots, most)),
             "{error}"
         );
     }
@@ -266,6 +267,7 @@ fn programs_that_do_not_fit_are_refused() {
             "{error}"
         );
     }
+    // The words of chips have 32 bits, and their programs say that times wrap.
     for bits in [0, 32, 128] {
         let error = refusal(&|port| port.word_bits = bits).unwrap();
         assert!(matches!(error, P4Error::Words { .. }), "{error}");

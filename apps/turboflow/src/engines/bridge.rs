@@ -58,6 +58,10 @@ impl EngineKind for Bridge {
         }
     }
 
+    fn is_built(&self) -> bool {
+        cfg!(all(target_os = "linux", feature = "kernel"))
+    }
+
     fn about(&self) -> &'static str {
         "two ports, and rules that decide which packets pass between them"
     }

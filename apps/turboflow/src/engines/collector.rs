@@ -211,6 +211,10 @@ impl EngineKind for Collector {
         })
     }
 
+    fn is_built(&self) -> bool {
+        true
+    }
+
     fn about(&self) -> &'static str {
         "flow records from routers and other probes: IPFIX, NetFlow, sFlow (turboflow collect)"
     }

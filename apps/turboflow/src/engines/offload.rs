@@ -97,7 +97,7 @@ impl EngineKind for Offload {
     }
 
     fn is_built(&self) -> bool {
-        cfg!(feature = "kernel")
+        cfg!(all(target_os = "linux", feature = "kernel"))
     }
 
     fn about(&self) -> &'static str {

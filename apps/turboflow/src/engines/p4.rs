@@ -66,6 +66,10 @@ impl EngineKind for P4 {
         turboflow_engine_p4::ABILITIES
     }
 
+    fn is_built(&self) -> bool {
+        true
+    }
+
     fn about(&self) -> &'static str {
         "a P4 program: in a switch (over its CPU port), or on a software pipeline"
     }

@@ -90,6 +90,10 @@ impl EngineKind for Records {
         turboflow_engine_records::abilities()
     }
 
+    fn is_built(&self) -> bool {
+        true
+    }
+
     fn about(&self) -> &'static str {
         "microflow records that another engine wrote to files, in the wire form"
     }

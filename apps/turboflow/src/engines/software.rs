@@ -11,6 +11,10 @@ use super::EngineKind;
 pub(super) struct Software;
 
 impl EngineKind for Software {
+    fn is_built(&self) -> bool {
+        true
+    }
+
     fn about(&self) -> &'static str {
         "in this program, from packets that the kernel copies to a ring"
     }

@@ -161,7 +161,7 @@ impl EngineKind for Xdp {
     }
 
     fn is_built(&self) -> bool {
-        cfg!(feature = "kernel")
+        cfg!(all(target_os = "linux", feature = "kernel"))
     }
 
     fn about(&self) -> &'static str {

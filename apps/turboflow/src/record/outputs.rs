@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Creates all outputs, or none. A new kind of output gets a branch in
-//! `OutputCreator::plain_output` and in `check`.
+//! `OutputCreator::plain_output` and in `check_options`.
 
 use std::collections::BTreeSet;
 use std::fs::File;

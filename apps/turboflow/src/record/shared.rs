@@ -14,30 +14,10 @@ use super::outputs::{is_stdout, name_of};
 use super::sends;
 use crate::keys::{Key, OUTPUT};
 
-/// Options that are refused if they apply to no output.
-const REFUSED_IF_UNUSED: [Key; 21] = [
-    Key::Format,
-    Key::TextTime,
-    Key::Names,
-    Key::ParquetTypes,
-    Key::Rotate,
-    Key::RotateSize,
-    Key::RotateBy,
-    Key::Keep,
-    Key::KeepSize,
-    Key::Anonymize,
-    Key::Identity,
-    Key::Rate,
-    Key::Mtu,
-    Key::TemplateInterval,
-    Key::ExportOptions,
-    Key::TimeUnit,
-    Key::ObservationDomain,
-    Key::EnterpriseNumber,
-    Key::TlsCa,
-    Key::TlsCert,
-    Key::TlsKeyFile,
-];
+/// All options of outputs. They are refused if they apply to no output.
+fn options() -> impl Iterator<Item = Key> {
+    Key::of(OUTPUT).filter(|key| *key != Key::To)
+}
 
 /// The kind of an output, as far as its address and the given format reveal it.
 enum Kind {
@@ -202,7 +182,7 @@ pub(super) fn spread(
         to: to.clone(),
         ..shared.clone()
     });
-    for key in REFUSED_IF_UNUSED {
+    for key in options() {
         let mut without = shared.clone();
         reset(&mut without, key);
         if without != *shared {
@@ -220,7 +200,7 @@ pub(crate) fn check_use(
     is_live: bool,
 ) -> anyhow::Result<()> {
     let is_used = |to: &PathBuf| applies_to(key, to, format, is_live);
-    if REFUSED_IF_UNUSED.contains(&key) && !write.iter().any(is_used) {
+    if !write.iter().any(is_used) {
         return Err(not_applicable(
             key,
             format,
@@ -263,9 +243,14 @@ fn not_applicable(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow
             | Key::TimeUnit
             | Key::ObservationDomain
             | Key::EnterpriseNumber,
-            ..,
+            to,
+            _,
         ) => anyhow!(
-            "{key} is for IPFIX and NetFlow: {}",
+            "{key} is of no use {}: it is for collectors, such as {}",
+            to.map_or_else(
+                || "without -w".to_owned(),
+                |to| format!("with {}", name_of(to))
+            ),
             Key::To.with("ipfix+udp://HOST:PORT")
         ),
         (Key::ParquetTypes, ..) => {

@@ -312,12 +312,6 @@ fn captures_without_any_of_it_are_no_alert() {
         }
     };
     is_quiet(&office());
-    let said = turboflow(["alert", "--rules", &shipped(), &file]).exits(0);
-    assert!(
-        said.stderr.contains("no alerts; rules evaluated: "),
-        "{}",
-        said.stderr
-    );
     if is_missing(&[Need::Captures]) {
         return;
     }

@@ -22,6 +22,36 @@ fn a_rule_that_does_not_fit_takes_no_alert_from_others() {
 }
 
 #[test]
+fn an_answer_without_alerts_says_how_many_rules_were_evaluated() {
+    let folder = Folder::new();
+    let file = records(&folder, "scan", 1_700_000_000, &scan(150));
+    let rule = |name: &str, limit: u64| {
+        format!(
+            "[[rule]]\nname = \"{name}\"\nsummary = \"x\"\ngroup_by = \"src_addr\"\n\
+             distinct = \"dst_port\"\nabove = {limit}\n"
+        )
+    };
+    let asked = |rules: &[String], code| {
+        let rules = folder.write("rules.toml", rules.concat());
+        turboflow(["alert", "--rules", &rules, &file]).exits(code)
+    };
+    let note = "no alerts; rules evaluated: ";
+    let none = asked(&[rule("a", 1_000), rule("b", 2_000)], 0);
+    assert!(
+        none.stdout.is_empty() && none.stderr.contains(&format!("{note}2")),
+        "{none:?}"
+    );
+    let some = asked(&[rule("a", 1_000), rule("b", 100)], 0);
+    assert!(
+        !some.stdout.is_empty() && !some.stderr.contains(note),
+        "{some:?}"
+    );
+    let wrong = rule("c", 1).replace("src_addr", "colour");
+    let failed = asked(&[rule("a", 1_000), wrong], 2);
+    assert!(!failed.stderr.contains(note), "{failed:?}");
+}
+
+#[test]
 fn a_file_that_was_cut_is_said() {
     let folder = Folder::new();
     let file = folder.file("cut.csv");

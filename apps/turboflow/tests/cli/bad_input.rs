@@ -292,6 +292,39 @@ fn options_that_make_no_sense_are_refused() {
     with(&["--ring-size", "64M"], &["--ring-size", "64MiB"]);
 }
 
+/// Options of collectors that no output has.
+#[test]
+fn options_for_no_output_are_refused() {
+    let (capture, folder) = (office(), Folder::new());
+    for option in [
+        "--export-rate=50k",
+        "--export-mtu=600",
+        "--template-interval=5s",
+        "--no-export-options",
+        "--export-time=ns",
+        "--observation-domain=7",
+        "--enterprise-number=7",
+    ] {
+        let (name, _) = option.split_once('=').unwrap_or((option, ""));
+        let csv = folder.file("a.csv");
+        let words = format!("{name} is of no use with {csv}: it is for collectors");
+        turboflow(["record", "-r", &capture, "-w", &csv, option])
+            .exits(2)
+            .says(&[&words]);
+        if name == "--export-mtu" {
+            continue;
+        }
+        let ipfix = folder.file("a.ipfix");
+        let for_both = ["record", "-r", &capture, "-w", &csv, "-w", &ipfix, option];
+        let is_for_files = !["--export-rate", "--template-interval"].contains(&name);
+        turboflow(for_both).exits(if is_for_files { 0 } else { 2 });
+        assert_eq!(folder.names().is_empty(), !is_for_files, "{option}");
+        for file in folder.names() {
+            fs::remove_file(folder.file(&file)).unwrap();
+        }
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn interfaces_that_cannot_be_captured_are_refused() {

@@ -192,14 +192,15 @@ fn outputs_of<'a, 'i>(
     }
 }
 
-/// Checks a value even if no output uses it.
-fn check_value(source: Source<'_>, old: &OldKey<'_>) -> Result<(), FileError> {
+/// Checks a value, whether an output uses it or not. Returns whether it differs from the default.
+fn check_value(source: Source<'_>, old: &OldKey<'_>) -> Result<bool, FileError> {
     let mut alone = DeTable::new();
     let name = Spanned::new(old.at.clone(), Cow::Borrowed(old.key.name()));
     alone.insert(name, old.value.clone());
     let alone = Spanned::new(old.at.clone(), alone);
-    let checked = OutputConfig::deserialize(Deserializer::from(alone)).map(drop);
-    checked.map_err(|error| {
+    let checked = OutputConfig::deserialize(Deserializer::from(alone));
+    let differs = checked.map(|output| output != OutputConfig::default());
+    differs.map_err(|error| {
         let what = format!("`{}`: {}", old.key.flag(), super::plain(error.message()));
         source.wrong(&old.at, what)
     })
@@ -212,7 +213,7 @@ fn share<'i>(
     format: Option<Format>,
     root: &mut DeTable<'i>,
 ) -> Result<(), FileError> {
-    let mut write = Vec::new();
+    let (mut write, differs) = (Vec::new(), check_value(source, old)?);
     for output in outputs_of(root, &old.at).iter_mut() {
         let DeValue::Table(output) = output.get_mut() else {
             continue;
@@ -226,7 +227,6 @@ fn share<'i>(
         let is_concerned = record::applies_to(old.key, &to, own_format.or(format), true);
         write.push(to);
         if !is_concerned {
-            check_value(source, old)?;
             continue;
         }
         if output.contains_key(old.key.name()) {
@@ -234,6 +234,9 @@ fn share<'i>(
         }
         let name = Spanned::new(old.at.clone(), Cow::Borrowed(old.key.name()));
         output.insert(name, old.value.clone());
+    }
+    if !differs {
+        return Ok(());
     }
     let checked = record::check_use(old.key, format, &write, true);
     checked.map_err(|error| source.wrong(&old.at, error.to_string()))
