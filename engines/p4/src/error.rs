@@ -71,7 +71,7 @@ pub enum P4Error {
         "{port}: the cells of the P4 program ({program_ns} ns) are longer than those of this run \
          ({wanted_ns} ns): compile the program with shorter cells (-DCELL_SHIFT), or raise \
          `timeouts.idle`, `timeouts.active` and `timeouts.linger` to {program_ns} ns or more, and \
-         leave out `timeouts.align`, or make it a multiple of one of them"
+         leave out `timeouts.align`, or make it a multiple of the shortest of them"
     )]
     Cells {
         /// The name of the port.

@@ -158,8 +158,8 @@ pub(super) const fn number_of_nth(k: u16, input: u16) -> u16 {
     }
 }
 
-/// The number of an op: up to `rate`, its position in [`Op::NAMES`], from 1. Each later op needs a
-/// constant of its own, because the numbers after `rate` are taken, and a case here.
+/// The number of an op: up to `rate`, its position in [`Op::NAMES`], from 1. The numbers after
+/// `rate` are taken, so each later op needs its own constant, and a case here.
 fn op_number(op: &Op) -> u16 {
     if *op == Op::CommunityId {
         return COMMUNITY_ID;
