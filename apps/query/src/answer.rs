@@ -90,8 +90,8 @@ pub struct Answer {
     pub totals: Totals,
     /// What the shares are percentages of, if the rows have shares.
     pub shares: Option<Shares>,
-    /// Times of the first and last packet of all records read, if the question counts times from
-    /// now.
+    /// Times of the first and last packet of all records read, if the question is about a range of
+    /// time or counts times from now.
     pub times_read_ns: Option<(u64, u64)>,
     /// Which columns a narrow table drops first.
     pub(crate) order: ColumnOrder,

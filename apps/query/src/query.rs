@@ -187,7 +187,7 @@ impl Query {
         if let Some(filter) = &self.filter {
             filter.columns(&mut first);
         }
-        if self.counts_from_now() || self.within.is_some() {
+        if self.reads_times() {
             first.extend(times.columns());
         }
         let mut then = Vec::new();
@@ -231,6 +231,11 @@ impl Query {
     pub fn counts_from_now(&self) -> bool {
         self.filter.as_ref().is_some_and(Filter::counts_from_now)
             || self.within.is_some_and(|within| within.counts_from_now)
+    }
+
+    /// Whether the answer tells from when to when the records are.
+    pub(crate) fn reads_times(&self) -> bool {
+        self.within.is_some() || self.counts_from_now()
     }
 }
 

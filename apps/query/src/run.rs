@@ -293,7 +293,7 @@ impl<'a> Pass<'a> {
         let (packets, bytes) = (numbers(sources.packets), numbers(sources.bytes));
         let count = batch.rows() as u64;
         self.totals.read.add(count, packets.total(), bytes.total());
-        if self.query.counts_from_now() {
+        if self.query.reads_times() {
             let times = sources.times.of_batch(batch);
             for span in (0..batch.rows()).filter_map(|row| times.times(row).whole()) {
                 let (first, last) = self.times_read_ns.unwrap_or((u64::MAX, 0));

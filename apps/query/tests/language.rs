@@ -169,7 +169,7 @@ fn ranges_ratios_and_times_from_now() {
 }
 
 /// Expression, start and length of the mark, and words in the reason.
-const ERRORS: [(&str, (usize, usize), &str); 81] = [
+const ERRORS: [(&str, (usize, usize), &str); 85] = [
     ("port != 80 and 443", (15, 3), "write port != (A, B)"),
     (
         "src port < 80 or 443",
@@ -208,6 +208,10 @@ const ERRORS: [(&str, (usize, usize), &str); 81] = [
     ("protocol == 256", (12, 3), "more than 255"),
     ("(bytes > 1", (10, 1), "expected \")\""),
     ("bytes > 1 2", (10, 1), "expected \"and\""),
+    ("bytes > 1 kB", (10, 2), "without a space: write 1kB"),
+    ("packets > 1 kB", (12, 2), "without a space: write 1k"),
+    ("bytes > 1 m", (10, 1), "expected \"and\""),
+    ("dst_port != 80 443", (15, 3), "expected \"and\""),
     (
         "src_addr == 10.0.0.0/8",
         (12, 10),

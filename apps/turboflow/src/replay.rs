@@ -16,9 +16,11 @@ use turboflow_transport::{SendOptions, Target, send_to};
 
 use crate::exit::Outcome;
 use crate::file_args::FileArgs;
+use crate::keys::Key;
 use crate::log::say;
 use crate::record::{
-    FILE_DOMAIN, check_paths, file, is_stdout, name_of, origin, own_domain, sending, stdout,
+    FILE_DOMAIN, applies_to, check_paths, file, is_stdout, name_of, origin, own_domain, sending,
+    stdout,
 };
 use crate::show::{clock_ns, found, moment, say_damages, say_left_out};
 use crate::signals::{self, STOP};
@@ -82,6 +84,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<Outcome> {
     let files = found(&args.files)?;
     let written: Vec<&Path> = args.write.iter().map(Path::new).collect();
     check_paths(&written, &files)?;
+    args.check_outputs()?;
     args.as_files.check_use(&written)?;
     let mut input = Input::open(&files)?;
     say_left_out(&input);
@@ -188,6 +191,32 @@ impl LeftOut {
 }
 
 impl ReplayArgs {
+    /// Refuses outputs that cannot be replayed to, and options that apply to no output.
+    fn check_outputs(&self) -> anyhow::Result<()> {
+        if let Some(to) = self.write.iter().find(|to| KafkaTarget::is_meant(to)) {
+            bail!("{to}: records go to Kafka while they are made, by `turboflow record` and `run`");
+        }
+        let rate = self.rate.map(|_| ("--rate", Key::Rate, "collectors"));
+        let domain = self.observation_domain.map(|_| {
+            let (option, key) = ("--observation-domain", Key::ObservationDomain);
+            (option, key, "collectors and IPFIX files")
+        });
+        for (option, key, outputs) in rate.into_iter().chain(domain) {
+            let applies = |to: &String| {
+                let to = Path::new(to);
+                applies_to(key, to, self.as_files.format(to).ok(), false)
+            };
+            if !self.write.iter().any(applies) {
+                let to = name_of(Path::new(&self.write[0]));
+                bail!(
+                    "{option} is of no use with {to}: it is for {outputs}, such as \
+                     -w ipfix+udp://HOST:PORT"
+                );
+            }
+        }
+        Ok(())
+    }
+
     fn output(&self, to: &str, meaning: &Meaning) -> anyhow::Result<Box<dyn FlowWriter>> {
         let schema = &meaning.schema;
         let elements = ElementOptions::default();
@@ -197,9 +226,6 @@ impl ReplayArgs {
             domain: self.observation_domain.unwrap_or(domain),
             ..WireOptions::default()
         };
-        if KafkaTarget::is_meant(to) {
-            bail!("{to}: records go to Kafka while they are made, by `turboflow record` and `run`");
-        }
         let key = self.anonymize.as_deref().map(anonymize::key).transpose()?;
         let writer = if Target::is_meant(to) {
             let options = SendOptions {
@@ -208,8 +234,6 @@ impl ReplayArgs {
             };
             // As in `record`: distinguishes exporters that share an address.
             send_to(&to.parse()?, schema, &wire(own_domain()), &options)?
-        } else if self.rate.is_some() {
-            bail!("--rate is for collectors: {to} takes records at any rate");
         } else {
             let path = Path::new(to);
             let format = self.as_files.format(path)?;

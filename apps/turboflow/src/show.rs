@@ -253,11 +253,15 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
             return Err(anonymize::no_pseudonym(&more));
         }
     }
-    if let Some(note) = args.note_of_times(&answer) {
+    let is_biflow = input
+        .schema()
+        .iter()
+        .any(|column| column.name == "reverse_bytes");
+    if let Some(note) = args.note_of_times(&answer, &query) {
         say!(Info AnswerNote; "{note}");
     }
     match args.format {
-        AnswerFormat::Table => print(&args.table(&answer))?,
+        AnswerFormat::Table => print(&args.table(&answer, is_biflow))?,
         AnswerFormat::Csv => stream(|output| answer.write_csv(output, args.plain()))?,
         AnswerFormat::Json => stream(|output| answer.write_json_lines(output, args.plain()))?,
     }
@@ -393,27 +397,47 @@ impl ShowArgs {
         }
     }
 
-    /// The time span of the records, if no record matched a question that counts from now.
-    fn note_of_times(&self, answer: &Answer) -> Option<String> {
+    /// The time span of the records, if no record matched a question about a range of time or one
+    /// that counts from now.
+    fn note_of_times(&self, answer: &Answer, query: &Query) -> Option<String> {
         let (first_ns, last_ns) = answer.times_read_ns?;
+        if answer.totals.matched.records > 0 {
+            return None;
+        }
+        let second = |time_ns: u64| time_text(time_ns / 1_000_000_000 * 1_000_000_000);
+        let span = format!(
+            "the records are from {} to {}",
+            second(first_ns),
+            second(last_ns)
+        );
+        if !query.counts_from_now() {
+            let (from_ns, to_ns) = query.within_ns()?;
+            let is_outside = to_ns < first_ns || last_ns < from_ns;
+            return is_outside.then(|| format!("no record is within this time: {span}"));
+        }
         let from = match self.now {
             None => "the clock",
             Some(Now::At(_)) => "--now",
             Some(Now::Last) => return None,
         };
-        if answer.totals.matched.records > 0 {
-            return None;
-        }
-        let second = |time_ns: u64| time_text(time_ns / 1_000_000_000 * 1_000_000_000);
         Some(format!(
-            "no record matched: times are counted from {from}, but the records are from {} to {}; \
-             --now last counts from their last packet",
-            second(first_ns),
-            second(last_ns)
+            "no record matched: times are counted from {from}, but {span}; --now last counts from \
+             their last packet"
         ))
     }
 
-    fn table(&self, answer: &Answer) -> String {
+    /// What biflow records are sorted by without `--by`, if no column shows it.
+    fn note_of_order(&self, answer: &Answer, is_biflow: bool) -> Option<&'static str> {
+        let is_sorted = self.by.is_none() && self.group_by.is_none() && self.top != Some(0);
+        let is_shown = answer
+            .columns
+            .iter()
+            .any(|column| column.name == "total_bytes");
+        let is_hidden = is_biflow && is_sorted && !is_shown && answer.rows.len() > 1;
+        is_hidden.then_some("Sorted by total_bytes.")
+    }
+
+    fn table(&self, answer: &Answer, is_biflow: bool) -> String {
         let width = terminal_width();
         let style = TableStyle {
             width,
@@ -450,6 +474,7 @@ impl ShowArgs {
             let columns = left_out.join(", ");
             notes.push(format!("No room for {columns}: --select chooses columns."));
         }
+        notes.extend(self.note_of_order(answer, is_biflow).map(str::to_owned));
         let as_wholes = match self.clip {
             true => ", each as a whole",
             false => "",

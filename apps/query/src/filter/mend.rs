@@ -7,7 +7,7 @@ use super::parser::{Parser, is_sign, is_word};
 use crate::QueryError;
 use crate::field::{self, Field};
 use crate::token::{Kind, Token};
-use crate::{literal, names};
+use crate::{compare, literal, names};
 
 /// Words that users write where a field is expected.
 const WORDS: [&str; 4] = ["host", "ip", "net", "port"];
@@ -26,9 +26,30 @@ impl Parser<'_> {
                 let value = token.text;
                 format!("{expected}; for several values write {words} in ({before}, {value})")
             }
-            _ => expected.to_owned(),
+            _ => match self.joined_unit(token) {
+                Some(joined) => {
+                    format!("units follow their number without a space: write {joined}")
+                }
+                None => expected.to_owned(),
+            },
         };
         self.wrong(token, reason)
+    }
+
+    /// The number before this word with the word as its unit, if the field of the last test can be
+    /// compared with it: `1kB` for `bytes > 1 kB`, and `1k` for `packets > 1 kB`.
+    fn joined_unit(&self, unit: Token<'_>) -> Option<String> {
+        let number = self.before_token(unit)?.text;
+        let (words, _) = self.last.as_ref()?;
+        let show = Field::find(words, self.schema)?.show(self.records);
+        let is_word = unit.kind == Kind::Word && unit.text.starts_with(char::is_alphabetic);
+        if !is_word || !literal::is_unitless(number) {
+            return None;
+        }
+        let texts =
+            [unit.text, unit.text.trim_end_matches('B')].map(|unit| format!("{number}{unit}"));
+        let is_read = |text: &String| compare::number(text, show).is_ok();
+        texts.into_iter().find(is_read)
     }
 
     /// The values of a comma-separated list, starting with the one before this comma.

@@ -47,11 +47,13 @@ pub(super) fn captures(given: Vec<PathBuf>, quiet: bool) -> anyhow::Result<Vec<P
     if is_each_a_file {
         captures.sort_by_key(|(_, seen)| seen.first_ns().unwrap_or(u64::MAX));
     }
+    let is_each_open = captures.iter().all(|(_, seen)| *seen != Seen::Unreadable);
     let captures: Vec<PathBuf> = captures.into_iter().map(|(path, _)| path).collect();
     if !quiet {
         say_others(&others);
         let is_as_given = captures.iter().eq(given.iter());
-        if !is_as_given && captures.iter().all(|path| named.contains(path)) {
+        // A capture that cannot be opened ends the run before any is read.
+        if !is_as_given && is_each_open && captures.iter().all(|path| named.contains(path)) {
             say!(Info Sorted; "the captures are read in the order of their first packets");
         }
     }

@@ -222,14 +222,7 @@ impl Report {
                 Some(_) => format!("; {lost} lost"),
             };
         }
-        for output in &self.outputs {
-            if let Ok(summary) = &output.outcome
-                && summary.bytes > 0
-            {
-                let size = table::bytes(summary.bytes);
-                words += &format!("; {} has {size}", output.name);
-            }
-        }
+        words.extend(self.outputs.iter().filter_map(words_of_output));
         if let Some(unparsed) = &self.unparsed {
             words += &unparsed.words();
         }
@@ -508,6 +501,16 @@ fn warn_of_missing_names(inspection: &InspectionCounts) {
 
 fn failed(output: &OutputReport) -> bool {
     output.outcome.is_err() && !went_away(output)
+}
+
+/// What an output lost, or its size, for the closing line.
+fn words_of_output(output: &OutputReport) -> Option<String> {
+    let (name, lost, bytes) = (&output.name, output.records_dropped, output.bytes_written());
+    match lost {
+        1.. if !went_away(output) => Some(format!("; {name}: {} lost", counted(lost, "record"))),
+        _ if bytes > 0 => Some(format!("; {name} has {}", table::bytes(bytes))),
+        _ => None,
+    }
 }
 
 /// Whether the reader of a stream has closed it.

@@ -31,6 +31,10 @@ impl Settings {
     pub(super) fn with(run: &RunConfig, definition: Definition) -> anyhow::Result<Self> {
         let engine = Engine::of(run)?;
         refuse_source(run, engines::kind_of(run)?)?;
+        if !run.flow.biflow && run.flow.initiator != Default::default() {
+            let (initiator, biflow) = (Key::Initiator, Key::Biflow);
+            bail!("only biflows ({biflow}) have an initiator: leave {initiator} out");
+        }
         let mut config = PipelineConfig::try_from(run).map_err(config_error::for_user)?;
         config.definition = definition;
         if run.source.files.iter().any(|file| inputs::is_stream(file)) {

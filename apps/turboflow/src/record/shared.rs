@@ -25,8 +25,9 @@ enum Kind {
         by_tls: bool,
         is_json: bool,
     },
+    /// The carrier is `None` if the address is invalid.
     Collector {
-        by_tls: bool,
+        carrier: Option<Carrier>,
     },
     /// Microflow records of a probe. The carrier is `None` for a file.
     Microflows {
@@ -57,9 +58,9 @@ impl Kind {
                     carrier: Some(target.carrier),
                 },
                 Ok(target) => Self::Collector {
-                    by_tls: target.carrier == Carrier::Tls,
+                    carrier: Some(target.carrier),
                 },
-                Err(_) => Self::Collector { by_tls: true },
+                Err(_) => Self::Collector { carrier: None },
             },
             _ if sends::is_file(to) => Self::Microflows { carrier: None },
             _ => Self::File {
@@ -110,7 +111,20 @@ pub(crate) fn applies_to(key: Key, to: &Path, given: Option<Format>, is_live: bo
         (Key::Identity, Kind::File { format, .. }) => format != Some(Format::Ipfix),
         (Key::Rate | Key::TemplateInterval, kind) => matches!(kind, Kind::Collector { .. }),
         (Key::TlsCa | Key::TlsCert | Key::TlsKeyFile, kind) => {
-            matches!(kind, Kind::Collector { by_tls: true })
+            matches!(
+                kind,
+                Kind::Collector {
+                    carrier: Some(Carrier::Tls) | None
+                }
+            )
+        }
+        (Key::Mtu, kind) => {
+            matches!(
+                kind,
+                Kind::Collector {
+                    carrier: Some(Carrier::Udp) | None
+                }
+            )
         }
         (_, Kind::File { format, .. }) => format.is_none_or(|format| format == Format::Ipfix),
         (_, Kind::Collector { .. }) => true,
@@ -230,6 +244,10 @@ fn not_applicable(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow
             let example = Key::To.with("ipfix+tls://HOST:PORT");
             anyhow!("{key} is for collectors over TLS: {example}")
         }
+        (Key::Mtu, ..) => {
+            let example = Key::To.with("ipfix+udp://HOST:PORT");
+            anyhow!("{key} is for collectors over UDP: {example}")
+        }
         (Key::Identity, Some(_), _) => anyhow!(
             "{key} is for CSV, JSON lines, Parquet and Arrow ({}); IPFIX and NetFlow have \
              observation domains and sequence numbers instead",
@@ -237,7 +255,6 @@ fn not_applicable(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow
         ),
         (
             Key::Rate
-            | Key::Mtu
             | Key::TemplateInterval
             | Key::ExportOptions
             | Key::TimeUnit

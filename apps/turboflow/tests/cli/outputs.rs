@@ -414,7 +414,12 @@ fn a_full_device_is_reported_and_other_outputs_are_complete() {
     ];
     turboflow(args.iter().copied().chain(["--ledger", &ledger]))
         .exits(1)
-        .says(&["/dev/full", "No space left", "742 records not written"]);
+        .says(&[
+            "/dev/full",
+            "No space left",
+            "742 records not written",
+            "; /dev/full: 742 records lost",
+        ]);
     assert_eq!(folder.read("a.csv").lines().count(), 743);
     let json: serde_json::Value = serde_json::from_str(&folder.read("l.json")).unwrap();
     assert_eq!(json["records_dropped"], 742);

@@ -549,6 +549,9 @@ fn captures_are_read_in_the_order_of_their_first_packets() {
         assert_eq!(folder.read("a.csv"), folder.read("whole.csv"));
         assert!(!ran.stderr.contains("set back"), "{}", ran.stderr);
     }
+    let ran = turboflow(["record", "-r", &folder.file("none.pcap"), "-r", &first]);
+    let ran = ran.exits(2).says(&["none.pcap does not exist"]);
+    assert!(!ran.stderr.contains("order"), "{}", ran.stderr);
 }
 
 #[test]

@@ -220,6 +220,23 @@ fn outputs_are_checked_as_those_of_record() {
     turboflow(["replay", &csv, "-w", &out, "-w", &out])
         .exits(2)
         .says(&["b.csv would be written twice"]);
+    for option in ["--rate=5k", "--observation-domain=7"] {
+        let (name, _) = option.split_once('=').unwrap();
+        let words = format!("{name} is of no use with {out}: it is for collectors");
+        turboflow(["replay", &csv, "-w", &out, option])
+            .exits(2)
+            .says(&[&words]);
+        turboflow(["replay", &csv, "-w", "kafka://127.0.0.1:9/t", option])
+            .exits(2)
+            .says(&["records go to Kafka while they are made"]);
+    }
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let collector = format!("netflow9+udp://{}", socket.local_addr().unwrap());
+    let both = ["replay", &csv, "-w", &out, "-w", &collector, "--rate=50k"];
+    turboflow(both).exits(0);
+    let ipfix = folder.file("b.ipfix");
+    let both = ["replay", &csv, "-w", &out, "-w", &ipfix];
+    turboflow(both.into_iter().chain(["--observation-domain=7"])).exits(0);
     let folder_of_it = folder.path().display().to_string();
     turboflow(["replay", &folder_of_it, "-w", &csv])
         .exits(2)

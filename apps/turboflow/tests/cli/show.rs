@@ -79,6 +79,18 @@ fn tables_state_their_basis() {
         .exits(0)
         .stdout;
     assert!(exact.contains("2103102"), "{exact}");
+    let biflows = folder.file("biflows.csv");
+    turboflow(["record", "-q", "-r", &office(), "--biflow", "-w", &biflows]).exits(0);
+    let note = "Sorted by total_bytes.";
+    let says = |more: &[&str]| {
+        let question = ["show", &biflows].into_iter().chain(more.iter().copied());
+        turboflow(question).exits(0).stdout.contains(note)
+    };
+    assert!(says(&[]) && says(&["--select", "src_addr,bytes"]));
+    for more in [["--by", "bytes"], ["--by", "total_bytes"], ["--top", "0"]] {
+        assert!(!says(&more), "{more:?}");
+    }
+    assert!(!twenty.contains(note), "{twenty}");
 }
 
 #[test]
@@ -240,6 +252,9 @@ fn wrong_questions_and_files_are_refused() {
     turboflow(["show", &csv, "--where", "duration > 2"])
         .exits(2)
         .says(&["the unit of \"2\" is missing", "^"]);
+    turboflow(["show", &csv, "--where", "bytes > 1 kB and tcp"])
+        .exits(2)
+        .says(&["units follow their number without a space: write 1kB", "^"]);
     turboflow(["show", &csv, "--by", "nothing"])
         .exits(2)
         .says(&["nothing"]);
@@ -350,12 +365,18 @@ fn now_is_the_clock_unless_it_is_given() {
     .exits(0)
     .says(&["counted from --now", "2023-11-14T22:13:20Z", "--now last"]);
     assert!(matched(&["--now", "last"]).contains("1 of 1 records matched"));
+    let outside = ["--within", "2024-03-01..2024-03-02"];
+    let outside = turboflow(["show", &csv].into_iter().chain(outside)).exits(0);
+    outside.says(&["no record is within this time: the records are from 2023-11-14T22:13:20Z to"]);
     let none = turboflow(["show", &csv, "--where", "bytes > 9"]).exits(0);
     assert!(!none.stderr.contains("--now"), "{}", none.stderr);
     let input = Stdio::from(fs::File::open(&csv).unwrap());
     finish(command(["show", "-", "--now", "last"]).stdin(input))
         .exits(2)
         .says(&["standard input can be read once"]);
+    let inside = ["--within", "2023-11-14..2023-11-15", "--where", "bytes > 9"];
+    let inside = turboflow(["show", &csv].into_iter().chain(inside)).exits(0);
+    assert_eq!(inside.stderr, "");
     let timeless = folder.write("timeless.csv", "src_addr,bytes\n10.0.0.1,5\n");
     turboflow(["show", &timeless, "--now", "last"])
         .exits(2)

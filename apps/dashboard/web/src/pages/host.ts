@@ -35,7 +35,7 @@ async function largest(context: Context): Promise<HTMLElement> {
 /** Titles of the tables and plots of a host. A biflow contains both directions. */
 const TITLES = {
   flows: { out: "Sent", in: "Received", to: "Sent to", from: "Received from", asks: "Ports it sent to", offers: "Its ports" },
-  biflows: { out: "Connections that it opened", in: "Connections that others opened", to: "Peers that it asked", from: "Peers that asked it", asks: "Services that it used", offers: "Services that it offered" },
+  biflows: { out: "Connections that it opened", in: "Connections that others opened", to: "Peers that it asked", from: "Peers that asked it", asks: "Services that it used", offers: "Services that others asked it for" },
 };
 const NOTES = {
   flows: { to: "by destination", from: "by source", asks: "services that it uses, and answers", offers: "what others sent to" },

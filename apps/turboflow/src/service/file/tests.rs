@@ -89,12 +89,13 @@ const VALUES: [(Key, &str); 59] = [
 ];
 
 /// One output of each kind, so that every option applies to one.
-const OUTPUTS: [&str; 5] = [
+const OUTPUTS: [&str; 6] = [
     "a.csv",
     "-",
     "f-%H.ipfix",
     "g.parquet",
     "ipfix+tls://127.0.0.1:4739",
+    "ipfix+udp://127.0.0.1:4739",
 ];
 
 fn value_of(key: Key) -> &'static str {
@@ -234,13 +235,17 @@ fn all_flags_together_equal_all_keys_together() {
 fn every_output_has_options_of_its_own() {
     let run = read(
         "[source]\ninterfaces = [\"eth0\", \"eth1\"]\n\
-         [[output]]\nto = \"ipfix+tls://a.example\"\nmtu = 600\ntls-ca = \"a.pem\"\n\
-         [[output]]\nto = \"ipfix+tls://b.example\"\nmtu = 1_200\nrate = \"1k\"\n",
+         [[output]]\nto = \"ipfix+tls://a.example\"\nobservation-domain = 6\ntls-ca = \"a.pem\"\n\
+         [[output]]\nto = \"ipfix+udp://b.example\"\nmtu = 1_200\nrate = \"1k\"\n",
     );
     let [first, second] = &run.outputs[..] else {
         panic!("{run:?}")
     };
-    assert_eq!((first.mtu, second.mtu), (Mtu(600), Mtu(1_200)));
+    assert_eq!((first.mtu, second.mtu), (Mtu(1_400), Mtu(1_200)));
+    assert_eq!(
+        (first.observation_domain, second.observation_domain),
+        (Some(6), None)
+    );
     assert!(first.tls_ca.is_some() && second.tls_ca.is_none());
     assert!(first.rate.is_none() && second.rate.is_some());
 }
