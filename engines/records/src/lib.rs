@@ -32,8 +32,8 @@ use totals::Totals;
 
 /// Maximum number of records between two watermarks. They are kept in memory until the second one.
 const MAX_CELL_RECORDS: usize = 1 << 23;
-/// Maximum time span of the records that are handed over together.
-const SLICE_NS: u64 = 1_000_000_000;
+/// Length of a cell, unless the run has shorter ones.
+const CELL_NS: u64 = 1_000_000_000;
 /// Pause after a stream had nothing to read.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -88,6 +88,8 @@ pub struct RecordsEngine {
     ready: Option<Option<u64>>,
     /// The last watermark that was handed over.
     complete_ns: u64,
+    /// Length of the run's cells.
+    cell_ns: u64,
     totals: Totals,
 }
 
@@ -107,8 +109,16 @@ impl RecordsEngine {
             cell: MicroflowBatch::default(),
             ready: None,
             complete_ns: 0,
+            cell_ns: CELL_NS,
             totals: Totals::default(),
         }
+    }
+
+    /// Sets the length of the run's cells, in nanoseconds. The default is a second.
+    #[must_use]
+    pub fn in_cells_of(mut self, cell_ns: u64) -> Self {
+        self.cell_ns = cell_ns.max(1);
+        self
     }
 
     /// Reads up to the first watermark, which tells where in time the stream begins. Returns false
@@ -195,10 +205,12 @@ impl RecordsEngine {
         Ok(true)
     }
 
-    /// Hands over records since the last watermark, but at most a second of time: the run's clock
-    /// must advance between records that are further apart.
+    /// Hands over records since the last watermark, but only those of one cell of the run's clock,
+    /// which must advance between cells. Some watermarks may be missing: a sender with much to send
+    /// passes only the last one on.
     fn hand_over(&mut self, batch: &mut MicroflowBatch, watermark_ns: Option<u64>) -> Collected {
-        let end_ns = self.complete_ns.saturating_add(SLICE_NS);
+        let cell = self.complete_ns / self.cell_ns;
+        let end_ns = cell.saturating_add(1).saturating_mul(self.cell_ns);
         if watermark_ns.is_none_or(|watermark_ns| watermark_ns > end_ns) {
             let mut slice = MicroflowBatch::default();
             self.cell.split_off_before(end_ns, &mut slice);

@@ -17,9 +17,13 @@ fn layout() -> Layout {
 
 /// A batch of records in the given second, each of one packet of 100 bytes.
 fn batch(second: u64, records: u64) -> MicroflowBatch {
+    batch_at(second * SECOND_NS, records)
+}
+
+fn batch_at(begin_ns: u64, records: u64) -> MicroflowBatch {
     let mut batch = MicroflowBatch::default();
     for index in 0..records {
-        let time_ns = second * SECOND_NS + index;
+        let time_ns = begin_ns + index;
         let record: MicroflowRecord<WORDS_V4, 0> = MicroflowRecord {
             key: [index + 1, 6],
             base: Base {
@@ -114,6 +118,47 @@ fn records_wait_until_the_clock_is_there() {
         (counters.microflows_dropped, counters.packets_dropped),
         (0, 0)
     );
+}
+
+/// A sender with much to send passes on only the last of several watermarks.
+#[test]
+fn records_wait_for_their_cell_if_watermarks_are_missing() {
+    const TENTH_NS: u64 = SECOND_NS / 10;
+    let mut encoder = Encoder::new(&layout(), 7, 1_400);
+    let mut bytes = Vec::new();
+    let mut all = MicroflowBatch::default();
+    for tenth in [109, 111, 119, 121] {
+        all.append(&mut batch_at(tenth * TENTH_NS, 1));
+    }
+    let counters = EngineCounters {
+        packets_received: 4,
+        packets_metered: 4,
+        ..EngineCounters::default()
+    };
+    encoder.records(&all, |message| bytes.push(message.to_vec()));
+    encoder.counters(&counters, 13 * SECOND_NS, true, |message| {
+        bytes.push(message.to_vec());
+    });
+    let folder = TempDir::new().unwrap();
+    let tenths = |told: &[(u64, usize)]| -> Vec<(u64, usize)> {
+        let told = told.iter();
+        told.map(|&(tenth, records)| (tenth * TENTH_NS, records))
+            .collect()
+    };
+    let mut in_seconds = engine(&folder, bytes.clone());
+    let expected = tenths(&[(110, 1), (111, 0), (120, 2), (121, 0), (130, 1)]);
+    assert_eq!(collected(&mut in_seconds), (expected, None));
+    let mut in_halves = engine(&folder, bytes).in_cells_of(SECOND_NS / 2);
+    let expected = tenths(&[
+        (110, 1),
+        (111, 0),
+        (115, 1),
+        (119, 0),
+        (120, 1),
+        (121, 0),
+        (130, 1),
+    ]);
+    assert_eq!(collected(&mut in_halves), (expected, None));
 }
 
 #[test]

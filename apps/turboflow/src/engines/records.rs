@@ -164,7 +164,9 @@ impl RemoteSetup for RecordsOptions {
             streams.push((path.as_path(), Box::new(messages)));
         }
         for (path, stream) in streams {
-            let mut engine = RecordsEngine::new(path.to_owned(), stream, layout);
+            let cell_ns = config.timeouts.cell_ns(config.max_age_ns);
+            let engine = RecordsEngine::new(path.to_owned(), stream, layout);
+            let mut engine = engine.in_cells_of(cell_ns);
             while !engine.begin()? {
                 if STOP.asked() {
                     bail!("{}: stopped by a signal before it began", path.display());
