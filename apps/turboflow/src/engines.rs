@@ -248,7 +248,7 @@ pub(crate) trait RemoteSetup: Send + Sync {
         layout: &Layout,
     ) -> anyhow::Result<OpenEngines>;
 
-    /// Why microflow records were lost between the engine and this process, and the remedy.
+    /// Why records were lost between the engine and this process, and the remedy.
     /// Completes a sentence.
     fn why_records_are_lost(&self) -> String;
 

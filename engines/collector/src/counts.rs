@@ -35,6 +35,8 @@ counts! {
     microflows_refused,
         "messages of TurboFlow that were refused, such as those of another definition";
     messages_malformed, "messages that end early, or are not NetFlow v5, v9, IPFIX or sFlow";
+    messages_damaged,
+        "NetFlow v9 messages that end early, whose number of lost records is unknown";
     flows_refused, "messages refused because only microflow records are accepted";
     messages_repeated, "datagrams that arrived a second time and were ignored";
     messages_late, "datagrams that arrived after later ones";

@@ -6,7 +6,8 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use thiserror::Error;
-use turboflow_engine::wire;
+use turboflow_engine::{MicroflowBatch, wire};
+use turboflow_merge::Layout;
 
 use crate::bytes::two;
 use crate::decoder::Message;
@@ -119,6 +120,20 @@ impl MessageStream {
 
     /// Takes the next message.
     pub fn message(&mut self) -> NextMessage<'_> {
+        let needed = match self.peek() {
+            NextMessage::Whole(bytes) => bytes.len(),
+            NextMessage::More => return NextMessage::More,
+            NextMessage::Broken => return NextMessage::Broken,
+        };
+        let start = self.start;
+        self.start += needed;
+        self.offset += needed as u64;
+        NextMessage::Whole(&self.buffer[start..start + needed])
+    }
+
+    /// The next message, which stays in the stream.
+    #[must_use]
+    pub fn peek(&self) -> NextMessage<'_> {
         let unread = &self.buffer[self.start..self.end];
         let needed = match wire::is_message(unread) {
             true => match wire::message_bytes(unread) {
@@ -134,13 +149,9 @@ impl MessageStream {
                 false => NextMessage::Broken,
             };
         };
-        if unread.len() < needed {
-            return NextMessage::More;
-        }
-        let start = self.start;
-        self.start += needed;
-        self.offset += needed as u64;
-        NextMessage::Whole(&self.buffer[start..start + needed])
+        unread
+            .get(..needed)
+            .map_or(NextMessage::More, NextMessage::Whole)
     }
 
     /// Whether bytes of a message are left.
@@ -183,6 +194,41 @@ impl FileSource {
             file,
             stream: MessageStream::default(),
             session,
+        }
+    }
+
+    /// Reads the first message, which shows whether this is such a file, and leaves it in the
+    /// stream. A pipe that has nothing to read yet passes.
+    ///
+    /// # Errors
+    /// The file cannot be read, does not begin with a message, ends within its first one, or holds
+    /// microflow records of another layout than `layout`.
+    pub fn begin(&mut self, layout: &Layout) -> Result<(), StreamError> {
+        let (name, offset) = (self.name.clone(), self.stream.offset());
+        loop {
+            match self.stream.peek() {
+                NextMessage::Whole(bytes) if wire::is_message(bytes) => {
+                    let mut records = MicroflowBatch::default();
+                    let decoded = wire::Decoder::new(layout).decode(bytes, &mut records);
+                    return decoded.map(drop).map_err(|wrong| StreamError::Refused {
+                        name,
+                        offset,
+                        source: wrong.into(),
+                    });
+                }
+                NextMessage::Whole(_) => return Ok(()),
+                NextMessage::Broken => return Err(StreamError::NoMessage { name, offset }),
+                NextMessage::More => {}
+            }
+            match self.stream.fill(&mut *self.file) {
+                Ok(0) if self.stream.is_within_message() => {
+                    return Err(StreamError::Cut { name, offset });
+                }
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(source) => return Err(StreamError::Read { name, source }),
+            }
         }
     }
 }

@@ -5,15 +5,20 @@
 mod listen;
 mod tls;
 
+use std::fs::File;
+use std::io::Read;
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use turboflow_capture::CaptureFile;
 use turboflow_engine::{Abilities, OwnCount, RemoteEngine};
-use turboflow_engine_collector::{CollectorConfig, CollectorEngine, FileSource, MessageSource};
+use turboflow_engine_collector::{
+    CollectorConfig, CollectorEngine, FileSource, MessageSource, StreamError,
+};
 use turboflow_merge::Layout;
 use turboflow_run::{CountAboveZero, PipelineConfig, RunConfig, Time, list};
 
@@ -279,6 +284,25 @@ struct CollectorSetup {
     identity: Identity,
 }
 
+/// Adds to an error what the file is, if it is of another kind.
+fn with_kind(error: &StreamError, path: &Path) -> anyhow::Error {
+    let mut begin = [0; 4];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut begin));
+    let is_read = path.is_file() && read.is_ok();
+    let hint = match &begin {
+        _ if !is_read => return anyhow!("{error}"),
+        _ if CaptureFile::open(path).is_ok() => {
+            "it is a capture of packets: `turboflow record -r FILE` meters it"
+        }
+        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd] => "it is compressed: unpack it first",
+        b"PAR1" | b"ARRO" | b"src_" => {
+            "it has flow records: `turboflow show` and `turboflow replay` read them"
+        }
+        _ => return anyhow!("{error}"),
+    };
+    anyhow!("{error}: {hint}")
+}
+
 impl RemoteSetup for CollectorSetup {
     fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
         options::given([
@@ -341,7 +365,9 @@ impl RemoteSetup for CollectorSetup {
         let CollectorOptions { from, listen, .. } = &self.options;
         let mut sources: Vec<Box<dyn MessageSource>> = Vec::new();
         for (session, path) in from.iter().enumerate() {
-            let file = FileSource::new(path, open_stream(path)?, session as u64);
+            let mut file = FileSource::new(path, open_stream(path)?, session as u64);
+            file.begin(layout)
+                .map_err(|error| with_kind(&error, path))?;
             sources.push(Box::new(file));
         }
         if !listen.is_empty() {
@@ -441,6 +467,7 @@ impl RemoteSetup for CollectorSetup {
                 count.name,
                 "engine_collector_messages_lost"
                     | "engine_collector_messages_cut"
+                    | "engine_collector_messages_damaged"
                     | "engine_collector_probes_unknown"
                     | "engine_collector_microflows_refused"
                     | "engine_collector_connections_refused"

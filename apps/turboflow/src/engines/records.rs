@@ -186,7 +186,7 @@ impl RemoteSetup for RecordsOptions {
     }
 
     fn why_records_are_lost(&self) -> String {
-        "they were lost on their way from the engine that sent them".to_owned()
+        "the sequence numbers of the engine that sent them show it".to_owned()
     }
 }
 

@@ -40,7 +40,7 @@ use anyhow::{Context, bail};
 use turboflow_formats::ExportError;
 use turboflow_run::{Controls, LogFormat, MetricsAt, Output, RunConfig, RunOutputs, RunSizes};
 
-use crate::engines::{Engine, RereadByEngine};
+use crate::engines::{Closing, RereadByEngine};
 use crate::exit::{Outcome, print};
 use crate::interfaces;
 use crate::keys::Key;
@@ -179,6 +179,9 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     };
     let mut report = meter(run, &settings, source, records, outputs.unparsed, &mut bar)?;
     let elapsed = bar.finish();
+    let engine = &settings.engine;
+    let closing = engine.closing(&report.own_counts, report.ledger.packets_received);
+    report.lacks_records = !closing.missing.is_empty();
     if let Some(mut file) = outputs.ledger {
         let json = LedgerFile::new(run, &settings, sizes, &report).to_json()?;
         let written = file
@@ -197,7 +200,6 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     if let (Some(filter), false) = (&run.source.filter, run.service.quiet) {
         report.say_tagged(filter);
     }
-    let engine = &settings.engine;
     report.say_losses(
         &settings.config,
         &engine.why_records_are_lost(),
@@ -206,12 +208,11 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     for words in engine.shortcomings(&report.own_counts) {
         say!(Warning EngineShort; "{words}");
     }
-    Ok(say_closing(engine, &report, run.service.quiet))
+    Ok(say_closing(&closing, &report, run.service.quiet))
 }
 
 /// Logs the engine's closing report. Returns the outcome of the run.
-fn say_closing(engine: &Engine, report: &Report, is_quiet: bool) -> Outcome {
-    let closing = engine.closing(&report.own_counts, report.ledger.packets_received);
+fn say_closing(closing: &Closing, report: &Report, is_quiet: bool) -> Outcome {
     if !is_quiet && !closing.summary.is_empty() {
         say!(Info Finished; "{}", closing.summary.trim_end());
     }

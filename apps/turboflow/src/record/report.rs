@@ -100,6 +100,8 @@ pub(super) struct Report {
     pub(super) unparsed: Option<UnparsedReport>,
     /// Whether the run sent its microflow records instead of merging them.
     pub(super) is_probe: bool,
+    /// Whether records that other senders sent never arrived, or were refused.
+    pub(super) lacks_records: bool,
     ledger_failure: Option<io::Error>,
 }
 
@@ -142,6 +144,7 @@ impl Report {
             own_counts,
             unparsed: None,
             is_probe: false,
+            lacks_records: false,
             ledger_failure: None,
         }
     }
@@ -226,7 +229,8 @@ impl Report {
         if let Some(unparsed) = &self.unparsed {
             words += &unparsed.words();
         }
-        let is_any_lost = ledger.source_dropped > 0 || ledger.microflows_dropped > 0;
+        let is_any_lost =
+            ledger.source_dropped > 0 || ledger.microflows_dropped > 0 || self.lacks_records;
         words
             + match (self.imbalances.is_empty(), is_any_lost) {
                 (false, _) => "",
@@ -337,18 +341,17 @@ impl Report {
         if packets > 0 {
             let share = packets as f64 * 100.0 / ledger.source_seen.max(1) as f64;
             say!(Error PacketsDropped, packets = packets, microflows = ledger.microflows_dropped;
-                "{} with {} of {} ({share:.2} %) were lost between the engine and this \
-                 process{}: {why}",
-                counted(ledger.microflows_dropped, "microflow record"),
+                "{} with {} of {} ({share:.2} %) were lost on the way to this process{}: {why}",
+                counted(ledger.microflows_dropped, "record"),
                 grouped(packets),
                 counted(ledger.source_seen, "packet"),
                 self.short_flows(),
             );
         } else if ledger.microflows_dropped > 0 {
             say!(Error PacketsDropped, packets = 0, microflows = ledger.microflows_dropped;
-                "{}, with an unknown number of packets, were lost between the engine and this \
-                 process: {why}",
-                counted(ledger.microflows_dropped, "microflow record"),
+                "{}, with an unknown number of packets, were lost on the way to this process: \
+                 {why}",
+                counted(ledger.microflows_dropped, "record"),
             );
         }
     }

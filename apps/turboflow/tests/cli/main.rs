@@ -13,6 +13,7 @@ mod cases;
 mod certificates;
 mod classify;
 #[cfg(target_os = "linux")]
+mod collect_faults;
 mod collect_service;
 #[cfg(target_os = "linux")]
 mod collect_tls;

@@ -217,8 +217,8 @@ fn a_message_that_is_missing_is_a_loss_that_is_said() {
         &out,
     ];
     turboflow(replay).exits(1).says(&[
-        "were lost between the engine and this process",
-        "on their way",
+        "were lost on the way to this process",
+        "sequence numbers",
         "every other packet is accounted for",
     ]);
 }

@@ -98,7 +98,7 @@ fn a_collector_gets_the_records_that_match() {
 }
 
 /// The datagrams that have arrived.
-fn datagrams(socket: &UdpSocket) -> Vec<Vec<u8>> {
+pub(crate) fn datagrams(socket: &UdpSocket) -> Vec<Vec<u8>> {
     socket.set_nonblocking(true).unwrap();
     let mut buffer = [0; 65_536];
     let next = || {

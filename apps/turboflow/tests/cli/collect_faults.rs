@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `turboflow collect` with files that it cannot read, and with messages that arrive damaged.
+
+use std::fs;
+use std::net::UdpSocket;
+
+use crate::collecting::{Collecting, send};
+use crate::replay::datagrams;
+use crate::support::{Folder, office, turboflow};
+
+#[test]
+fn files_of_other_kinds_are_refused_before_any_output_is_touched() {
+    let folder = Folder::new();
+    let names = ["a.csv", "a.parquet", "a.ipfix"];
+    let [csv, parquet, ipfix] = names.map(|name| folder.file(name));
+    let office = office();
+    turboflow([
+        "record", "-q", "-r", &office, "-w", &csv, "-w", &parquet, "-w", &ipfix,
+    ])
+    .exits(0);
+    let definition = folder.write(
+        "other.toml",
+        "[key]\nfields = [\"source_address\"]\n\
+         [[feature]]\nname = \"packets\"\nop = \"count\"\n",
+    );
+    let records = folder.file("other.records");
+    turboflow([
+        "record",
+        "-q",
+        "-r",
+        &office,
+        "--definition",
+        &definition,
+        "-w",
+        &records,
+    ])
+    .exits(0);
+    let start = fs::read(&ipfix).unwrap()[..30].to_vec();
+    for (file, words) in [
+        (
+            office,
+            "it is a capture of packets: `turboflow record -r FILE` meters it",
+        ),
+        (csv, "`turboflow show` and `turboflow replay` read them"),
+        (parquet, "`turboflow show` and `turboflow replay` read them"),
+        (
+            folder.write("a.gz", [0x1f, 0x8b, 8, 0].repeat(9)),
+            "compressed: unpack it first",
+        ),
+        (
+            folder.write("a.txt", "neither of these".repeat(2)),
+            "no IPFIX message",
+        ),
+        (folder.write("cut.ipfix", start), "ends within a message"),
+        (records, "other.records, at byte 0: "),
+    ] {
+        let out = folder.write("out.csv", "before");
+        turboflow(["collect", "-r", &file, "-w", &out])
+            .exits(2)
+            .says(&[words]);
+        assert_eq!(folder.read("out.csv"), "before", "{file}");
+    }
+    turboflow(["collect", "-q", "-r", &ipfix, "-w", &folder.file("out.csv")]).exits(0);
+}
+
+/// NetFlow v9 numbers messages and not records, so what a damaged one lacked is unknown.
+#[test]
+fn a_damaged_message_of_netflow_v9_is_a_loss() {
+    let folder = Folder::new();
+    let csv = folder.file("a.csv");
+    turboflow(["record", "-q", "-r", &office(), "-w", &csv]).exits(0);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let url = format!("netflow9+udp://{}", socket.local_addr().unwrap());
+    turboflow(["replay", &csv, "-w", &url]).exits(0);
+    let mut messages = datagrams(&socket);
+    let half = messages[2].len() / 2;
+    for is_damaged in [false, true] {
+        if is_damaged {
+            messages[2].truncate(half);
+        }
+        let mut collecting = Collecting::at("udp://127.0.0.1:0", &[]);
+        send(collecting.address(), &messages);
+        let ended = collecting.end("INT");
+        let words = "1 NetFlow v9 messages that end early";
+        assert_eq!(ended.code, Some(i32::from(is_damaged)), "{}", ended.said);
+        assert_eq!(ended.said.contains(words), is_damaged, "{}", ended.said);
+        let whole = "; every packet is accounted for";
+        assert_eq!(ended.said.contains(whole), !is_damaged, "{}", ended.said);
+    }
+}
