@@ -46,6 +46,8 @@ struct Group {
     time_ns: Option<u64>,
     labels: Vec<String>,
     value: u64,
+    /// How people read and write the value.
+    show: Show,
 }
 
 /// Evaluates a rule on an input, which is read to its end. `clock_ns` is the time of the last
@@ -96,6 +98,7 @@ fn counted(groups: Vec<Group>) -> Vec<Group> {
         time_ns,
         labels,
         value,
+        show: Show::Count,
     };
     counts.into_iter().map(group).collect()
 }
@@ -137,6 +140,7 @@ impl Rule {
                 time_ns: self.is_timed().then(|| number(row.first())),
                 labels: labels.map(|(cell, show)| text(cell, *show)).collect(),
                 value: number(row.last()),
+                show: shows.last().copied().unwrap_or(Show::Count),
             }
         };
         answer.rows.into_iter().map(group).collect()
@@ -177,6 +181,7 @@ impl Rule {
                         time_ns: None,
                         labels: labels_of(labels),
                         value: *seen_ns,
+                        show: Show::Time,
                     });
                 }
                 !is_silent
@@ -190,7 +195,7 @@ impl Rule {
         let names = names.iter().map(|name| (*name).to_owned());
         let labels: Vec<(String, String)> = names.zip(group.labels).collect();
         let value = match self.kind {
-            Kind::Amount => group.value.to_string(),
+            Kind::Amount => text(&Cell::Unsigned(group.value), group.show),
             Kind::New | Kind::Silent => second(group.value),
         };
         let mut summary = self.summary.replace("{value}", &value);

@@ -126,6 +126,12 @@ impl Rule {
         self.period_s.filter(|_| self.kind == Kind::Silent)
     }
 
+    /// Whether it compares groups with those of earlier files.
+    #[must_use]
+    pub fn compares_with_earlier(&self) -> bool {
+        self.kind != Kind::Amount
+    }
+
     /// Describes keys that contradict each other, if there are any.
     fn fault(&self) -> Option<&'static str> {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '-';

@@ -50,6 +50,8 @@ pub struct Measured {
     /// Time between the first and the last packet, in nanoseconds, without gaps longer than the
     /// idle timeout and without backward clock steps.
     pub observed_ns: u64,
+    /// Sum of the gaps longer than the idle timeout, in nanoseconds. No rate includes them.
+    pub silent_ns: u64,
     /// Flows begun. A flow that is silent for longer than the idle timeout begins again.
     pub flows_opened: u64,
     /// Peak number of flows with a packet within the idle timeout.

@@ -87,8 +87,8 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     (fraction % parts == 0).then(|| whole.checked_add((fraction / parts) as u64))?
 }
 
-/// Parses a time into nanoseconds since 1970: `2024-03-01`, `2024-03-01T12:30`, `...:15.25`, with
-/// or without `Z` (always UTC); or a plain number of nanoseconds.
+/// Parses a time into nanoseconds since 1970: `2024-03-01`, `2024-03-01T12:30`, `...:15.25`, in UTC
+/// or with an offset such as `+01:00`; or a plain number of nanoseconds.
 #[must_use]
 pub fn time_ns(text: &str) -> Option<u64> {
     if !text.contains('-') {
@@ -190,6 +190,9 @@ mod tests {
         }
         assert_eq!(time_ns("2023-11-14T22:13"), Some(1_699_999_980_000_000_000));
         assert_eq!(time_ns("2023-11-14"), Some(1_699_920_000_000_000_000));
+        for text in ["2023-11-14T23:13+01:00", "2023-11-14T17:43:00-04:30"] {
+            assert_eq!(time_ns(text), Some(1_699_999_980_000_000_000), "{text}");
+        }
         assert_eq!(
             time_ns("1700000000000000000"),
             Some(1_700_000_000_000_000_000)
@@ -203,6 +206,11 @@ mod tests {
             "2023-1",
             "1-1-1",
             "2023-01-01T1:2:3x",
+            "2023-11-14T23:13+1:00",
+            "2023-11-14T23:13+15:00",
+            "2023-11-14T23:13+01:00Z",
+            "2023-11-14+01:00",
+            "1970-01-01T00:00+01:00",
         ] {
             assert_eq!(time_ns(text), None, "{text}");
         }

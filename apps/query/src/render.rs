@@ -192,6 +192,7 @@ impl Shares {
         let whole = u64::try_from(self.whole).unwrap_or(u64::MAX);
         let whole = match self.show {
             Show::Bytes => table::bytes(whole),
+            Show::Duration => literal::duration_text(whole),
             _ => table::grouped(whole),
         };
         let of = match self.of.as_str() {

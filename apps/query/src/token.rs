@@ -73,7 +73,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
 }
 
 fn is_word(character: char) -> bool {
-    character.is_alphanumeric() || "_.:/-".contains(character)
+    character.is_alphanumeric() || "_.:/+-".contains(character)
 }
 
 #[cfg(test)]

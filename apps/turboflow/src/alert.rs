@@ -103,6 +103,7 @@ pub(crate) fn run(args: &AlertArgs) -> anyhow::Result<Outcome> {
         state: args.read_state()?,
         told: BTreeSet::new(),
     };
+    asking.say_without_state();
     match args.follow {
         true => follow::follow(&mut asking, io::stdin().lock()),
         false => asking.ask(&found(&args.files)?),
@@ -132,6 +133,22 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
+    /// Says which rules find nothing in a single pass, because nothing is known from before.
+    fn say_without_state(&self) {
+        let is_kept = self.args.follow || self.args.state.is_some();
+        let names = self
+            .rules
+            .iter()
+            .filter(|rule| rule.compares_with_earlier());
+        let names: Vec<&str> = names.map(|rule| rule.name.as_str()).collect();
+        if !is_kept && !names.is_empty() {
+            say!(Warning AnswerNote;
+                "rules about new and silent groups find nothing without --state FILE, which keeps \
+                 what earlier files had: {}",
+                names.join(", "));
+        }
+    }
+
     /// Evaluates all rules on `files`, and sends the alerts.
     fn ask(&mut self, files: &[PathBuf]) -> anyhow::Result<Outcome> {
         if let Some(place) = pipe_of(files) {

@@ -107,6 +107,8 @@ pub(crate) struct ShowArgs {
     /// Only records with packets from FROM and before TO; one may be absent:
     /// 2024-03-01T12:30..2024-03-01T13:00, or -1h..
     ///
+    /// Times are UTC, or have an offset: 2024-03-01T13:30+01:00.
+    ///
     /// Each record counts as a whole, or with --clip only its part within that time. With
     /// --group-by time:WIDTH, only the buckets within that time are shown.
     #[arg(long, value_name = "FROM..TO", allow_hyphen_values = true)]

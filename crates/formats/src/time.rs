@@ -5,13 +5,31 @@ use crate::text::{TIME_BYTES, Text};
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Parses a time into nanoseconds since 1970: `2024-03-01`, `2024-03-01T12:30`, `...:15.25`, with
-/// or without `Z` (always UTC). `None` if the text is not such a time, or has digits below the
-/// nanosecond, which would be lost.
+/// Parses a time into nanoseconds since 1970: `2024-03-01`, `2024-03-01T12:30`, `...:15.25`. It is
+/// UTC, with or without `Z`, unless it ends with an offset such as `+01:00`. `None` if the text is
+/// not such a time, or has digits below the nanosecond, which would be lost.
 #[must_use]
 pub fn iso_time_ns(text: &str) -> Option<u64> {
-    let text = text.strip_suffix('Z').unwrap_or(text);
+    let utc = text.strip_suffix('Z');
+    let text = utc.unwrap_or(text);
     let (date, clock) = text.split_once(['T', ' ']).unwrap_or((text, "00:00"));
+    if utc.is_none()
+        && let Some(at) = clock.find(['+', '-'])
+    {
+        let (clock, offset) = clock.split_at(at);
+        let (sign, offset) = offset.split_at(1);
+        let (hours, minutes) = offset.split_once(':')?;
+        let (hours, minutes) = (two_digits(hours)?, two_digits(minutes)?);
+        if hours > 14 || minutes > 59 {
+            return None;
+        }
+        let offset_ns = (hours * 60 + minutes) * 60 * NS_PER_SECOND;
+        let local_ns = iso_time_ns(&format!("{date}T{clock}"))?;
+        return match sign {
+            "+" => local_ns.checked_sub(offset_ns),
+            _ => local_ns.checked_add(offset_ns),
+        };
+    }
     let mut date = date.splitn(3, '-').map(fixed);
     let (year, month, day) = (date.next()??, date.next()??, date.next()??);
     let mut clock = clock.splitn(3, ':');
@@ -49,6 +67,10 @@ pub(crate) fn seconds_ns(text: &str) -> Option<u64> {
 
 fn fixed_digits(text: &str) -> Option<()> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then_some(())
+}
+
+fn two_digits(text: &str) -> Option<u64> {
+    fixed(text).filter(|_| text.len() == 2)
 }
 
 /// Parses a number that consists of digits only.

@@ -3,6 +3,8 @@
 
 use turboflow_engine::OwnCount;
 
+use crate::header::Version;
+
 macro_rules! counts {
     ($($field:ident, $about:literal;)*) => {
         /// Counters of a collector. Each only grows, except that a late datagram takes back what
@@ -70,4 +72,13 @@ counts! {
         "flow records with packets of two windows (`timeouts.align`), which cannot be divided";
     records_late, "records that arrived after the lag; merged into flow records of their own";
     released_early, "records merged before the lag was over, because the buffer was full";
+}
+
+impl Counts {
+    /// Counts a message that ends early.
+    pub(crate) fn add_damaged(&mut self, version: Version) {
+        self.messages_malformed += 1;
+        // The other versions number records, and so tell how many a message lacked.
+        self.messages_damaged += u64::from(version == Version::Netflow9);
+    }
 }

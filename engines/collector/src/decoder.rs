@@ -152,10 +152,7 @@ impl Decoder {
         };
         let (records, options, waited) = (reading.records, reading.options, reading.waited);
         if !is_whole {
-            self.counts.messages_malformed += 1;
-            // The other versions number records, and so tell how many a message lacked.
-            let is_unknown = header.version == Version::Netflow9;
-            self.counts.messages_damaged += u64::from(is_unknown);
+            self.counts.add_damaged(header.version);
         }
         let counts = &mut self.counts;
         // IPFIX and v5 number records. How many this message has is only known now.

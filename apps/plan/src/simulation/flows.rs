@@ -63,6 +63,8 @@ pub(super) struct Flows {
     pub(super) clock_steps: u64,
     /// Observed time in nanoseconds, without gaps longer than the idle timeout.
     pub(super) observed_ns: u64,
+    /// Sum of the gaps longer than the idle timeout, in nanoseconds.
+    pub(super) silent_ns: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -90,6 +92,7 @@ impl Flows {
             untracked_packets: 0,
             clock_steps: 0,
             observed_ns: 0,
+            silent_ns: 0,
         }
     }
 
@@ -155,9 +158,11 @@ impl Flows {
         }
         let passed_ns = timestamp_ns.saturating_sub(clock.now_ns);
         clock.now_ns += passed_ns;
-        if passed_ns <= self.idle_timeout_ns {
-            self.observed_ns = self.observed_ns.saturating_add(passed_ns);
-        }
+        let sum_ns = match passed_ns <= self.idle_timeout_ns {
+            true => &mut self.observed_ns,
+            false => &mut self.silent_ns,
+        };
+        *sum_ns = sum_ns.saturating_add(passed_ns);
         if part > clock.part {
             let gone = (part - clock.part).min(KEPT as u64);
             for over in 1..=gone {
@@ -235,7 +240,10 @@ mod tests {
     #[test]
     fn silences_are_not_counted_and_a_clock_set_back_restarts() {
         let seen = flows(&[(1, 1_000), (1, 1_010), (1, 5_000), (1, 5_005)]);
-        assert_eq!(seen.observed_ns, 15 * SECOND_NS);
+        assert_eq!(
+            (seen.observed_ns, seen.silent_ns),
+            (15 * SECOND_NS, 3_990 * SECOND_NS)
+        );
         let back = flows(&[(1, 1_000), (2, 1_010), (1, 100), (1, 101)]);
         assert_eq!((back.clock_steps, back.opened, back.peak_active), (1, 3, 2));
         assert_eq!(back.observed_ns, 11 * SECOND_NS);

@@ -212,6 +212,7 @@ impl Simulation {
             wire_bytes: self.wire_bytes,
             ipv6: self.ipv6,
             observed_ns: self.flows.observed_ns,
+            silent_ns: self.flows.silent_ns,
             flows_opened: self.flows.opened,
             peak_active_flows: self.flows.peak_active,
             flow_records: self.flows.records,

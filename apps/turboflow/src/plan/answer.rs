@@ -210,13 +210,21 @@ fn provenance(source: &Source) -> String {
     } else {
         ""
     };
+    let silent = match source.silent_seconds {
+        0.0 => String::new(),
+        seconds => format!(
+            "Pauses of more than {} s without a packet are left out of every rate: {seconds:.3} s \
+             in all.\n",
+            source.idle_timeout_seconds
+        ),
+    };
     let cut = if source.is_whole {
         ""
     } else {
         "The input was not complete: the answer leaves out what was damaged or lost.\n"
     };
     format!(
-        "Measured on {}: {} packets in {:.3} s{without_flow}.\n{cut}{few}\
+        "Measured on {}: {} packets in {:.3} s{without_flow}.\n{silent}{cut}{few}\
          {busiest}A flow is active until {} s after its last packet.\n\n",
         source.name,
         grouped(source.packets),

@@ -33,6 +33,8 @@ pub(super) struct Source {
     pub(super) frames_without_flow: u64,
     /// Duration, without silences longer than the idle timeout.
     pub(super) seconds: f64,
+    /// Sum of those silences.
+    pub(super) silent_seconds: f64,
     /// Packets per second in the busiest half second.
     pub(super) busiest_packets_per_second: f64,
     /// The idle timeout that defines active flows, in seconds.
@@ -68,6 +70,7 @@ pub(super) fn watch(args: &PlanArgs, config: &SimulationConfig) -> anyhow::Resul
             packets: measured.packets,
             frames_without_flow,
             seconds: measured.seconds(),
+            silent_seconds: measured.silent_ns as f64 / 1e9,
             busiest_packets_per_second: measured.busiest_packets_per_second(),
             idle_timeout_seconds: config.idle_timeout_ns as f64 / 1e9,
             is_whole: not_given.is_nothing(),

@@ -40,7 +40,7 @@ use anyhow::{Context, bail};
 use turboflow_formats::ExportError;
 use turboflow_run::{Controls, LogFormat, MetricsAt, Output, RunConfig, RunOutputs, RunSizes};
 
-use crate::engines::{Closing, RereadByEngine};
+use crate::engines::RereadByEngine;
 use crate::exit::{Outcome, print};
 use crate::interfaces;
 use crate::keys::Key;
@@ -179,9 +179,6 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     };
     let mut report = meter(run, &settings, source, records, outputs.unparsed, &mut bar)?;
     let elapsed = bar.finish();
-    let engine = &settings.engine;
-    let closing = engine.closing(&report.own_counts, report.ledger.packets_received);
-    report.lacks_records = !closing.missing.is_empty();
     if let Some(mut file) = outputs.ledger {
         let json = LedgerFile::new(run, &settings, sizes, &report).to_json()?;
         let written = file
@@ -200,6 +197,7 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     if let (Some(filter), false) = (&run.source.filter, run.service.quiet) {
         report.say_tagged(filter);
     }
+    let engine = &settings.engine;
     report.say_losses(
         &settings.config,
         &engine.why_records_are_lost(),
@@ -208,11 +206,12 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     for words in engine.shortcomings(&report.own_counts) {
         say!(Warning EngineShort; "{words}");
     }
-    Ok(say_closing(&closing, &report, run.service.quiet))
+    Ok(say_closing(&report, run.service.quiet))
 }
 
 /// Logs the engine's closing report. Returns the outcome of the run.
-fn say_closing(closing: &Closing, report: &Report, is_quiet: bool) -> Outcome {
+fn say_closing(report: &Report, is_quiet: bool) -> Outcome {
+    let closing = &report.closing;
     if !is_quiet && !closing.summary.is_empty() {
         say!(Info Finished; "{}", closing.summary.trim_end());
     }
@@ -270,6 +269,10 @@ fn meter(
     let mut report = Report::of(ran);
     report.passed_over = source.passed_over;
     report.is_probe = settings.config.probe.is_some();
+    let packets_received = report.ledger.packets_received;
+    report.closing = settings
+        .engine
+        .closing(&report.own_counts, packets_received);
     report.unparsed = observer.finish().map(|file| file.finish(unparsed_lost));
     Ok(report)
 }

@@ -15,6 +15,7 @@ use super::inputs::is_stop;
 use super::progress::rate;
 use super::times::say_wrong_times;
 use super::unparsed::UnparsedReport;
+use crate::engines::Closing;
 use crate::exit::Outcome;
 use crate::keys::Key;
 use crate::log::say;
@@ -100,8 +101,8 @@ pub(super) struct Report {
     pub(super) unparsed: Option<UnparsedReport>,
     /// Whether the run sent its microflow records instead of merging them.
     pub(super) is_probe: bool,
-    /// Whether records that other senders sent never arrived, or were refused.
-    pub(super) lacks_records: bool,
+    /// What the engine reports at its end.
+    pub(super) closing: Closing,
     ledger_failure: Option<io::Error>,
 }
 
@@ -144,7 +145,7 @@ impl Report {
             own_counts,
             unparsed: None,
             is_probe: false,
-            lacks_records: false,
+            closing: Closing::default(),
             ledger_failure: None,
         }
     }
@@ -229,8 +230,9 @@ impl Report {
         if let Some(unparsed) = &self.unparsed {
             words += &unparsed.words();
         }
-        let is_any_lost =
-            ledger.source_dropped > 0 || ledger.microflows_dropped > 0 || self.lacks_records;
+        let is_any_lost = ledger.source_dropped > 0
+            || ledger.microflows_dropped > 0
+            || !self.closing.missing.is_empty();
         words
             + match (self.imbalances.is_empty(), is_any_lost) {
                 (false, _) => "",

@@ -120,6 +120,38 @@ fn rules_that_cannot_be_are_refused() {
     turboflow(args).exits(2).says(&["it is not a state"]);
 }
 
+/// Without a state, nothing is known from before.
+#[test]
+fn rules_that_compare_with_earlier_files_ask_for_a_state() {
+    let folder = Folder::new();
+    let file = records(&folder, "scan", 1_700_000_000, &scan(150));
+    let note = "find nothing without --state FILE";
+    let rule = "[[rule]]\nname = \"newcomer\"\nkind = \"new\"\nsummary = \"{src_addr}\"\n\
+                group_by = \"src_addr\"\n";
+    let rules = folder.write("rules.toml", rule);
+    let args = ["alert", &file, "--rules", &rules];
+    turboflow(args).exits(0).says(&[note, "newcomer"]);
+    let state = folder.file("state.json");
+    let ran = turboflow(args.iter().chain(&["--state", &state])).exits(0);
+    assert!(!ran.stderr.contains(note), "{}", ran.stderr);
+}
+
+#[test]
+fn values_in_summaries_have_their_units() {
+    let folder = Folder::new();
+    let packets = [0, 5_500_000].map(|us| pcap_packet(1_700_000_000_000_000 + us, &udp_frame(7)));
+    let capture = folder.write("a.pcap", [pcap_header(1), packets.concat()].concat());
+    let file = folder.file("a.parquet");
+    turboflow(["record", "-q", "-r", &capture, "-w", &file]).exits(0);
+    let rules = folder.write(
+        "rules.toml",
+        "[[rule]]\nname = \"long\"\nsummary = \"for {value}\"\ngroup_by = \"src_addr\"\n\
+         measure = \"duration\"\nabove = 1\n",
+    );
+    let ran = turboflow(["alert", &file, "--rules", &rules]).exits(0);
+    assert!(ran.stdout.contains("\"for 5.5 s\""), "{}", ran.stdout);
+}
+
 #[test]
 fn rules_may_ask_of_sites() {
     let folder = Folder::new();

@@ -11,7 +11,10 @@ use serde_json::Value;
 
 use turboflow_testing::is_missing_in_part;
 
-use crate::support::{Folder, command, finish, libpcap, office, project, turboflow, udp_capture};
+use crate::support::{
+    Folder, command, finish, libpcap, office, pcap_header, pcap_packet, project, turboflow,
+    udp_capture, udp_frame,
+};
 
 /// The answer to a question, as JSON.
 fn answer(words: &[&str]) -> Value {
@@ -63,6 +66,24 @@ fn the_answer_for_a_capture_is_a_sentence_and_tables() {
     }
     let again = turboflow(["plan", "-r", &office, "--links", "40"]).exits(0);
     assert_eq!(ran.stdout, again.stdout);
+}
+
+/// A rate over the whole time would be less than a link carries while it is used.
+#[test]
+fn pauses_that_no_rate_includes_are_stated() {
+    let folder = Folder::new();
+    let seconds = [0, 1, 2, 1_000, 1_001];
+    let packets = seconds.map(|second| pcap_packet(second * 1_000_000, &udp_frame(7)));
+    let capture = folder.write("a.pcap", [pcap_header(1), packets.concat()].concat());
+    let answer = turboflow(["plan", "-r", &capture, "--links", "1"]).exits(0);
+    for words in [
+        "5 packets in 3.000 s",
+        "out of every rate: 998.000 s in all",
+    ] {
+        assert!(answer.stdout.contains(words), "{}", answer.stdout);
+    }
+    let office = turboflow(["plan", "-r", &office(), "--links", "1"]).exits(0);
+    assert!(!office.stdout.contains("Pauses"), "{}", office.stdout);
 }
 
 #[test]

@@ -57,7 +57,7 @@ const FOREIGN: &[(&[u8], Foreign)] = &[
     (
         b"\0\x0a",
         Foreign::new(
-            "IPFIX, which cannot be read from a pipe",
+            "IPFIX, which is read only from a plain file",
             "name the file instead, and decompress it if it is compressed",
         ),
     ),
@@ -156,7 +156,7 @@ pub(crate) fn text_of(stream: Stream, place: &str) -> Result<Stream, ReadError> 
         Start::Text => return Ok(stream),
         Start::Foreign(Foreign { what, mend }) => return Err(foreign(what, mend)),
         Start::Parquet => {
-            let what = "Parquet, which cannot be read from a pipe";
+            let what = "Parquet, which is read only from a plain file";
             return Err(foreign(what, "name the file instead"));
         }
         Start::Gzip => Box::new(MultiGzDecoder::new(stream)),
