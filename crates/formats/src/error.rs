@@ -182,7 +182,7 @@ fn describe_unsent(
     let mut reasons = Vec::new();
     if lost > 0 || source.is_some() {
         let why = source.map_or_else(|| "it takes too few".to_owned(), ToString::to_string);
-        reasons.push(format!("{lost} records were lost on the way ({why})"));
+        reasons.push(format!("{lost} records count as lost ({why})"));
     }
     let unfit = [
         (

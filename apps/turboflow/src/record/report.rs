@@ -289,9 +289,16 @@ impl Report {
         for output in &self.outputs {
             match &output.outcome {
                 Err(error) if !matches!(error, ExportError::BrokenPipe) => {
-                    let dropped = counted(output.records_dropped, "record");
+                    // What a collector did not get is part of its error.
+                    let dropped = match error {
+                        ExportError::NotSent { .. } => String::new(),
+                        _ => format!(
+                            "; {} not written",
+                            counted(output.records_dropped, "record")
+                        ),
+                    };
                     say!(Error OutputFailed, output = output.name.as_str(),
-                        records_dropped = output.records_dropped; "{error}; {dropped} not written");
+                        records_dropped = output.records_dropped; "{error}{dropped}");
                 }
                 _ => {}
             }

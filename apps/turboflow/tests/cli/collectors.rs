@@ -107,7 +107,7 @@ fn a_missing_collector_is_reported_and_stalls_nothing() {
         ];
         turboflow(args)
             .exits(1)
-            .says(&["refused", "not written", &url]);
+            .says(&["refused", "count as lost", &url]);
         assert_eq!(
             folder.read("flows.csv").lines().count(),
             743,
@@ -133,7 +133,7 @@ fn records_for_a_collector_that_does_not_read_are_counted() {
     let ran = finish(command(["record", "-q", "-r", &capture, "-w", &url]).args(idle));
     // Connections wait in the listener's backlog, because the test never accepts them.
     drop(listener);
-    ran.exits(1).says(&["not written", "does not read"]);
+    ran.exits(1).says(&["count as lost", "does not read"]);
 }
 
 #[test]

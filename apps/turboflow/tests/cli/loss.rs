@@ -106,7 +106,7 @@ fn sent(url: &str, options: &[&str]) -> u64 {
         "record", "-q", "-r", &capture, "-w", url, "--ledger", &ledger,
     ];
     let ran: Ran = turboflow(fixed.iter().chain(options)).exits(1);
-    let ran = ran.says(&[url, "not written"]);
+    let ran = ran.says(&[url, "count as lost"]);
     let ledger: Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
     assert_eq!(ledger["balanced"], true);
     let number = |name: &str| ledger["outputs"][0][name].as_u64().unwrap();

@@ -162,7 +162,7 @@ fn a_probe_whose_collector_dies_says_what_it_lost() {
     let ledger = folder.file("ledger.json");
     let ran = probe(&office(), &to, &["--ledger", &ledger]).exits(1);
     dies.join().unwrap();
-    ran.says(&["records not written", &to]);
+    ran.says(&["records count as lost", &to]);
     let ledger: serde_json::Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
     assert_eq!(ledger["balanced"], true, "{ledger:#}");
     let dropped = ledger["records_dropped"].as_u64().unwrap();

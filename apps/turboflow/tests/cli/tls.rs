@@ -197,7 +197,7 @@ fn refused(url: &str, options: &[&str]) -> Ran {
     let ran = turboflow(args.iter().chain(options)).exits(1);
     let told = ran.stderr.matches("tried again").count();
     assert_eq!(told, 1, "{}", ran.stderr);
-    ran.says(&["742 records not written"])
+    ran.says(&["742 records count as lost"])
 }
 
 #[test]
