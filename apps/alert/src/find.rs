@@ -46,8 +46,8 @@ struct Group {
     time_ns: Option<u64>,
     labels: Vec<String>,
     value: u64,
-    /// How people read and write the value.
-    show: Show,
+    /// The value as people read it.
+    shown: String,
 }
 
 /// Evaluates a rule on an input, which is read to its end. `clock_ns` is the time of the last
@@ -98,7 +98,7 @@ fn counted(groups: Vec<Group>) -> Vec<Group> {
         time_ns,
         labels,
         value,
-        show: Show::Count,
+        shown: value.to_string(),
     };
     counts.into_iter().map(group).collect()
 }
@@ -140,7 +140,11 @@ impl Rule {
                 time_ns: self.is_timed().then(|| number(row.first())),
                 labels: labels.map(|(cell, show)| text(cell, *show)).collect(),
                 value: number(row.last()),
-                show: shows.last().copied().unwrap_or(Show::Count),
+                shown: row
+                    .iter()
+                    .zip(&shows)
+                    .next_back()
+                    .map_or_else(String::new, |(cell, show)| text(cell, *show)),
             }
         };
         answer.rows.into_iter().map(group).collect()
@@ -156,8 +160,8 @@ impl Rule {
         groups
     }
 
-    /// The groups that are new, or have fallen silent. The first input of all only teaches the
-    /// known groups.
+    /// The groups that are new, or have fallen silent. No group of the first input is new, because
+    /// that input only teaches the known groups.
     fn changed(&self, groups: Vec<Group>, clock_ns: u64, state: &mut State) -> Vec<Group> {
         let (known, is_learnt) = state.of(&self.name);
         let mut found = Vec::new();
@@ -181,7 +185,7 @@ impl Rule {
                         time_ns: None,
                         labels: labels_of(labels),
                         value: *seen_ns,
-                        show: Show::Time,
+                        shown: second(*seen_ns),
                     });
                 }
                 !is_silent
@@ -195,7 +199,7 @@ impl Rule {
         let names = names.iter().map(|name| (*name).to_owned());
         let labels: Vec<(String, String)> = names.zip(group.labels).collect();
         let value = match self.kind {
-            Kind::Amount => text(&Cell::Unsigned(group.value), group.show),
+            Kind::Amount => group.shown,
             Kind::New | Kind::Silent => second(group.value),
         };
         let mut summary = self.summary.replace("{value}", &value);

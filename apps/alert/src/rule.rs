@@ -126,10 +126,10 @@ impl Rule {
         self.period_s.filter(|_| self.kind == Kind::Silent)
     }
 
-    /// Whether it compares groups with those of earlier files.
+    /// Whether it finds only groups that were in no earlier file.
     #[must_use]
-    pub fn compares_with_earlier(&self) -> bool {
-        self.kind != Kind::Amount
+    pub fn is_about_new_groups(&self) -> bool {
+        self.kind == Kind::New
     }
 
     /// Describes keys that contradict each other, if there are any.

@@ -133,18 +133,15 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Says which rules find nothing in a single pass, because nothing is known from before.
+    /// Says which rules find nothing, because nothing is known from before.
     fn say_without_state(&self) {
         let is_kept = self.args.follow || self.args.state.is_some();
-        let names = self
-            .rules
-            .iter()
-            .filter(|rule| rule.compares_with_earlier());
+        let names = self.rules.iter().filter(|rule| rule.is_about_new_groups());
         let names: Vec<&str> = names.map(|rule| rule.name.as_str()).collect();
         if !is_kept && !names.is_empty() {
             say!(Warning AnswerNote;
-                "rules about new and silent groups find nothing without --state FILE, which keeps \
-                 what earlier files had: {}",
+                "rules of the kind `new` find nothing without --state FILE, which keeps what \
+                 earlier files had: {}",
                 names.join(", "));
         }
     }

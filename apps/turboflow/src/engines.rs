@@ -248,7 +248,7 @@ pub(crate) trait RemoteSetup: Send + Sync {
         layout: &Layout,
     ) -> anyhow::Result<OpenEngines>;
 
-    /// Why records were lost between the engine and this process, and the remedy.
+    /// Why records were lost on the way to this process, and the remedy.
     /// Completes a sentence.
     fn why_records_are_lost(&self) -> String;
 
@@ -390,7 +390,7 @@ impl Engine {
         self.remote.as_ref()?.reread()
     }
 
-    /// Why records were lost between the engine and this process, and the remedy.
+    /// Why records were lost on the way to this process, and the remedy.
     pub(crate) fn why_records_are_lost(&self) -> String {
         let remote = self.remote.as_ref();
         remote.map_or_else(String::new, |remote| remote.why_records_are_lost())

@@ -88,7 +88,7 @@ pub enum ExportError {
         records: u64,
         /// Octets that were sent.
         bytes: u64,
-        /// Records that could not be sent.
+        /// Records that count as lost: not sent, or not acknowledged.
         lost: u64,
         /// Records that the format cannot hold.
         unexportable: Unexportable,

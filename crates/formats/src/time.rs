@@ -20,7 +20,7 @@ pub fn iso_time_ns(text: &str) -> Option<u64> {
         let (sign, offset) = offset.split_at(1);
         let (hours, minutes) = offset.split_once(':')?;
         let (hours, minutes) = (two_digits(hours)?, two_digits(minutes)?);
-        if hours > 14 || minutes > 59 {
+        if hours > 14 || minutes > 59 || clock.ends_with('Z') {
             return None;
         }
         let offset_ns = (hours * 60 + minutes) * 60 * NS_PER_SECOND;

@@ -78,7 +78,7 @@ impl Counts {
     /// Counts a message that ends early.
     pub(crate) fn add_damaged(&mut self, version: Version) {
         self.messages_malformed += 1;
-        // The other versions number records, and so tell how many a message lacked.
+        // The other versions number records, so the next message tells how many this one lacked.
         self.messages_damaged += u64::from(version == Version::Netflow9);
     }
 }

@@ -331,7 +331,8 @@ impl<T: TakeFlow> Reading<'_, T> {
             };
             let length = usize::from(length);
             if length < SET_HEADER_BYTES {
-                return false;
+                // Some exporters pad with more zeros than a set header has.
+                return rest.iter().all(|byte| *byte == 0);
             }
             let Some(set) = split(&mut rest, length) else {
                 return false;

@@ -133,7 +133,9 @@ impl RecordsEngine {
         {
             return Err(error);
         }
-        self.complete_ns = self.cell.first_ns().or(self.ready.flatten()).unwrap_or(0);
+        let first_ns = self.cell.first_ns().into_iter();
+        let earliest_ns = first_ns.chain(self.ready.flatten()).min();
+        self.complete_ns = earliest_ns.unwrap_or(0);
         Ok(self.ready.is_some())
     }
 
@@ -205,23 +207,30 @@ impl RecordsEngine {
         Ok(true)
     }
 
-    /// Hands over records since the last watermark, but only those of one cell of the run's clock,
-    /// which must advance between cells. Some watermarks may be missing: a sender with much to send
-    /// passes only the last one on.
+    /// Hands over records that began before the watermark, but only those of one cell of the run's
+    /// clock, which must advance between cells. Some watermarks may be missing, and records may
+    /// come before a watermark that they do not belong to: a sender with much to send passes only
+    /// the last watermark on, and that of the slowest of its threads.
     fn hand_over(&mut self, batch: &mut MicroflowBatch, watermark_ns: Option<u64>) -> Collected {
         let cell = self.complete_ns / self.cell_ns;
         let end_ns = cell.saturating_add(1).saturating_mul(self.cell_ns);
-        if watermark_ns.is_none_or(|watermark_ns| watermark_ns > end_ns) {
-            let mut slice = MicroflowBatch::default();
-            self.cell.split_off_before(end_ns, &mut slice);
-            batch.append(&mut slice);
-            if !self.cell.is_empty() {
-                self.complete_ns = end_ns;
-                return Collected::all_before(end_ns);
+        let complete_ns = match watermark_ns {
+            // The sender's clock was set back, so it has sent everything from before.
+            Some(watermark_ns) if watermark_ns < self.complete_ns => {
+                batch.append(&mut self.cell);
+                watermark_ns
             }
+            _ => watermark_ns.map_or(end_ns, |watermark_ns| watermark_ns.min(end_ns)),
+        };
+        let mut slice = MicroflowBatch::default();
+        self.cell.split_off_before(complete_ns, &mut slice);
+        batch.append(&mut slice);
+        let is_all = self.cell.is_empty() || watermark_ns == Some(complete_ns);
+        if !is_all {
+            self.complete_ns = complete_ns;
+            return Collected::all_before(complete_ns);
         }
         self.ready = None;
-        batch.append(&mut self.cell);
         self.complete_ns = watermark_ns.unwrap_or(self.complete_ns);
         Collected {
             complete_ns: watermark_ns,
@@ -264,10 +273,11 @@ impl RemoteEngine for RecordsEngine {
         };
         // If the records are later than the last watermark, nothing came until then: the clock
         // advances to them first, together with the run's other engines.
-        match self.cell.first_ns() {
-            Some(first_ns) if first_ns > self.complete_ns => {
-                self.complete_ns = first_ns;
-                Ok(Collected::all_before(first_ns))
+        let first_ns = self.cell.first_ns();
+        match first_ns.map(|first_ns| first_ns.min(watermark_ns.unwrap_or(u64::MAX))) {
+            Some(begin_ns) if begin_ns > self.complete_ns => {
+                self.complete_ns = begin_ns;
+                Ok(Collected::all_before(begin_ns))
             }
             _ => Ok(self.hand_over(batch, watermark_ns)),
         }

@@ -161,6 +161,34 @@ fn records_wait_for_their_cell_if_watermarks_are_missing() {
     assert_eq!(collected(&mut in_halves), (expected, None));
 }
 
+/// A thread of the sender may be ahead of the one whose watermark counts.
+#[test]
+fn records_behind_their_watermark_wait_for_the_next_one() {
+    let mut encoder = Encoder::new(&layout(), 7, 1_400);
+    let mut bytes = Vec::new();
+    let mut counters = EngineCounters::default();
+    for (seconds, watermark, is_end) in [(&[10, 11, 12][..], 11, false), (&[11], 13, true)] {
+        for second in seconds {
+            encoder.records(&batch(*second, 1), |message| bytes.push(message.to_vec()));
+            counters.packets_received += 1;
+            counters.packets_metered += 1;
+        }
+        let watermark_ns = watermark * SECOND_NS;
+        encoder.counters(&counters, watermark_ns, is_end, |message| {
+            bytes.push(message.to_vec());
+        });
+    }
+    let folder = TempDir::new().unwrap();
+    let second = |(second, records): (u64, usize)| (second * SECOND_NS, records);
+    let expected = [(11, 1), (12, 2), (13, 1)].map(second);
+    let (told, error) = collected(&mut engine(&folder, bytes));
+    let told: Vec<_> = told
+        .into_iter()
+        .filter(|(_, records)| *records > 0)
+        .collect();
+    assert_eq!((told, error), (expected.to_vec(), None));
+}
+
 #[test]
 fn a_sender_that_was_started_again_goes_on_in_its_file() {
     let folder = TempDir::new().unwrap();

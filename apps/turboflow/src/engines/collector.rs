@@ -287,15 +287,20 @@ struct CollectorSetup {
 /// Adds to an error what the file is, if it is of another kind.
 fn with_kind(error: &StreamError, path: &Path) -> anyhow::Error {
     let mut begin = [0; 4];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut begin));
-    let is_read = path.is_file() && read.is_ok();
+    // A pipe may never be opened a second time.
+    if !path.is_file()
+        || File::open(path)
+            .and_then(|mut file| file.read_exact(&mut begin))
+            .is_err()
+    {
+        return anyhow!("{error}");
+    }
     let hint = match &begin {
-        _ if !is_read => return anyhow!("{error}"),
         _ if CaptureFile::open(path).is_ok() => {
             "it is a capture of packets: `turboflow record -r FILE` meters it"
         }
         [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd] => "it is compressed: unpack it first",
-        b"PAR1" | b"ARRO" | b"src_" => {
+        b"PAR1" | b"src_" => {
             "it has flow records: `turboflow show` and `turboflow replay` read them"
         }
         _ => return anyhow!("{error}"),
@@ -447,10 +452,16 @@ impl RemoteSetup for CollectorSetup {
             "engine_collector_times_wrong",
             "engine_collector_clocks_ahead",
         ];
+        // Damaged messages are losses, which the end of the run states.
+        let damaged = count("engine_collector_messages_damaged");
+        let odd = |name: &str| match name {
+            "engine_collector_messages_malformed" => count(name) - damaged,
+            _ => count(name),
+        };
         let odd: Vec<String> = ours
             .into_iter()
-            .filter(|name| count(name) > 0)
-            .map(|name| format!("{name} {}", count(name)))
+            .filter(|name| odd(name) > 0)
+            .map(|name| format!("{name} {}", odd(name)))
             .collect();
         if !odd.is_empty() {
             words.push(format!(

@@ -140,7 +140,7 @@ impl RemoteSetup for P4Options {
     }
 
     fn why_records_are_lost(&self) -> String {
-        "between it and the pipeline, or when the pipeline ended".to_owned()
+        "on the path from the pipeline, or when the pipeline ended".to_owned()
     }
 
     fn why_frames_are_lost(&self) -> Option<&'static str> {

@@ -186,7 +186,7 @@ impl RemoteSetup for RecordsOptions {
     }
 
     fn why_records_are_lost(&self) -> String {
-        "the sequence numbers of the engine that sent them show it".to_owned()
+        "they did not arrive, or the sender dropped them".to_owned()
     }
 }
 

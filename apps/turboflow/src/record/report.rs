@@ -289,7 +289,7 @@ impl Report {
         for output in &self.outputs {
             match &output.outcome {
                 Err(error) if !matches!(error, ExportError::BrokenPipe) => {
-                    // What a collector did not get is part of its error.
+                    // This error says how many it does not hold.
                     let dropped = match error {
                         ExportError::NotSent { .. } => String::new(),
                         _ => format!(

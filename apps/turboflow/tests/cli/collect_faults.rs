@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::net::UdpSocket;
+use std::process::Stdio;
 
 use crate::collecting::{Collecting, send};
 use crate::replay::datagrams;
-use crate::support::{Folder, office, turboflow};
+use crate::support::{Folder, command, finish, office, turboflow};
 
 #[test]
 fn files_of_other_kinds_are_refused_before_any_output_is_touched() {
@@ -38,7 +39,7 @@ fn files_of_other_kinds_are_refused_before_any_output_is_touched() {
     let start = fs::read(&ipfix).unwrap()[..30].to_vec();
     for (file, words) in [
         (
-            office,
+            office.clone(),
             "it is a capture of packets: `turboflow record -r FILE` meters it",
         ),
         (csv, "`turboflow show` and `turboflow replay` read them"),
@@ -60,6 +61,14 @@ fn files_of_other_kinds_are_refused_before_any_output_is_touched() {
             .says(&[words]);
         assert_eq!(folder.read("out.csv"), "before", "{file}");
     }
+    // A pipe is not opened again to see what it is.
+    let out = folder.write("out.csv", "before");
+    let capture = Stdio::from(fs::File::open(office).unwrap());
+    let mut collect = command(["collect", "-r", "-", "-w", &out]);
+    finish(collect.stdin(capture))
+        .exits(2)
+        .says(&["no IPFIX message"]);
+    assert_eq!(folder.read("out.csv"), "before");
     turboflow(["collect", "-q", "-r", &ipfix, "-w", &folder.file("out.csv")]).exits(0);
 }
 

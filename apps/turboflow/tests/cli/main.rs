@@ -14,6 +14,7 @@ mod certificates;
 mod classify;
 #[cfg(target_os = "linux")]
 mod collect_faults;
+#[cfg(target_os = "linux")]
 mod collect_service;
 #[cfg(target_os = "linux")]
 mod collect_tls;

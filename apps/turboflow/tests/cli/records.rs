@@ -218,7 +218,7 @@ fn a_message_that_is_missing_is_a_loss_that_is_said() {
     ];
     turboflow(replay).exits(1).says(&[
         "were lost on the way to this process",
-        "sequence numbers",
+        "they did not arrive",
         "every other packet is accounted for",
     ]);
 }

@@ -209,7 +209,7 @@ impl Netflix {
             run.dropped, run.late
         );
         assert!(run.dropped <= of_netflix && passed >= others);
-        // Whatever is not dropped had no verdict yet, so it was copied for inspection.
+        // A packet without a verdict is copied for inspection, so no more can pass than are copied.
         let copied = engine("offload_taps") + engine("offload_taps_lost");
         assert!(of_netflix - run.dropped <= copied, "{copied} copied");
         run
