@@ -182,7 +182,7 @@ fn brokers_that_were_never_there_cost_a_limited_time_and_every_record() {
     };
     assert_eq!((*records, *lost), (0, 1_000_000));
     assert!(
-        error.to_string().contains("1000000 records were lost"),
+        error.to_string().contains("1000000 records count as lost"),
         "{error}"
     );
 }

@@ -229,7 +229,7 @@ fn without_a_broker_metering_ends_and_every_record_is_counted() {
         .exits(1)
         .says(&[
             &topic,
-            "742 records were lost",
+            "742 records count as lost",
             "tried again until the run ends",
         ]);
     assert_eq!(folder.read("a.csv").lines().count(), 743);
