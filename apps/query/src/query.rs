@@ -233,7 +233,7 @@ impl Query {
             || self.within.is_some_and(|within| within.counts_from_now)
     }
 
-    /// Whether the answer tells from when to when the records are.
+    /// Whether the times of all records are read, also of those that do not match.
     pub(crate) fn reads_times(&self) -> bool {
         self.within.is_some() || self.counts_from_now()
     }

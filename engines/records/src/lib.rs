@@ -30,7 +30,7 @@ pub use frames::{FrameMessages, FrameSource};
 use messages::{Messages, Unreadable};
 use totals::Totals;
 
-/// Maximum number of records between two watermarks. They are kept in memory until the second one.
+/// Maximum number of records that are kept in memory until their watermark is read.
 const MAX_CELL_RECORDS: usize = 1 << 23;
 /// Length of a cell, unless the run has shorter ones.
 const CELL_NS: u64 = 1_000_000_000;
@@ -82,13 +82,13 @@ pub struct RecordsEngine {
     state: State,
     /// Whether the stream had nothing to read at the last attempt.
     is_waiting: bool,
-    /// Records that were read since the last watermark.
+    /// Records that were read and not yet handed over.
     cell: MicroflowBatch,
     /// Whether `cell` is ready to be handed over, and its watermark.
     ready: Option<Option<u64>>,
     /// The last watermark that was handed over.
     complete_ns: u64,
-    /// Length of the run's cells.
+    /// Length of the cells of the run's clock, in nanoseconds. Never 0.
     cell_ns: u64,
     totals: Totals,
 }
@@ -208,9 +208,9 @@ impl RecordsEngine {
     }
 
     /// Hands over records that began before the watermark, but only those of one cell of the run's
-    /// clock, which must advance between cells. Some watermarks may be missing, and records may
-    /// come before a watermark that they do not belong to: a sender with much to send passes only
-    /// the last watermark on, and that of the slowest of its threads.
+    /// clock, which must advance between cells. Watermarks may be missing, because a sender with
+    /// much to send passes on only the last of several. Records may be later than the watermark
+    /// that follows them, because it is that of the sender's slowest thread.
     fn hand_over(&mut self, batch: &mut MicroflowBatch, watermark_ns: Option<u64>) -> Collected {
         let cell = self.complete_ns / self.cell_ns;
         let end_ns = cell.saturating_add(1).saturating_mul(self.cell_ns);

@@ -163,7 +163,7 @@ fn records_wait_for_their_cell_if_watermarks_are_missing() {
 
 /// A thread of the sender may be ahead of the one whose watermark counts.
 #[test]
-fn records_behind_their_watermark_wait_for_the_next_one() {
+fn records_later_than_the_watermark_wait_for_the_next_one() {
     let mut encoder = Encoder::new(&layout(), 7, 1_400);
     let mut bytes = Vec::new();
     let mut counters = EngineCounters::default();

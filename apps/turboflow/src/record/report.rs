@@ -289,7 +289,7 @@ impl Report {
         for output in &self.outputs {
             match &output.outcome {
                 Err(error) if !matches!(error, ExportError::BrokenPipe) => {
-                    // This error says how many it does not hold.
+                    // `NotSent` itself states how many records are missing.
                     let dropped = match error {
                         ExportError::NotSent { .. } => String::new(),
                         _ => format!(
