@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow p4`: the sources of the P4 program, for a compiler.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use turboflow_engine_p4::{P4Record, SOURCES};
+use turboflow_engine_p4::{P4Record, SOURCES, Unsupported};
 use turboflow_merge::Layout;
 use turboflow_record::{Definition, Input};
 
@@ -50,6 +51,10 @@ struct GenerateP4Args {
     /// The record definition. Default: the default definition
     #[arg(long, value_name = "FILE")]
     definition: Option<PathBuf>,
+
+    /// Replace all files in the folder that differ, even if they were edited
+    #[arg(long)]
+    overwrite: bool,
 
     /// The folder for the sources. It is created
     folder: PathBuf,
@@ -107,24 +112,21 @@ impl Target {
         }
     }
 
-    /// The layout of a record, if the program supports it.
+    /// The layout of a record, if the program supports it, which depends on `layout` alone.
     ///
     /// # Errors
     /// The first feature that the program does not support.
     fn record(self, definition: &Definition, layout: &Layout) -> anyhow::Result<P4Record> {
+        let refused = |lacking| anyhow!("this pipeline does not support {lacking}");
         let record = match self {
             Self::Pna => P4Record::new(definition, layout),
             Self::Tna | Self::V1model => P4Record::behind_queue(definition, layout),
         };
-        let record =
-            record.map_err(|lacking| anyhow!("this pipeline does not support {lacking}"))?;
+        let record = record.map_err(refused)?;
         let mut features = record.features().iter();
         if self == Self::Tna && features.any(|feature| feature.of == Input::EgressInterface) {
             // The table's second pass runs at the CPU port, which is not the packet's egress port.
-            bail!(
-                "this pipeline does not support the input `{}`",
-                Input::EgressInterface.name()
-            );
+            return Err(refused(Unsupported::Input(Input::EgressInterface)));
         }
         Ok(record)
     }
@@ -136,17 +138,23 @@ pub(crate) fn run(args: &P4Args) -> anyhow::Result<Outcome> {
 }
 
 fn generate(args: &GenerateP4Args) -> anyhow::Result<Outcome> {
-    let (name, definition) = definition(args.definition.as_deref())?;
+    let (name, definition) = definition(args)?;
     let layout = Layout::compile(&definition, false)?;
     let record = args.target.record(&definition, &layout)?;
     let target = args.target.folder();
-    let own = SOURCES.iter().filter(|(path, _)| {
+    let of_target = SOURCES.iter().filter(|(path, _)| {
         let folder = path.split('/').next();
         folder == Some("shared") || folder == Some(target)
     });
-    for (path, text) in own {
-        write(&args.folder.join(path), text)?;
+    let sources = of_target.map(|(path, text)| (args.folder.join(path), *text));
+    let sources: Vec<_> = sources.collect();
+    if !args.overwrite {
+        refuse_changed(&sources)?;
     }
+    for (path, text) in &sources {
+        write(path, text)?;
+    }
+    // This one is made of the definition alone.
     let records = format!("shared/records/{name}");
     let path = args.folder.join(&records).join("record.p4");
     write(&path, &record.source(&name))?;
@@ -162,8 +170,8 @@ fn generate(args: &GenerateP4Args) -> anyhow::Result<Outcome> {
 }
 
 /// The definition and its name, which is the file's name without its extension.
-fn definition(path: Option<&Path>) -> anyhow::Result<(String, Definition)> {
-    let Some(path) = path else {
+fn definition(args: &GenerateP4Args) -> anyhow::Result<(String, Definition)> {
+    let Some(path) = &args.definition else {
         return Ok(("default".to_owned(), Definition::default()));
     };
     let seen = AvailableInputs {
@@ -171,7 +179,10 @@ fn definition(path: Option<&Path>) -> anyhow::Result<(String, Definition)> {
         by: "engine `p4`".to_owned(),
         others: Vec::new(),
     };
-    let definition = read_definition(path, false, &seen, |_| Ok(()))?;
+    let definition = read_definition(path, false, &seen, |layout| {
+        let record = args.target.record(&Definition::default(), layout);
+        record.map(drop)
+    })?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     if name.is_empty() || !name.chars().all(is_plain) {
@@ -181,6 +192,29 @@ fn definition(path: Option<&Path>) -> anyhow::Result<(String, Definition)> {
         );
     }
     Ok((name.into_owned(), definition))
+}
+
+/// Refuses to replace files that differ from what would be written: they may have been edited.
+fn refuse_changed(sources: &[(PathBuf, &str)]) -> anyhow::Result<()> {
+    let mut changed = Vec::new();
+    for (path, text) in sources {
+        match std::fs::read(path) {
+            Ok(present) if present == text.as_bytes() => {}
+            Ok(_) => changed.push(path.display().to_string()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
+            }
+        }
+    }
+    if !changed.is_empty() {
+        bail!(
+            "these files differ from what would be written, and may have been edited: {}; choose \
+             another folder, or replace them all with --overwrite",
+            changed.join(", ")
+        );
+    }
+    Ok(())
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {

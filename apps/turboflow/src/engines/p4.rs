@@ -11,7 +11,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use turboflow_engine::Abilities;
+use turboflow_engine_p4::Unsupported;
 use turboflow_merge::Layout;
+use turboflow_record::Definition;
 use turboflow_run::{PipelineConfig, RunConfig};
 
 use super::options::{self, EngineOption, Options, WrittenAs, WrittenOptions};
@@ -119,6 +121,15 @@ impl RemoteSetup for P4Options {
     fn max_age_ns(&self, run: &RunConfig) -> Option<u64> {
         // A live pipeline cuts time into cells by its own clock.
         run.is_live().then_some(turboflow_engine_p4::LIVE_CELL_NS)
+    }
+
+    fn has_room(&self, layout: &Layout) -> anyhow::Result<()> {
+        // What a pipeline supports depends on the layout alone.
+        match open::record(self, &Definition::default(), layout) {
+            // Reported in terms of the option.
+            Ok(_) | Err(Unsupported::Biflow) => Ok(()),
+            Err(lacking) => Err(open::refused(self, &lacking)),
+        }
     }
 
     fn check(

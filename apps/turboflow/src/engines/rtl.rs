@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use turboflow_engine::{Abilities, PlainEngines};
-use turboflow_engine_rtl::{Build, Size};
+use turboflow_engine_rtl::{Build, Size, Unsupported};
 use turboflow_merge::Layout;
 use turboflow_run::RunConfig;
 
@@ -112,7 +112,11 @@ impl PacketSetup for RtlOptions {
     }
 
     fn has_room(&self, layout: &Layout) -> anyhow::Result<()> {
-        Ok(turboflow_engine_rtl::check_layout(layout)?)
+        match turboflow_engine_rtl::check_layout(layout) {
+            // Reported in terms of the option.
+            Err(Unsupported::Biflow) => Ok(()),
+            checked => Ok(checked?),
+        }
     }
 
     #[cfg(feature = "rtl")]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
 use turboflow_merge::Layout;
-use turboflow_record::{Definition, InputSet};
+use turboflow_record::{Definition, Feature, InputSet, Op};
 use turboflow_run::{BridgeConfig, PipelineConfig, RunConfig, RunSizes};
 
 use super::{inputs, sends};
@@ -146,23 +146,29 @@ pub(crate) fn read_definition(
             ),
         }
     }
-    let layout =
-        Layout::compile(&definition, biflow).map_err(|invalid| placed(places.locate(invalid)))?;
-    if let Err(reason) = has_room(&layout) {
-        // Find the first feature that does not fit, for the error.
-        let is_over = |index: &usize| {
-            let mut first = definition.clone();
-            first.features.truncate(index + 1);
-            Layout::compile(&first, biflow).is_ok_and(|layout| has_room(&layout).is_err())
-        };
-        let index = (0..definition.features.len())
-            .find(is_over)
-            .unwrap_or_default();
-        let line = places.line_of_feature(index);
-        let feature = definition.features.get(index);
-        let feature = feature.map_or("", |feature| &feature.name);
-        bail!("{name}, line {line}: feature `{feature}`: {reason}");
+    let placed_at = |invalid| placed(places.locate(invalid));
+    let layout = Layout::compile(&definition, biflow).map_err(placed_at)?;
+    if has_room(&layout).is_ok() {
+        return Ok(definition);
     }
+    // Find what the engine does not support, for the error: the key, or the first such feature.
+    let refusal = |features: &[Feature]| {
+        let part = Definition {
+            key: definition.key.clone(),
+            features: features.to_vec(),
+        };
+        has_room(&Layout::compile(&part, biflow).ok()?).err()
+    };
+    if let Some(reason) = refusal(&[Feature::new("packets", Op::Count, None)]) {
+        bail!("{name}, line {}: key: {reason}", places.line_of_key());
+    }
+    for (index, feature) in definition.features.iter().enumerate() {
+        if let Some(reason) = refusal(&definition.features[..=index]) {
+            let line = places.line_of_feature(index);
+            bail!("{name}, line {line}: feature `{}`: {reason}", feature.name);
+        }
+    }
+    has_room(&layout).with_context(|| name.to_string())?;
     Ok(definition)
 }
 

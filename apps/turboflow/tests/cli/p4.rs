@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow p4 generate`: the sources of the P4 program.
 
-use crate::support::{Folder, Ran, project, turboflow};
+use crate::support::{Folder, Ran, office, project, turboflow};
 
 /// The path of a definition that ships with the engine.
 fn definition(name: &str) -> String {
@@ -54,16 +54,93 @@ fn refuses_by_name_what_a_pipeline_cannot_fold() {
         "egress.toml",
         "[[feature]]\nname = \"way\"\nop = \"last\"\nof = \"egress_interface\"\n",
     );
-    let variance = folder.write(
-        "variance.toml",
-        "[[feature]]\nname = \"spread\"\nop = \"variance\"\nof = \"ttl\"\n",
-    );
+    let feature = |name: &str, rest: &str| format!("[[feature]]\nname = \"{name}\"\n{rest}\n");
+    let count = feature("packets", "op = \"count\"");
+    let histogram = "op = \"histogram\"\nof = \"ttl\"\nedges = [64]";
+    let spread = feature("spread", "op = \"variance\"\nof = \"ttl\"");
+    let variance = [&*count, &spread, &feature("bins", histogram)].concat();
+    let variance = folder.write("variance.toml", &variance);
+    let pair = format!("\n[key]\nfields = [\"source_address\", \"destination_address\"]\n{count}");
+    let pair = folder.write("pair.toml", &pair);
     for (target, definition, lacks) in [
-        ("pna", definition("queue"), "the input `queue_depth`"),
-        ("tna", egress, "the input `egress_interface`"),
-        ("v1model", variance, "the variance of `ttl`"),
+        (
+            "pna",
+            definition("queue"),
+            "feature `max_queue_depth`: this pipeline does not support the input `queue_depth`",
+        ),
+        (
+            "tna",
+            egress,
+            "egress.toml, line 2: feature `way`: this pipeline does not support the input \
+             `egress_interface`",
+        ),
+        (
+            "v1model",
+            variance.clone(),
+            "variance.toml, line 5: feature `spread`: this pipeline does not support the variance \
+             of `ttl`",
+        ),
+        (
+            "v1model",
+            pair,
+            "pair.toml, line 3: key: this pipeline does not support a key other than the 5-tuple",
+        ),
     ] {
-        let said = generate(target, &definition, &folder).exits(2).stderr;
-        assert!(said.contains(lacks), "{said}");
+        generate(target, &definition, &folder)
+            .exits(2)
+            .says(&[lacks]);
     }
+    let (office, port) = (office(), ["--engine", "p4", "--cpu-port", "lo"]);
+    let swx = ["--engine", "p4", "--p4-pipeline", "swx"];
+    let queue = definition("queue");
+    for (options, definition, lacks) in [
+        (
+            port,
+            &variance,
+            "line 5: feature `spread`: engine `p4` does not support the variance",
+        ),
+        (
+            swx,
+            &queue,
+            "feature `max_queue_depth`: the pipeline `swx` does not support the input",
+        ),
+    ] {
+        let args = ["record", "-r", &office, "--definition", definition];
+        turboflow(args.iter().chain(&options))
+            .exits(2)
+            .says(&[lacks]);
+    }
+}
+
+/// The owner of a switch edits the stub that forwards, and changes the definition later.
+#[test]
+fn edited_sources_are_not_overwritten() {
+    let folder = Folder::new();
+    let definition_of = |rest: &str| {
+        let text = format!("[[feature]]\nname = \"packets\"\nop = \"count\"\n{rest}");
+        folder.write("mine.toml", &text)
+    };
+    let mine = definition_of("");
+    generate("v1model", &mine, &folder).exits(0);
+    let record = "switch/shared/records/mine/record.p4";
+    let first = folder.read(record);
+    definition_of("[[feature]]\nname = \"ttl\"\nop = \"max\"\nof = \"ttl\"\n");
+    generate("v1model", &mine, &folder).exits(0);
+    let second = folder.read(record);
+    assert_ne!(first, second);
+
+    let edited = folder.file("switch/v1model/turboflow.p4");
+    let own = std::fs::read_to_string(&edited).unwrap();
+    std::fs::write(&edited, format!("{own}// our own forwarding\n")).unwrap();
+    definition_of("");
+    let said = generate("v1model", &mine, &folder).exits(2).stderr;
+    for words in ["v1model/turboflow.p4; choose", "--overwrite"] {
+        assert!(said.contains(words), "{said}");
+    }
+    assert!(!said.contains("record.p4"), "{said}");
+    assert_eq!(folder.read(record), second, "nothing was written");
+    let to = folder.file("switch");
+    let again = ["p4", "generate", "--target", "v1model", "--overwrite", &to];
+    turboflow(again).exits(0);
+    assert_eq!(folder.read("switch/v1model/turboflow.p4"), own);
 }

@@ -28,6 +28,10 @@ fn says_what_a_slot_has_no_room_for() {
         (&["--definition", &window], "tcp_window"),
         (&["--definition", &addresses], "the 5-tuple"),
         (&["--biflow"], "--biflow; leave it out"),
+        (
+            &["--definition", &sizes, "--biflow"],
+            "--biflow; leave it out",
+        ),
         (&["--microflow-slots", "100"], "--microflow-slots"),
         (&["--decapsulate"], "does not support --decapsulate"),
         (&["--rtl-stages", "3"], "a power of two from 1 to 4, not 3"),

@@ -53,6 +53,12 @@ impl Places<'_> {
         };
         self.reader.line(self.spans.offset(place))
     }
+
+    /// The line of the key's fields, counted from 1. The first line if there is no `[key]` table.
+    #[must_use]
+    pub fn line_of_key(&self) -> usize {
+        self.reader.line(self.spans.offset(Place::Key))
+    }
 }
 
 /// Offsets in bytes from the start of the text.

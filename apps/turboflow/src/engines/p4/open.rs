@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use turboflow_engine::RemoteEngine;
 use turboflow_engine_p4::{
-    Live, LiveConfig, P4Record, PROGRAMS, Port, Replay, ReplayConfig, SwxPort,
+    Live, LiveConfig, P4Record, PROGRAMS, Port, Replay, ReplayConfig, SwxPort, Unsupported,
 };
 use turboflow_merge::Layout;
+use turboflow_record::Definition;
 use turboflow_run::{PipelineConfig, RunConfig, wall_ns};
 
 use super::files::Captures;
-use super::{OpenEngines, P4Options, PIPELINE, PROGRAM};
+use super::{OpenEngines, P4Options, PIPELINE, PROGRAM, Pipeline};
 use crate::interfaces;
 use crate::keys::Key;
 use crate::log::say;
@@ -64,6 +65,27 @@ fn check_source(options: &P4Options, run: &RunConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The words of a record in the pipeline.
+pub(super) fn record(
+    options: &P4Options,
+    definition: &Definition,
+    layout: &Layout,
+) -> Result<P4Record, Unsupported> {
+    match options.pipeline {
+        // A pipeline on this machine has no queue, hence no queue features.
+        Some(_) => P4Record::new(definition, layout),
+        None => P4Record::behind_queue(definition, layout),
+    }
+}
+
+/// The error about a part of the definition.
+pub(super) fn refused(options: &P4Options, part: &Unsupported) -> anyhow::Error {
+    match options.pipeline {
+        Some(Pipeline::Swx) => anyhow!("the pipeline `swx` does not support {part}"),
+        None => anyhow!("engine `p4` does not support {part}"),
+    }
+}
+
 /// Checks everything that can be checked without opening anything.
 pub(super) fn plan(
     options: &P4Options,
@@ -72,12 +94,8 @@ pub(super) fn plan(
     layout: &Layout,
 ) -> anyhow::Result<Plan> {
     check_source(options, run)?;
-    // A pipeline on this machine has no queue, hence no queue features.
-    let record = match options.pipeline {
-        Some(_) => P4Record::new(&config.definition, layout),
-        None => P4Record::behind_queue(&config.definition, layout),
-    };
-    let record = record.map_err(|lacking| anyhow!("engine `p4` does not support {lacking}"))?;
+    let record = record(options, &config.definition, layout);
+    let record = record.map_err(|lacking| refused(options, &lacking))?;
     let slots = run.engine.microflow_slots.map_or(SLOTS, |slots| slots.0);
     let slots = u32::try_from(slots).ok();
     let Some(slots) = slots.filter(|slots| slots.is_power_of_two()) else {
