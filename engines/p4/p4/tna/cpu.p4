@@ -45,6 +45,9 @@ parser EgressParser(packet_in packet, out cpu_headers_t hdr, out cpu_metadata_t 
     }
     state to_cpu {
         hdr.outer.setValid();
+        hdr.outer.destination = 0xffffffffffff;
+        hdr.outer.source = 0x020000000001;
+        hdr.outer.ether_type = LANE_ETHER_TYPE;
         transition accept;
     }
     state parse_kind {
@@ -100,12 +103,6 @@ control Egress(inout cpu_headers_t hdr, inout cpu_metadata_t md,
 
     apply {
         to_cpu.apply();
-        if (hdr.outer.isValid()) {
-            hdr.outer.destination = 0xffffffffffff;
-            hdr.outer.source = 0x020000000001;
-            hdr.outer.ether_type = LANE_ETHER_TYPE;
-        }
-        hdr.kind.setInvalid();
     }
 }
 

@@ -163,14 +163,28 @@ control Egress(inout headers_t hdr, inout metadata_t md, in egress_intrinsic_met
     Counts() counts;
     Microflows() microflows;
 
-    // What the second pass must know of the first.
+    // What the second pass must know of the first: a copy brings it along.
     action note_clock() {
         md.clock = from_parser.global_tstamp;
     }
-    action note_queue() {
+    action note_frame() {
+        note_clock();
         md.queue_depth = (bit<32>) output.enq_qdepth;
         // The chip's own count of the time in the queue has 18 bits.
-        md.hop_latency = md.now - hdr.kind.arrived;
+        md.hop_latency = from_parser.global_tstamp[31:0] - hdr.kind.arrived;
+    }
+    table first_pass {
+        key = {
+            hdr.kind.isValid(): exact;
+            hdr.again.isValid(): exact;
+        }
+        actions = { note_clock; note_frame; NoAction; }
+        const default_action = note_clock;
+        const entries = {
+            (true, false): note_frame();
+            (false, true): NoAction();
+        }
+        size = 2;
     }
 
     // One number for all reports, so that a gap tells how many were lost; and how many copies are
@@ -215,24 +229,24 @@ control Egress(inout headers_t hdr, inout metadata_t md, in egress_intrinsic_met
         begin_report(cause, REPORT_HAS_TRAILER, family); // the copy that became the report
         hdr.report.sequence = number_report.execute(0);
     }
-    action report_4() {
-        report(md.cause, 4);
+    action record() {
         hdr.source.setValid();
         hdr.record.setValid();
+        hdr.record.protocol = md.before[7:0];
         hdr.record.reserved = 0;
         hdr.record.no_tcp = 0;
         RECORD_FEATURES(PAD)
     }
+    action report_4() {
+        report(md.cause, 4);
+        record();
+    }
 #ifdef WITH_V6
     action report_6() {
         report(md.cause, 6);
+        record();
         hdr.high_source.setValid();
-        hdr.source.setValid();
         hdr.high_destination.setValid();
-        hdr.record.setValid();
-        hdr.record.reserved = 0;
-        hdr.record.no_tcp = 0;
-        RECORD_FEATURES(PAD)
     }
 #endif
     action answer() {
@@ -311,13 +325,7 @@ control Egress(inout headers_t hdr, inout metadata_t md, in egress_intrinsic_met
     }
 
     apply {
-        if (!hdr.again.isValid()) {
-            note_clock();
-        }
-        md.now = md.clock[31:0];
-        if (hdr.kind.isValid()) {
-            note_queue();
-        }
+        first_pass.apply();
         classify.apply(hdr, md, from_parser.parser_err);
         counts.apply(hdr, md);
         microflows.apply(hdr, md, md.clock);

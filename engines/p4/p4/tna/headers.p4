@@ -208,18 +208,16 @@ struct metadata_t {
     bit<8> verdict;
     bit<8> step;
     bit<8> cause;     // of the record that leaves, or 0
-    bit<8> state;     // of the new cell word
     bit<8> protocol;
     slot_t slot;
-    bit<32> low;      // the cell word to write; of sweeps, the lowest of the current cell
-    bit<32> high;     // the highest of the current cell
+    bit<32> low;      // the cell word to write; of SWEEP, the lowest of the current cell
+    bit<32> high;     // of SWEEP, the highest
     bit<32> before;   // the cell word that was there
     key_t key;
     bit<32> seed;
 #ifdef WITH_V6
     bit<32> more_seed;
 #endif
-    bit<32> now;
     // Inputs of features.
     bit<16> ip_length;
     bit<8> ttl;
@@ -265,6 +263,7 @@ const bit<8> STEP_OPEN = 2; // or it was swept: then whatever is written counts 
 // A cell word: the cell's number (16 bits), its state, the protocol. An empty slot has 0.
 const bit<8> STATE_OPEN = 1;
 const bit<8> STATE_CLOSED = 3;
+const bit<4> TCP_STARTS = STARTS_WITH_SYN >> 12; // bits 15 to 12 of the word `tcp`
 #define WORD_IN_USE 8:8
 #define WORD_CLOSED 9:9
 #define WORD_OF_CELL 0xffff0000

@@ -46,6 +46,7 @@ control Ingress(inout headers_t hdr, inout metadata_t md, in ingress_intrinsic_m
     action record() {
         hdr.source.setValid();
         hdr.record.setValid();
+        hdr.record.protocol = md.before[7:0];
         hdr.record.reserved = 0;
         hdr.record.no_tcp = 0;
         RECORD_FEATURES(PAD)
@@ -137,16 +138,13 @@ control Ingress(inout headers_t hdr, inout metadata_t md, in ingress_intrinsic_m
     }
 
     apply {
-        hdr.kind.setValid();
-        hdr.kind.kind = KIND_FRAME;
-        // The time at which the pipe's parser got the packet: generated packets have it, too, and
-        // it does not run backwards as the ports' own times do between ports.
-        md.now = from_parser.global_tstamp[31:0];
         if (hdr.ethernet.isValid()) {
             forwarding.apply();
         }
         classify.apply(hdr, md, from_parser.parser_err);
         counts.apply(hdr, md);
+        // The time at which the pipe's parser got the packet: generated packets have it, too, and
+        // it does not run backwards as the ports' own times do between ports.
         microflows.apply(hdr, md, from_parser.global_tstamp);
         reports.apply();
     }

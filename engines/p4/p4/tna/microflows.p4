@@ -3,23 +3,19 @@
 // packet. A record that was in the slot and is not joined leaves. Each register is one stateful
 // ALU, which answers with one word: so a record needs one for each of its words.
 
-// A register that a packet writes and a sweep reads. Both are actions of one table: the chip has
-// one place from which a register can be reached.
+// A register that a packet writes and a sweep reads. One action does both: the chip has few
+// instruction words.
 #define KEY_REGISTER(header, name, slots, slot) \
     Register<bit<32>, slot_t>(slots, 0) name##_reg; \
-    RegisterAction<bit<32>, slot_t, bit<32>>(name##_reg) swap_##name = { \
+    RegisterAction<bit<32>, slot_t, bit<32>>(name##_reg) exchange_##name = { \
         void apply(inout bit<32> value, out bit<32> old) { \
             old = value; \
-            value = md.key.name; \
+            if (md.verdict == METERED) { \
+                value = md.key.name; \
+            } \
         } \
     }; \
-    RegisterAction<bit<32>, slot_t, bit<32>>(name##_reg) read_##name = { \
-        void apply(inout bit<32> value, out bit<32> old) { \
-            old = value; \
-        } \
-    }; \
-    action write_##name() { hdr.header.name = swap_##name.execute(slot); } \
-    action show_##name() { hdr.header.name = read_##name.execute(slot); }
+    action get_##name() { hdr.header.name = exchange_##name.execute(slot); }
 #ifdef QUEUE_FEATURES
 #define PROBE_ENTRY(what) PROBE: what;
 #define HIGH_PROBE_ENTRY(what) (PROBE, 1): what;
@@ -31,13 +27,13 @@
     KEY_REGISTER(header, name, ALL_SLOTS, md.slot) \
     table name { \
         key = { md.verdict: exact; } \
-        actions = { write_##name; show_##name; NoAction; } \
+        actions = { get_##name; NoAction; } \
         const default_action = NoAction; \
         const entries = { \
-            METERED: write_##name(); \
-            SWEEP: show_##name(); \
-            SWEEP_ALL: show_##name(); \
-            PROBE_ENTRY(show_##name()) \
+            METERED: get_##name(); \
+            SWEEP: get_##name(); \
+            SWEEP_ALL: get_##name(); \
+            PROBE_ENTRY(get_##name()) \
         } \
         size = 4; \
     }
@@ -49,18 +45,18 @@
             md.verdict: exact; \
             md.slot[SLOT_BITS:SLOT_BITS]: exact; \
         } \
-        actions = { write_##name; show_##name; NoAction; } \
+        actions = { get_##name; NoAction; } \
         const default_action = NoAction; \
         const entries = { \
-            (METERED, 1): write_##name(); \
-            (SWEEP, 1): show_##name(); \
-            (SWEEP_ALL, 1): show_##name(); \
-            HIGH_PROBE_ENTRY(show_##name()) \
+            (METERED, 1): get_##name(); \
+            (SWEEP, 1): get_##name(); \
+            (SWEEP_ALL, 1): get_##name(); \
+            HIGH_PROBE_ENTRY(get_##name()) \
         } \
         size = 4; \
     }
 
-// A register that starts anew, or has the packet merged into it.
+// A register that starts anew, or has the packet merged into it. Again one action does both.
 #define MERGE_first(width, input)
 #ifdef QUEUE_FEATURES
 // Unless the frame came again, after later ones.
@@ -74,41 +70,48 @@
 // Not over the end: the receiver sees that the sum is not known.
 #define MERGE_sum(width, input) value = value |+| (bit<width>) input;
 #define MERGE_bit_or(width, input) value = value | (bit<width>) input;
-#define WORD(op, name, width, input) SIZED_WORD(op, name, width, input)
-#define SIZED_WORD(op, name, width, input) \
+#define WORD(op, name, width, input, begin) SIZED_WORD(op, name, width, input, begin)
+#define SIZED_WORD(op, name, width, input, begin) \
     Register<bit<width>, slot_t>(ALL_SLOTS, 0) name##_reg; \
-    RegisterAction<bit<width>, slot_t, bit<width>>(name##_reg) swap_##name = { \
+    RegisterAction<bit<width>, slot_t, bit<width>>(name##_reg) fold_##name = { \
         void apply(inout bit<width> value, out bit<width> old) { \
             old = value; \
-            value = (bit<width>) input; \
+            if (md.step == STEP_JOIN) { \
+                MERGE_##op(width, input) \
+            } else { \
+                value = (bit<width>) begin; \
+            } \
         } \
     }; \
-    RegisterAction<bit<width>, slot_t, bit<width>>(name##_reg) merge_##name = { \
-        void apply(inout bit<width> value, out bit<width> old) { \
-            old = value; \
-            MERGE_##op(width, input) \
-        } \
-    }; \
-    action open_##name() { hdr.record.name = swap_##name.execute(md.slot); } \
-    action join_##name() { hdr.record.name = merge_##name.execute(md.slot); } \
+    action get_##name() { hdr.record.name = fold_##name.execute(md.slot); } \
     table name { \
         key = { md.step: exact; } \
-        actions = { open_##name; join_##name; NoAction; } \
+        actions = { get_##name; NoAction; } \
         const default_action = NoAction; \
         const entries = { \
-            STEP_OPEN: open_##name(); \
-            STEP_JOIN: join_##name(); \
+            STEP_OPEN: get_##name(); \
+            STEP_JOIN: get_##name(); \
         } \
         size = 2; \
     }
-#define FEATURE_WORD(op, name, input) WORD(op, name, WIDTH(op, input), md.input)
+// What the word of a new record is: the first packet's input, which has no gap before it.
+#define FIRST_ttl md.ttl
+#define FIRST_tos md.tos
+#define FIRST_ip_length md.ip_length
+#define FIRST_queue_depth md.queue_depth
+#define FIRST_hop_latency md.hop_latency
+#define FIRST_gap 0
+#define FEATURE_WORD(op, name, input) WORD(op, name, WIDTH(op, input), md.input, FIRST_##input)
 
-// The slot of a key. Its words are added to a seed, with carries, before the hash: the CRC alone is
-// known to everybody, and keys that collide in it do so under every start value. The record's words
-// hold the sums until the registers answer.
-control Slots(inout headers_t hdr, inout metadata_t md) {
+// The slot of a key, the cell word, and the number of packets. A chip has few logical tables, so
+// each table here does all that its key can decide at this point.
+control Slots(inout headers_t hdr, inout metadata_t md, in bit<48> clock) {
     Hash<bit<SLOT_BITS>>(HashAlgorithm_t.CRC32) slot_hash;
+    Hash<bit<16>>(HashAlgorithm_t.IDENTITY) cell_bits;
 
+    // The key's words are added to a seed, with carries, before they are hashed: the CRC alone is
+    // known to everybody, and keys that collide in it do so under every start value. The record's
+    // words hold the sums until the registers answer.
     action mix() {
         hdr.source.source = md.key.source + md.seed;
         hdr.record.destination = md.key.destination + md.seed;
@@ -122,7 +125,58 @@ control Slots(inout headers_t hdr, inout metadata_t md) {
         hdr.high_destination.destination_2 = md.key.destination_2 + md.more_seed;
 #endif
     }
-    action choose() {
+
+    // The lower half of the cell word.
+    action begin_word(bit<8> state) {
+        md.low[15:8] = state;
+        md.low[7:0] = md.protocol;
+    }
+
+    // A SYN without ACK begins a record; nothing joins after FIN or RST.
+    action no_tcp() {
+        begin_word(STATE_OPEN);
+        mix();
+        md.tcp = 0;
+    }
+    action note_tcp(bit<8> state, bit<4> start) {
+        begin_word(state);
+        mix();
+        md.tcp[15:12] = start;
+        md.tcp[11:0] = hdr.tcp.offset_flags[11:0];
+    }
+    table prepare {
+        key = {
+            hdr.tcp.isValid(): exact;
+            hdr.tcp.offset_flags: ternary;
+        }
+        actions = { no_tcp; note_tcp; }
+        const default_action = no_tcp;
+#define SYN_AND(end) \
+            (true, (TCP_SYN | end) &&& (TCP_SYN | TCP_ACK | end)): \
+                note_tcp(STATE_CLOSED, TCP_STARTS);
+        const entries = {
+            SYN_AND(TCP_FIN)
+            SYN_AND(TCP_RST)
+            (true, TCP_SYN &&& (TCP_SYN | TCP_ACK)): note_tcp(STATE_OPEN, TCP_STARTS);
+            (true, TCP_FIN &&& TCP_FIN): note_tcp(STATE_CLOSED, 0);
+            (true, TCP_RST &&& TCP_RST): note_tcp(STATE_CLOSED, 0);
+            (true, _): note_tcp(STATE_OPEN, 0);
+        }
+        size = 8;
+    }
+
+    Register<bit<32>, bit<1>>(1, 0) all_packets_reg;
+    RegisterAction<bit<32>, bit<1>, bit<32>>(all_packets_reg) count_packet = {
+        void apply(inout bit<32> value) {
+            value = value + 1;
+        }
+    };
+    RegisterAction<bit<32>, bit<1>, bit<32>>(all_packets_reg) read_packets = {
+        void apply(inout bit<32> value, out bit<32> packets) {
+            packets = value;
+        }
+    };
+    action choose_slot() {
         md.slot[SLOT_BITS - 1:0] = slot_hash.get({
             hdr.source.source,
             hdr.record.destination,
@@ -138,46 +192,63 @@ control Slots(inout headers_t hdr, inout metadata_t md) {
             md.protocol
         });
     }
+    action choose_cell() {
+        md.low[31:16] = cell_bits.get({ clock[CELL_SHIFT + 15:CELL_SHIFT] });
+    }
+    action choose() {
+        choose_slot();
+        choose_cell();
+    }
+    action choose_and_count() {
+        choose();
+        count_packet.execute(0);
+    }
+    // A sweep asks from the lowest word of the cell to the highest. The parser has set the lower
+    // halves of both.
+    action choose_bounds() {
+        choose_cell();
+        md.high[31:16] = cell_bits.get({ clock[CELL_SHIFT + 15:CELL_SHIFT] });
+    }
+    action show_packets() {
+        hdr.status.packets[31:0] = read_packets.execute(0);
+        hdr.status.token = hdr.lane.time_ns;
+    }
     table slot {
         key = { md.verdict: exact; }
-        actions = { choose; NoAction; }
+        actions = {
+            choose_and_count;
+#ifdef QUEUE_FEATURES
+            choose;
+#endif
+            choose_bounds;
+            show_packets;
+            NoAction;
+        }
         const default_action = NoAction;
         const entries = {
+            SEEN: choose_and_count();
+#ifdef QUEUE_FEATURES
+            // A copy was counted when its frame came first.
             METERED: choose();
-            PROBE_ENTRY(choose())
+#endif
+            SWEEP: choose_bounds();
+            STATUS: show_packets();
+            SETTINGS: show_packets();
         }
-        size = 2;
+        size = 8;
     }
 
     apply {
-        mix();
+        // Without QUEUE_FEATURES, SEEN is METERED.
+        if (md.verdict == METERED || md.verdict == SEEN) {
+            prepare.apply();
+        }
         slot.apply();
     }
 }
 
 control Microflows(inout headers_t hdr, inout metadata_t md, in bit<48> clock) {
     Slots() slots;
-    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) word_bits;
-
-    // A sweep has neither state nor protocol: it asks from the lowest word of the cell to the
-    // highest.
-    action choose_word() {
-        md.low = word_bits.get({ clock[CELL_SHIFT + 15:CELL_SHIFT], md.state, md.protocol });
-    }
-    table word {
-        key = { md.verdict: exact; }
-        actions = { choose_word; NoAction; }
-        const default_action = NoAction;
-        const entries = {
-            METERED: choose_word();
-            SWEEP: choose_word();
-            PROBE_ENTRY(choose_word())
-        }
-        size = 4;
-    }
-    action choose_highest() {
-        md.high = md.low | 0xffff;
-    }
 
     // The cell word: a packet writes its own. A sweep takes what is not of the current cell, closed
     // or open; whether it did, it must know at once.
@@ -197,12 +268,6 @@ control Microflows(inout headers_t hdr, inout metadata_t md, in bit<48> clock) {
             }
         }
     };
-    RegisterAction<bit<32>, slot_t, bit<32>>(cell_reg) take_any_cell = {
-        void apply(inout bit<32> value, out bit<32> old) {
-            old = value;
-            value = 0;
-        }
-    };
 #ifdef QUEUE_FEATURES
     RegisterAction<bit<32>, slot_t, bit<32>>(cell_reg) read_cell = {
         void apply(inout bit<32> value, out bit<32> old) {
@@ -213,13 +278,11 @@ control Microflows(inout headers_t hdr, inout metadata_t md, in bit<48> clock) {
 #endif
     action write_cell() { md.before = swap_cell.execute(md.slot); }
     action take_old() { md.before = take_old_cell.execute(md.slot); }
-    action take_any() { md.before = take_any_cell.execute(md.slot); }
     table cell {
         key = { md.verdict: exact; }
         actions = {
             write_cell;
             take_old;
-            take_any;
 #ifdef QUEUE_FEATURES
             show_cell;
 #endif
@@ -229,7 +292,8 @@ control Microflows(inout headers_t hdr, inout metadata_t md, in bit<48> clock) {
         const entries = {
             METERED: write_cell();
             SWEEP: take_old();
-            SWEEP_ALL: take_any();
+            // Its md.low is 0, from the parser: the slot is empty then.
+            SWEEP_ALL: write_cell();
             PROBE_ENTRY(show_cell())
         }
         size = 4;
@@ -278,21 +342,10 @@ control Microflows(inout headers_t hdr, inout metadata_t md, in bit<48> clock) {
 #define HIGH_ANY
 #endif
 
-    action join() {
-        md.step = STEP_JOIN;
-    }
-    action open() {
-        md.step = STEP_OPEN;
-    }
-    action evict(bit<8> cause) {
-        md.step = STEP_OPEN;
+    action take_step(bit<8> step, bit<8> cause) {
+        md.step = step;
         md.cause = cause;
     }
-#ifdef QUEUE_FEATURES
-    action again() {
-        md.cause = COMES_AGAIN;
-    }
-#endif
     table decide {
         key = {
             md.verdict: ternary;
@@ -305,49 +358,43 @@ control Microflows(inout headers_t hdr, inout metadata_t md, in bit<48> clock) {
             md.key.ports: ternary;
             HIGH_KEY
         }
-        actions = {
-            join;
-            open;
-            evict;
-#ifdef QUEUE_FEATURES
-            again;
-#endif
-            NoAction;
-        }
+        actions = { take_step; NoAction; }
         const default_action = NoAction;
+// One action, to save instruction words; step and cause are its data.
+#define JOIN take_step(STEP_JOIN, 0)
+#define OPEN take_step(STEP_OPEN, 0)
+#define EVICT(cause) take_step(STEP_OPEN, cause)
         const entries = {
-            (METERED, 0, _, _, _, _, _, _ HIGH_ANY): open();
-            (METERED, 1, 0, 0, 0 &&& WORD_ALIKE, 0, 0, 0 HIGH_ZERO): join();
-            (METERED, 1, _, _, 0 &&& WORD_ALIKE, 0, 0, 0 HIGH_ZERO): evict(CAUSE_CUT);
-            (METERED, 1, _, _, 0 &&& WORD_OF_CELL, _, _, _ HIGH_ANY): evict(CAUSE_COLLISION);
-            (METERED, 1, _, _, _, _, _, _ HIGH_ANY): evict(CAUSE_AGED);
+            (METERED, 0, _, _, _, _, _, _ HIGH_ANY): OPEN;
+            (METERED, 1, 0, 0, 0 &&& WORD_ALIKE, 0, 0, 0 HIGH_ZERO): JOIN;
+            (METERED, 1, _, _, 0 &&& WORD_ALIKE, 0, 0, 0 HIGH_ZERO): EVICT(CAUSE_CUT);
+            (METERED, 1, _, _, 0 &&& WORD_OF_CELL, _, _, _ HIGH_ANY): EVICT(CAUSE_COLLISION);
+            (METERED, 1, _, _, _, _, _, _ HIGH_ANY): EVICT(CAUSE_AGED);
 #ifdef QUEUE_FEATURES
             // What would close the record or displace it, comes again.
-            (PROBE, 1, 0, 0, 0, 0, 0, 0 HIGH_ZERO): join();
-            (PROBE, _, _, _, _, _, _, _ HIGH_ANY): again();
+            (PROBE, 1, 0, 0, 0, 0, 0, 0 HIGH_ZERO): JOIN;
+            (PROBE, _, _, _, _, _, _, _ HIGH_ANY): take_step(STEP_NONE, COMES_AGAIN);
 #endif
-            (SWEEP, 1, _, _, _, _, _, _ HIGH_ANY): evict(CAUSE_AGED);
-            (SWEEP_ALL, 1, _, _, _, _, _, _ HIGH_ANY): evict(CAUSE_AGED);
+            (SWEEP, 1, _, _, _, _, _, _ HIGH_ANY): EVICT(CAUSE_AGED);
+            (SWEEP_ALL, 1, _, _, _, _, _, _ HIGH_ANY): EVICT(CAUSE_AGED);
         }
         size = 16;
     }
 
     // After `last` has answered.
     action measure_gap() {
-        md.gap = md.now - hdr.record.last;
+        md.gap = clock[31:0] - hdr.record.last;
     }
 
-    WORD(sum, packets, 32, 1)
-    WORD(sum, bytes, 32, md.ip_length)
-    WORD(first, first, 32, md.now)
-    WORD(last, last, 32, md.now)
-    WORD(bit_or, tcp, 16, md.tcp)
+    WORD(sum, packets, 32, 1, 1)
+    WORD(sum, bytes, 32, md.ip_length, md.ip_length)
+    WORD(first, first, 32, clock[31:0], clock[31:0])
+    WORD(last, last, 32, clock[31:0], clock[31:0])
+    WORD(bit_or, tcp, 16, md.tcp, md.tcp)
     RECORD_FEATURES(FEATURE_WORD)
 
     apply {
-        word.apply();
-        choose_highest();
-        slots.apply(hdr, md);
+        slots.apply(hdr, md, clock);
         cell.apply();
         source.apply();
         destination.apply();
@@ -365,14 +412,11 @@ control Microflows(inout headers_t hdr, inout metadata_t md, in bit<48> clock) {
         }
 #endif
         decide.apply();
-        hdr.record.protocol = md.before[7:0];
         packets.apply();
         bytes.apply();
         first.apply();
         last.apply();
-        if (md.step == STEP_JOIN) {
-            measure_gap();
-        }
+        measure_gap();
 #ifdef QUEUE_FEATURES
         // A frame that comes again may come after later ones.
         if (md.gap[31:31] == 1) {

@@ -218,17 +218,24 @@ parser Frame(packet_in packet, inout headers_t hdr, inout metadata_t md) {
 #else
 #define NO_COPY
 #endif
+// Sweeps need `low` and `high`.
 #define BEGIN_METADATA \
         md.verdict = UNKNOWN; \
         md.step = STEP_NONE; \
         md.cause = 0; \
-        md.gap = 0; \
-        md.state = 0; \
+        md.low = 0; \
         md.protocol = 0; \
         md.slot = 0; \
+        md.high = 0x0000ffff; \
         md.key.ports = 0; \
         NO_COPY \
         NO_HIGH_KEY
+
+#ifdef WITH_V6
+#define ABILITIES ABILITY_WRAPS
+#else
+#define ABILITIES (ABILITY_WRAPS + ABILITY_NO_V6)
+#endif
 
 parser Command(packet_in packet, inout headers_t hdr, inout metadata_t md) {
 
@@ -265,6 +272,11 @@ parser Command(packet_in packet, inout headers_t hdr, inout metadata_t md) {
     // Here, because the compiler then knows that no frame needs room beside the status.
     state answer {
         hdr.status.setValid();
+        hdr.status.layout_id = LAYOUT_ID;
+        hdr.status.slots = SLOTS;
+        hdr.status.abilities = ABILITIES;
+        hdr.status.word_bits = 32;
+        hdr.status.cell_shift = CELL_SHIFT;
         hdr.status.listed = 0;
         hdr.status.packets = 0;
         hdr.status.bytes = 0;
@@ -291,6 +303,8 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t md,
     state start {
         packet.extract(input);
         packet.advance(PORT_METADATA_SIZE);
+        hdr.kind.setValid();
+        hdr.kind.kind = KIND_FRAME;
         BEGIN_METADATA
         transition select(input.ingress_port) {
             CPU_PORT: parse_cpu;

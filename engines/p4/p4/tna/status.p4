@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pipeline counts, and the commands that ask for it. The two counts of what is metered let
-// the receiver say how much was in reports that were lost. Of the settings, there is room for the
-// seeds alone: every slot is in use, every frame is metered, and times are the chip's.
+// The seeds, and the bytes that were metered. Packets are counted in microflows.p4. The two counts
+// let the receiver say how much was in reports that were lost. Of the settings, there is room for
+// the seeds alone: every slot is in use, every frame is metered, and times are the chip's.
 
 struct seed_and_bytes_t {
     bit<32> seed;
@@ -92,54 +92,10 @@ control Counts(inout headers_t hdr, inout metadata_t md) {
     }
 #endif
 
-    Register<bit<32>, bit<1>>(1, 0) all_packets_reg;
-    RegisterAction<bit<32>, bit<1>, bit<32>>(all_packets_reg) count_packet = {
-        void apply(inout bit<32> value) {
-            value = value + 1;
-        }
-    };
-    RegisterAction<bit<32>, bit<1>, bit<32>>(all_packets_reg) read_packets = {
-        void apply(inout bit<32> value, out bit<32> packets) {
-            packets = value;
-        }
-    };
-    action count_the_packet() { count_packet.execute(0); }
-    action show_packets() {
-        hdr.status.packets[31:0] = read_packets.execute(0);
-    }
-    table all_packets {
-        key = { md.verdict: exact; }
-        actions = { count_the_packet; show_packets; NoAction; }
-        const default_action = NoAction;
-        const entries = {
-            SEEN: count_the_packet();
-            STATUS: show_packets();
-            SETTINGS: show_packets();
-        }
-        size = 4;
-    }
-
-    action answer() {
-        hdr.status.token = hdr.lane.time_ns;
-        hdr.status.layout_id = LAYOUT_ID;
-        hdr.status.slots = SLOTS;
-#ifdef WITH_V6
-        hdr.status.abilities = ABILITY_WRAPS;
-#else
-        hdr.status.abilities = ABILITY_WRAPS + ABILITY_NO_V6;
-#endif
-        hdr.status.word_bits = 32;
-        hdr.status.cell_shift = CELL_SHIFT;
-    }
-
     apply {
         seed_and_bytes.apply();
-        all_packets.apply();
 #ifdef WITH_V6
         more_seed.apply();
 #endif
-        if (md.verdict == STATUS || md.verdict == SETTINGS) {
-            answer();
-        }
     }
 }
