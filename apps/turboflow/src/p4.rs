@@ -112,7 +112,7 @@ impl Target {
         }
     }
 
-    /// The layout of a record, if the program supports it, which depends on `layout` alone.
+    /// The words of a record. Whether the program supports them depends on `layout` alone.
     ///
     /// # Errors
     /// The first feature that the program does not support.

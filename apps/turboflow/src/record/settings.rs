@@ -148,9 +148,9 @@ pub(crate) fn read_definition(
     }
     let placed_at = |invalid| placed(places.locate(invalid));
     let layout = Layout::compile(&definition, biflow).map_err(placed_at)?;
-    if has_room(&layout).is_ok() {
+    let Err(reason) = has_room(&layout) else {
         return Ok(definition);
-    }
+    };
     // Find what the engine does not support, for the error: the key, or the first such feature.
     let refusal = |features: &[Feature]| {
         let part = Definition {
@@ -168,8 +168,7 @@ pub(crate) fn read_definition(
             bail!("{name}, line {line}: feature `{}`: {reason}", feature.name);
         }
     }
-    has_room(&layout).with_context(|| name.to_string())?;
-    Ok(definition)
+    bail!("{name}: {reason}");
 }
 
 /// An unpredictable number: the operating system seeds the hasher of `std`.
