@@ -68,7 +68,7 @@ pub fn find(
             ..Found::default()
         });
     }
-    let names: Vec<&str> = rule.group_by.split(',').map(str::trim).collect();
+    let names: Vec<&str> = rule.fields().collect();
     let question = rule.question();
     let query = Query::parse(&question, input.shape())?;
     let groups = rule.groups(answer(&query, &mut input, None)?, names.len());
@@ -118,7 +118,7 @@ impl Rule {
             fields = format!("{fields},{distinct}");
         }
         let measure = match self.kind {
-            Kind::Amount => self.measure.clone(),
+            Kind::Amount => self.measure.clone().unwrap_or_else(|| "records".to_owned()),
             Kind::New | Kind::Silent => "last".to_owned(),
         };
         Question {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The syntax of rule files. `docs/alerts.md` describes each key.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -59,18 +61,13 @@ pub struct Rule {
     pub(crate) group_by: String,
     /// Counts the different values of a field, in place of a measure.
     pub(crate) distinct: Option<String>,
-    /// What is compared with the limit: a column of groups.
-    #[serde(default = "records")]
-    pub(crate) measure: String,
+    /// What is compared with the limit: a column of groups. Default: `records`.
+    pub(crate) measure: Option<String>,
     pub(crate) above: Option<u64>,
     /// The time that an amount is of, or that a group is silent for, in seconds.
     pub(crate) period_s: Option<u64>,
     /// A column without which the rule is passed over.
     pub(crate) needs: Option<String>,
-}
-
-fn records() -> String {
-    "records".to_owned()
 }
 
 #[derive(Deserialize)]
@@ -93,7 +90,7 @@ pub enum RuleError {
         /// Its name.
         name: String,
         /// What is wrong, and what to write instead.
-        reason: &'static str,
+        reason: Cow<'static, str>,
     },
 }
 
@@ -107,7 +104,7 @@ pub fn rules(text: &str) -> Result<Vec<Rule>, RuleError> {
         let is_twice = rules[..index].iter().any(|before| before.name == rule.name);
         let reason = match rule.fault() {
             Some(reason) => reason,
-            None if is_twice => "another rule has this name: give each its own",
+            None if is_twice => "another rule has this name: give each its own".into(),
             None => continue,
         };
         return Err(RuleError::Rule {
@@ -132,24 +129,51 @@ impl Rule {
         self.kind == Kind::New
     }
 
+    /// The fields to group by.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
+        self.group_by.split(',').map(str::trim)
+    }
+
     /// Describes keys that contradict each other, if there are any.
-    fn fault(&self) -> Option<&'static str> {
+    fn fault(&self) -> Option<Cow<'static, str>> {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if self.name.is_empty() || self.name.len() > 32 || !self.name.chars().all(is_letter) {
-            return Some("a name has 1 to 32 letters, digits and hyphens");
+            return Some("a name has 1 to 32 letters, digits and hyphens".into());
         }
-        if self.period_s == Some(0) {
-            return Some("a period is 1 second or more");
+        let is_known = |name: &&str| *name == "value" || self.fields().any(|field| field == *name);
+        if let Some(name) = in_braces(&self.summary).find(|name| !is_known(name)) {
+            return Some(Cow::Owned(format!(
+                "summary has {{{name}}}, which is neither {{value}} nor a field of group_by: add \
+                 the field there, or leave it out here"
+            )));
         }
+        self.contradiction().map(Cow::Borrowed)
+    }
+
+    fn contradiction(&self) -> Option<&'static str> {
+        let has_measure = self.measure.is_some() || self.distinct.is_some();
         match self.kind {
+            _ if self.period_s == Some(0) => Some("a period is 1 second or more"),
             Kind::Amount if self.above.is_none() => Some("write above = the limit"),
+            Kind::Amount if self.measure.is_some() && self.distinct.is_some() => {
+                Some("distinct is instead of measure: leave one of them out")
+            }
             Kind::Silent if self.period_s.is_none() => {
                 Some("write period_s = the seconds after which silence is an alert")
             }
-            Kind::New | Kind::Silent if self.above.is_some() || self.distinct.is_some() => {
-                Some("above and distinct are for amounts: leave them out")
+            Kind::New | Kind::Silent if self.above.is_some() || has_measure => {
+                Some("above, measure and distinct are for amounts: leave them out")
+            }
+            Kind::New if self.period_s.is_some() => {
+                Some("period_s is for amounts and silence: leave it out")
             }
             _ => None,
         }
     }
+}
+
+/// The names that a text has in braces.
+fn in_braces(text: &str) -> impl Iterator<Item = &str> {
+    let after = text.split('{').skip(1);
+    after.filter_map(|after| Some(after.split_once('}')?.0))
 }

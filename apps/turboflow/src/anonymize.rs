@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use turboflow_formats::{CryptoPan, FlowWriter, anonymize};
+use turboflow_formats::{CryptoPan, FlowWriter, anonymize, refused_column};
 use turboflow_record::Schema;
 
 use crate::keys::Key;
@@ -16,6 +16,11 @@ pub(crate) fn key(path: &Path) -> anyhow::Result<CryptoPan> {
     let content = fs::read(path).with_context(|| format!("cannot read the key {place}"))?;
     CryptoPan::from_file(&content)
         .map_err(|reason| anyhow!("{}: {place}: {reason}", Key::Anonymize))
+}
+
+/// Checks that every column can be written with pseudonyms.
+pub(crate) fn check(schema: &Schema) -> anyhow::Result<()> {
+    refused_column(schema).map_or(Ok(()), |more| Err(no_pseudonym(&more)))
 }
 
 /// A writer that passes records on with pseudonyms.

@@ -98,10 +98,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<Outcome> {
         say!(Info AnswerNote; "{note}");
     }
     let meaning = Meaning::of(&input)?;
-    let mut outputs = Vec::new();
-    for to in &args.write {
-        outputs.push((to.as_str(), args.output(to, &meaning)?));
-    }
+    let mut outputs = args.outputs(&meaning)?;
     signals::listen("ending", false, None)?;
     let (mut is_lossy, mut left_out) = (false, LeftOut::default());
     let read = each_batch(&mut input, |batch| {
@@ -217,6 +214,25 @@ impl ReplayArgs {
         Ok(())
     }
 
+    /// The outputs with their names.
+    fn outputs(&self, meaning: &Meaning) -> anyhow::Result<Vec<(&str, Box<dyn FlowWriter>)>> {
+        let (path, schema) = (self.anonymize.as_deref(), &meaning.schema);
+        let key = path.map(anonymize::key).transpose()?;
+        // Before an output is touched.
+        if key.is_some() {
+            anonymize::check(schema)?;
+        }
+        let output = |to: &String| {
+            let writer = self.output(to, meaning)?;
+            match &key {
+                Some(key) => anonymize::writer(writer, schema, key.clone()),
+                None => Ok(writer),
+            }
+        };
+        let writes = self.write.iter();
+        writes.map(|to| Ok((to.as_str(), output(to)?))).collect()
+    }
+
     fn output(&self, to: &str, meaning: &Meaning) -> anyhow::Result<Box<dyn FlowWriter>> {
         let schema = &meaning.schema;
         let elements = ElementOptions::default();
@@ -226,8 +242,7 @@ impl ReplayArgs {
             domain: self.observation_domain.unwrap_or(domain),
             ..WireOptions::default()
         };
-        let key = self.anonymize.as_deref().map(anonymize::key).transpose()?;
-        let writer = if Target::is_meant(to) {
+        Ok(if Target::is_meant(to) {
             let options = SendOptions {
                 rate: self.rate.map(|CountAboveZero(rate)| rate),
                 ..sending()
@@ -248,11 +263,7 @@ impl ReplayArgs {
             } else {
                 file(path, format, schema, &options, None)?
             }
-        };
-        match key {
-            Some(key) => anonymize::writer(writer, schema, key),
-            None => Ok(writer),
-        }
+        })
     }
 }
 

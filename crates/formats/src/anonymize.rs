@@ -108,22 +108,28 @@ impl CryptoPan {
 /// all address columns.
 ///
 /// # Errors
-/// Names the first column that would reveal more than the pseudonyms: see [`tells_more`].
+/// Names the column that [`refused_column`] finds.
 pub fn anonymize(
     inner: Box<dyn FlowWriter>,
     schema: &[Column],
     key: CryptoPan,
 ) -> Result<Box<dyn FlowWriter>, String> {
-    let more = schema.iter().find_map(|column| {
-        let what = tells_more(&column.name, column.kind)?;
-        Some(format!("{} holds {what}", column.name))
-    });
-    match more {
+    match refused_column(schema) {
         Some(more) => Err(more),
         None => Ok(mapped(inner, move |batch| {
             batch.with_addresses(|address| key.pseudonym(address))
         })),
     }
+}
+
+/// The first column that would reveal more than the pseudonyms, and what it holds: see
+/// [`tells_more`].
+#[must_use]
+pub fn refused_column(schema: &[Column]) -> Option<String> {
+    schema.iter().find_map(|column| {
+        let what = tells_more(&column.name, column.kind)?;
+        Some(format!("{} holds {what}", column.name))
+    })
 }
 
 /// Text columns from inspection that do not identify either end of a flow.

@@ -34,7 +34,7 @@ mod unfinished;
 pub mod wire;
 mod writer;
 
-pub use anonymize::{CryptoPan, anonymize, tells_more};
+pub use anonymize::{CryptoPan, anonymize, refused_column, tells_more};
 pub use arrow::{ArrowMessages, arrow_column, arrow_schema};
 pub use create::{create, to_writer};
 pub use error::{ExportError, Unexportable};

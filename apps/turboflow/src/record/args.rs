@@ -195,7 +195,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, help_heading = "Input and output", hide_short_help = true)]
     identity: bool,
 
-    /// Name of this vantage point in the column `exporter`. Default: the host name
+    /// Name of this vantage point, for outputs with a column `exporter`. Default: the host name
     #[arg(long, value_name = "NAME", help_heading = "Input and output")]
     #[arg(hide_short_help = true)]
     exporter: Option<String>,

@@ -8,10 +8,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use anyhow::{Context, bail};
 use turboflow_run::{OutputChange, OutputConfig, RunConfig};
 
-use super::collectors::{TlsRead, target_of};
+use super::collectors::target_of;
+use super::output_keys::OutputKeys;
 use super::outputs::{OutputCreator, is_device, is_stdout, name_of};
 use super::settings::Settings;
-use super::{Reread, kafka, rotation, shared};
+use super::{Reread, kafka, outputs, rotation, shared};
 use crate::log::say;
 use crate::unfinished_file::file_identity;
 
@@ -19,21 +20,21 @@ use crate::unfinished_file::file_identity;
 pub(super) struct OutputChanger {
     now: RunConfig,
     settings: Arc<Settings>,
-    tls: TlsRead,
-    /// Files read at the start, which may no longer be readable without root.
-    first_tls: TlsRead,
+    keys: OutputKeys,
+    /// Keys read at the start, which may no longer be readable without root.
+    first_keys: OutputKeys,
     /// Files without a time in their name that were completed when they were removed from the
     /// configuration. Writing them again would overwrite them.
     complete: Vec<PathBuf>,
 }
 
 impl OutputChanger {
-    pub(super) fn new(run: &RunConfig, settings: &Arc<Settings>, tls: TlsRead) -> Self {
+    pub(super) fn new(run: &RunConfig, settings: &Arc<Settings>, keys: OutputKeys) -> Self {
         Self {
             now: run.clone(),
             settings: Arc::clone(settings),
-            first_tls: tls.clone(),
-            tls,
+            first_keys: keys.clone(),
+            keys,
             complete: Vec::new(),
         }
     }
@@ -60,8 +61,13 @@ impl OutputChanger {
 
     fn apply(&mut self, next: RunConfig, changes: &Sender<OutputChange>) -> anyhow::Result<()> {
         let kept = kept(&self.now, &next)?;
-        let tls = TlsRead::new(&next, &[&self.tls, &self.first_tls])?;
-        let creator = OutputCreator::new(&next, &self.settings, &tls)?;
+        let keys = OutputKeys::new(&next, &[&self.keys, &self.first_keys])?;
+        outputs::check(&next, &self.settings)?;
+        let creator = OutputCreator {
+            run: &next,
+            settings: &self.settings,
+            keys: &keys,
+        };
         let is_kept = |output: &&OutputConfig| kept.contains(&&output.to);
         let begin = next.outputs.iter().filter(|output| !is_kept(output));
         let begin: Vec<_> = begin.collect();
@@ -78,7 +84,7 @@ impl OutputChanger {
             "the configuration was reread; outputs kept: {kept}, begun: {begun}, ended: {ended}");
         // An error means that the run has ended.
         let _ = changes.send(change);
-        (self.now, self.tls) = (next, tls);
+        (self.now, self.keys) = (next, keys);
         self.complete = complete;
         Ok(())
     }
@@ -148,9 +154,16 @@ fn kept<'a>(now: &RunConfig, next: &'a RunConfig) -> anyhow::Result<Vec<&'a Path
         };
         let [before, after] = [(before, now), (output, next)]
             .map(|(its, run)| shared::own(its.clone(), run.goes_on()));
-        if before == after || is_one_file(next, &output.to)? {
-            kept.push(&output.to);
+        let is_changed = before != after;
+        if is_changed && !is_one_file(next, &output.to)? {
+            continue;
         }
+        if is_changed {
+            say!(Warning NeedsRestart, keys = vec!["output".to_owned()];
+                "{}: its options changed, which takes effect at the next start",
+                name_of(&output.to));
+        }
+        kept.push(&output.to);
     }
     Ok(kept)
 }

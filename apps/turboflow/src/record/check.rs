@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use turboflow_record::Definition;
 use turboflow_run::RunConfig;
 
-use super::collectors::TlsRead;
+use super::output_keys::OutputKeys;
 use super::settings::{self, Settings};
-use super::{filter, outputs};
+use super::{filter, identity, outputs};
 use crate::interfaces;
 
 /// Everything that reading and checking the definition depends on: file, engine, biflow.
@@ -19,7 +19,7 @@ type DefinitionNames = (Option<PathBuf>, String, bool);
 pub(crate) struct FilesRead {
     names: DefinitionNames,
     definition: Definition,
-    tls: TlsRead,
+    keys: OutputKeys,
 }
 
 /// Checks a configuration as far as possible without opening anything. Reuses the files in `before`
@@ -35,10 +35,11 @@ pub(crate) fn check(run: &RunConfig, before: Option<&FilesRead>) -> anyhow::Resu
         Some(read) => read.definition.clone(),
         None => settings::definition(run)?,
     };
-    let tls_before = before.map(|read| &read.tls);
-    let tls = TlsRead::new(run, tls_before.as_slice())?;
+    let keys_before = before.map(|read| &read.keys);
+    let keys = OutputKeys::new(run, keys_before.as_slice())?;
     let settings = Settings::with(run, definition.clone())?;
-    outputs::OutputCreator::new(run, &settings, &tls)?.check()?;
+    outputs::check(run, &settings)?;
+    identity::check_use(run)?;
     filter::check(run)?;
     interfaces::check_names(run)?;
     match &settings.engine.remote {
@@ -53,6 +54,6 @@ pub(crate) fn check(run: &RunConfig, before: Option<&FilesRead>) -> anyhow::Resu
     Ok(FilesRead {
         names,
         definition,
-        tls,
+        keys,
     })
 }

@@ -2,24 +2,19 @@
 //! Outputs that are collectors: `-w ipfix+udp://host:4739`.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::bail;
 use turboflow_formats::wire::{Protocol, WireOptions, left_out};
-use turboflow_kafka::{KafkaTarget, TlsTexts};
+use turboflow_kafka::KafkaTarget;
 use turboflow_record::{Column, ColumnKind, ElementOptions};
 use turboflow_run::{CountAboveZero, Interval, Mtu, Output, OutputConfig, RunConfig};
-use turboflow_transport::{
-    Carrier, Clock, SendEvent, SendOptions, Target, Tls, TlsFiles, TlsPart, TransportError, send_to,
-};
+use turboflow_transport::{Clock, SendEvent, SendOptions, Target, Tls, send_to};
 
-use super::kafka;
 use super::settings::{Settings, random_number};
 use crate::interfaces;
-use crate::keys::Key;
 use crate::log::say;
 
 /// The clocks of this process, for senders and collectors.
@@ -73,100 +68,6 @@ fn only_interface(run: &RunConfig) -> Option<u32> {
         [name] => interfaces::index(name),
         _ => None,
     }
-}
-
-/// Files that TLS needs for an output: CA certificates, client certificate, private key.
-type TlsNames = [Option<PathBuf>; 3];
-
-fn names_of(output: &OutputConfig) -> TlsNames {
-    [&output.tls_ca, &output.tls_cert, &output.tls_key].map(Clone::clone)
-}
-
-/// Contents of the TLS files. Each set of names is read once.
-#[derive(Clone, Default)]
-pub(crate) struct TlsRead {
-    of_collectors: Vec<(TlsNames, Tls)>,
-    of_topics: Vec<(TlsNames, TlsTexts)>,
-}
-
-impl TlsRead {
-    /// Reads the files that the outputs need. Reuses files in `before`, which may have become
-    /// unreadable when root was dropped.
-    pub(super) fn new(run: &RunConfig, before: &[&Self]) -> anyhow::Result<Self> {
-        let mut read = Self::default();
-        for output in &run.outputs {
-            let by_tls = |target: Target| target.carrier == Carrier::Tls;
-            let names = names_of(output);
-            if kafka::target_of(&output.to)?.is_some_and(|target| target.is_tls) {
-                let known = before.iter().find_map(|before| before.texts(&names));
-                let texts = known.map_or_else(|| kafka::tls_texts(output), |its| Ok(its.clone()));
-                read.of_topics.push((names, texts?));
-                continue;
-            }
-            if !target_of(&output.to)?.is_some_and(by_tls) || read.find(&names).is_some() {
-                continue;
-            }
-            let known = before.iter().find_map(|before| before.find(&names));
-            let tls = known.map_or_else(|| read_tls(output), |tls| Ok(tls.clone()))?;
-            read.of_collectors.push((names, tls));
-        }
-        Ok(read)
-    }
-
-    /// The TLS settings of an output, if it uses TLS.
-    pub(super) fn of(&self, output: &OutputConfig) -> Option<&Tls> {
-        self.find(&names_of(output))
-    }
-
-    fn find(&self, names: &TlsNames) -> Option<&Tls> {
-        let mut found = self.of_collectors.iter().filter(|(its, _)| its == names);
-        found.next().map(|(_, tls)| tls)
-    }
-
-    /// The certificates and keys of an output to a topic.
-    pub(super) fn texts_of(&self, output: &OutputConfig) -> TlsTexts {
-        self.texts(&names_of(output)).cloned().unwrap_or_default()
-    }
-
-    fn texts(&self, names: &TlsNames) -> Option<&TlsTexts> {
-        let mut found = self.of_topics.iter().filter(|(its, _)| its == names);
-        found.next().map(|(_, texts)| texts)
-    }
-}
-
-fn read_tls(output: &OutputConfig) -> anyhow::Result<Tls> {
-    for (one, key, other) in [
-        (
-            &output.tls_cert,
-            Key::TlsCert,
-            (&output.tls_key, Key::TlsKeyFile),
-        ),
-        (
-            &output.tls_key,
-            Key::TlsKeyFile,
-            (&output.tls_cert, Key::TlsCert),
-        ),
-    ] {
-        if one.is_some() && other.0.is_none() {
-            bail!("{key} goes with {}: give both, or neither", other.1);
-        }
-    }
-    let files = TlsFiles {
-        authorities: output.tls_ca.clone(),
-        client: output.tls_cert.clone().zip(output.tls_key.clone()),
-    };
-    let key = |error: &TransportError| match error {
-        TransportError::Tls { part, .. } => match part {
-            TlsPart::Authorities => Key::TlsCa.to_string(),
-            TlsPart::Certificate => Key::TlsCert.to_string(),
-            TlsPart::Key => Key::TlsKeyFile.to_string(),
-        },
-        _ => "TLS".to_owned(),
-    };
-    Tls::new(&files, CLOCK).map_err(|error| {
-        let key = key(&error);
-        anyhow::Error::new(error).context(key)
-    })
 }
 
 /// A new observation domain for an output of this run.

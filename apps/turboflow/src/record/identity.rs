@@ -3,11 +3,12 @@
 
 use std::sync::OnceLock;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use turboflow_formats::Identity;
 use turboflow_record::{Column, Schema};
 use turboflow_run::{OutputConfig, RunConfig};
 
+use super::kafka;
 use super::settings::random_number;
 use crate::keys::Key;
 
@@ -30,9 +31,29 @@ fn named(run: &RunConfig, number: u64) -> anyhow::Result<Identity> {
 
 /// The identity of the records of an output, if it has columns for it.
 pub(super) fn of(run: &RunConfig, output: &OutputConfig) -> anyhow::Result<Option<Identity>> {
+    has_columns(output).then(|| of_run(run)).transpose()
+}
+
+fn has_columns(output: &OutputConfig) -> bool {
     // Lake tables need identities to remove duplicates: their pipelines deliver at least once.
-    let has = output.identity || output.parquet_types.is_lake();
-    has.then(|| of_run(run)).transpose()
+    output.identity || output.parquet_types.is_lake()
+}
+
+/// Refuses a name for this vantage point that no output has a column for.
+pub(super) fn check_use(run: &RunConfig) -> anyhow::Result<()> {
+    let shows = |output: &OutputConfig| {
+        let is_topic = kafka::target_of(&output.to).is_ok_and(|target| target.is_some());
+        is_topic || has_columns(output)
+    };
+    if run.service.exporter.is_some() && !run.outputs.iter().any(shows) {
+        bail!(
+            "no output has the column `exporter`: leave {} out, or add {} to an output in CSV, \
+             JSON lines, Parquet or Arrow",
+            Key::Exporter,
+            Key::Identity
+        );
+    }
+    Ok(())
 }
 
 /// The columns of an output, with those of the identity if there is one.

@@ -14,6 +14,7 @@ mod kafka;
 mod ledger_file;
 mod memory;
 mod observe;
+mod output_keys;
 mod outputs;
 mod probe;
 mod progress;
@@ -53,14 +54,14 @@ use crate::units::{counted, grouped};
 pub(crate) use args::RecordArgs;
 use change::OutputChanger;
 pub(crate) use check::{FilesRead, check};
-use collectors::TlsRead;
 pub(crate) use collectors::{CLOCK, FILE_DOMAIN, own_domain, sending};
 pub(crate) use filter::{joined as joined_filter, separate as separate_filter};
 pub(crate) use frames::{Frames, NotGiven};
 pub(crate) use inputs::{is_stdin, open_captures, open_stream};
 use ledger_file::LedgerFile;
 use observe::{Observer, limits};
-use outputs::{OutputCreator, Outputs};
+use output_keys::OutputKeys;
+use outputs::Outputs;
 pub(crate) use outputs::{
     as_files, check_paths, file, format_of, is_stdout, name_of, origin, stdout,
 };
@@ -146,13 +147,14 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
     let sizes = settings.sizes();
     memory::check_start(&settings.config, &sizes)?;
     let reread = with_engine(reread, settings.engine.reread());
-    // Before root is dropped, because only root may be able to read a private key.
-    let tls = TlsRead::new(run, &[])?;
-    // Wrong options are reported before interfaces that are missing or may not be captured.
-    OutputCreator::new(run, &settings, &tls)?.check_options()?;
+    // Wrong keys and options are reported before interfaces that are missing or may not be
+    // captured.
+    let keys = OutputKeys::new(run, &[])?;
+    outputs::check(run, &settings)?;
+    identity::check_use(run)?;
     let (hangups, heard) = channel();
     let source = OpenSource::open_and_listen(run, &settings, reread.is_some().then_some(hangups))?;
-    let mut outputs = match Outputs::create(run, &settings, &tls) {
+    let mut outputs = match Outputs::create(run, &settings, &keys) {
         Err(error) if is_broken_pipe(&error) => return Ok(Outcome::Well),
         outputs => outputs?,
     };
@@ -162,7 +164,7 @@ fn record(run: &RunConfig, reread: Option<Reread>) -> anyhow::Result<Outcome> {
         .then(|| summarise(&settings, &mut outputs));
     let end_patience = reread.is_some().then_some(END_PATIENCE);
     let changes = match reread {
-        Some(reread) => OutputChanger::new(run, &settings, tls).start(reread, heard)?,
+        Some(reread) => OutputChanger::new(run, &settings, keys).start(reread, heard)?,
         None => channel().1,
     };
     serve_metrics(run)?;

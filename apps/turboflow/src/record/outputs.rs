@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Creates all outputs, or none. A new kind of output gets a branch in
-//! `OutputCreator::plain_output` and in `check_options`.
+//! `OutputCreator::plain_output` and in `check_target`.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -18,7 +18,7 @@ use turboflow_record::{Column, Definition};
 use turboflow_run::{Output, OutputConfig, RunConfig};
 use turboflow_transport::{Content, Target};
 
-use super::collectors::TlsRead;
+use super::output_keys::OutputKeys;
 use super::settings::Settings;
 use super::{collectors, identity, kafka, probe, rotation, sends, shared};
 use crate::anonymize;
@@ -41,9 +41,13 @@ impl Outputs {
     pub(super) fn create(
         run: &RunConfig,
         settings: &Settings,
-        tls: &TlsRead,
+        keys: &OutputKeys,
     ) -> anyhow::Result<Self> {
-        let creator = OutputCreator::new(run, settings, tls)?;
+        let creator = OutputCreator {
+            run,
+            settings,
+            keys,
+        };
         let records = run.outputs.iter().map(|output| creator.output(output));
         let records = records.collect::<anyhow::Result<_>>()?;
         let files = file_options(run);
@@ -61,26 +65,12 @@ impl Outputs {
 
 /// Creates outputs one at a time.
 pub(super) struct OutputCreator<'a> {
-    run: &'a RunConfig,
-    settings: &'a Settings,
-    tls: &'a TlsRead,
+    pub(super) run: &'a RunConfig,
+    pub(super) settings: &'a Settings,
+    pub(super) keys: &'a OutputKeys,
 }
 
-impl<'a> OutputCreator<'a> {
-    pub(super) fn new(
-        run: &'a RunConfig,
-        settings: &'a Settings,
-        tls: &'a TlsRead,
-    ) -> anyhow::Result<Self> {
-        check_names(run, settings)?;
-        check_kind(run, settings)?;
-        for output in &run.outputs {
-            shared::check(output, run.goes_on())?;
-            check_retention(output, run)?;
-        }
-        Ok(Self { run, settings, tls })
-    }
-
+impl OutputCreator<'_> {
     fn options(&self, output: &OutputConfig) -> WriteOptions {
         WriteOptions {
             parquet_types: output.parquet_types,
@@ -95,53 +85,13 @@ impl<'a> OutputCreator<'a> {
         }
     }
 
-    /// Checks all outputs without creating them.
-    pub(super) fn check(&self) -> anyhow::Result<()> {
-        let keys = self.run.outputs.iter();
-        for key in keys.filter_map(|output| output.anonymize.as_deref()) {
-            anonymize::key(key)?;
-        }
-        self.check_options()
-    }
-
-    /// Checks the options of all outputs without reading any file.
-    pub(super) fn check_options(&self) -> anyhow::Result<()> {
-        let (run, schema) = (self.run, self.settings.layout.schema());
-        for output in &run.outputs {
-            if let Some(target) = kafka::target_of(&output.to)? {
-                kafka::check(&target, run, output, self.settings)?;
-                continue;
-            }
-            match collectors::target_of(&output.to)? {
-                // Microflow outputs need no check here.
-                _ if sends::is_meant(&output.to)? => {}
-                Some(target) => {
-                    let wire = collectors::wire_options(output, self.settings);
-                    turboflow_transport::check(&target, schema, &wire)?;
-                }
-                None => {
-                    format_of(&output.to, output.format)?;
-                    identity::schema(schema, identity::of(run, output)?.as_ref())?;
-                    rotation::pattern_of(run, &output.to)?;
-                    rotation::check_periods(run, output)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     pub(super) fn output(&self, output: &OutputConfig) -> anyhow::Result<Output> {
-        // Read the key first, so that a wrong key touches no output.
-        let key = output
-            .anonymize
-            .as_deref()
-            .map(anonymize::key)
-            .transpose()?;
         let plain = self.plain_output(output)?;
-        Ok(match key {
+        let schema = self.settings.layout.schema();
+        Ok(match self.keys.pseudonyms_of(output) {
             None => plain,
             Some(key) => Output {
-                writer: anonymize::writer(plain.writer, self.settings.layout.schema(), key)?,
+                writer: anonymize::writer(plain.writer, schema, key.clone())?,
                 ..plain
             },
         })
@@ -152,13 +102,13 @@ impl<'a> OutputCreator<'a> {
         let (run, options, path) = (self.run, &self.options(output), output.to.as_path());
         let schema = self.settings.layout.schema();
         if let Some(target) = kafka::target_of(path)? {
-            let tls = self.tls.texts_of(output);
+            let tls = self.keys.texts_of(output);
             let send = collectors::send_options(run, output);
             let of = (run, output, self.settings);
             return kafka::output(&target, of, options.metadata.clone(), send, tls);
         }
         if let Some(target) = collectors::target_of(path)? {
-            let tls = self.tls.of(output);
+            let tls = self.keys.tls_of(output);
             return match target.content {
                 Content::Flows(protocol) => {
                     collectors::output((&target, protocol), run, output, self.settings, tls)
@@ -198,6 +148,41 @@ impl<'a> OutputCreator<'a> {
     fn pipe_patience(&self) -> Option<Duration> {
         self.run.goes_on().then_some(pipe::LIVE_PATIENCE)
     }
+}
+
+/// Checks the options of all outputs without creating any, and without reading any file.
+pub(super) fn check(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> {
+    check_names(run, settings)?;
+    check_kind(run, settings)?;
+    for output in &run.outputs {
+        shared::check(output, run.goes_on())?;
+        check_retention(output, run)?;
+        check_target(output, run, settings)?;
+    }
+    Ok(())
+}
+
+/// Checks the options that depend on where an output goes.
+fn check_target(output: &OutputConfig, run: &RunConfig, settings: &Settings) -> anyhow::Result<()> {
+    // Outputs for microflow records need no more checks.
+    if sends::is_meant(&output.to)? {
+        return Ok(());
+    }
+    let schema = settings.layout.schema();
+    if output.anonymize.is_some() {
+        anonymize::check(schema)?;
+    }
+    if let Some(target) = kafka::target_of(&output.to)? {
+        return kafka::check(&target, run, output, settings);
+    }
+    if let Some(target) = collectors::target_of(&output.to)? {
+        let wire = collectors::wire_options(output, settings);
+        return Ok(turboflow_transport::check(&target, schema, &wire)?);
+    }
+    format_of(&output.to, output.format)?;
+    identity::schema(schema, identity::of(run, output)?.as_ref())?;
+    rotation::pattern_of(run, &output.to)?;
+    rotation::check_periods(run, output)
 }
 
 /// Standard output as an output of this format. `ends_run`: whether the run ends when the reader

@@ -81,6 +81,22 @@ fn rules_that_cannot_be_are_refused() {
             "leave them out",
         ),
         (
+            format!("{rule}kind = \"new\"\nmeasure = \"bytes\"\n"),
+            "leave them out",
+        ),
+        (
+            format!("{rule}kind = \"new\"\nperiod_s = 60\n"),
+            "period_s is for amounts and silence",
+        ),
+        (
+            format!("{rule}above = 1\nmeasure = \"bytes\"\ndistinct = \"dst_port\"\n"),
+            "distinct is instead of measure",
+        ),
+        (
+            rule.replace("\"x\"", "\"{src_addr} asked {dst_addr}\"") + "above = 1\n",
+            "summary has {dst_addr}, which is neither {value} nor a field of group_by",
+        ),
+        (
             format!("{rule}above = 1\nperiod_s = 0\n"),
             "1 second or more",
         ),

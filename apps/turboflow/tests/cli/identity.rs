@@ -83,7 +83,19 @@ fn identities_are_refused_where_they_have_no_place() {
             .exits(2)
             .says(&[words]);
     }
+    for output in [&csv, &ipfix] {
+        turboflow(["record", "-r", &office, "-w", output, "--exporter", "a"])
+            .exits(2)
+            .says(&["leave --exporter out, or add --identity to an output in CSV"]);
+    }
     assert_eq!(folder.names(), ["taken.toml"]);
+    let service = format!(
+        "[source]\ninterfaces = [\"lo\"]\n[service]\nexporter = \"a\"\n[[output]]\nto = {csv:?}\n"
+    );
+    let service = folder.write("service.toml", service);
+    turboflow(["run", "--check", "--config", &service])
+        .exits(2)
+        .says(&["leave `exporter` in [service] out, or add `identity` in [[output]]"]);
 }
 
 #[test]

@@ -46,6 +46,7 @@ mod plan_offload;
 mod plan_refusals;
 #[cfg(target_os = "linux")]
 mod probes;
+mod pseudonyms;
 mod reader;
 mod record;
 mod records;

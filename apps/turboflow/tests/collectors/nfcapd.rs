@@ -23,6 +23,8 @@ impl Collector for Nfcapd {
         let mut command = Command::new("nfcapd");
         command.arg("-w").arg(folder.path()).args(["-t", "3600"]);
         command.args(["-b", "127.0.0.1", "-p", &port.to_string()]);
+        // A burst waits in the socket while other tests have the processor.
+        command.args(["-B", "4194304"]);
         Some(Self(Daemon::start(&mut command, folder, port)))
     }
 

@@ -50,7 +50,7 @@ fn a_collector_gets_every_flow_of_an_interface() {
     }
     let mut nfcapd = link.inside("nfcapd");
     nfcapd.args(["-w", folder.path().to_str().unwrap(), "-b", "127.0.0.1"]);
-    nfcapd.args(["-p", "4739", "-t", "3600"]);
+    nfcapd.args(["-p", "4739", "-t", "3600", "-B", "4194304"]);
     nfcapd.stdout(Stdio::null()).stderr(Stdio::null());
     let mut nfcapd = nfcapd.spawn().unwrap();
     until("nfcapd listens", || !waiting(&link).is_empty());

@@ -260,6 +260,32 @@ fn outputs_follow_their_own_options_alone() {
 }
 
 #[test]
+fn a_reload_says_which_changes_have_to_wait() {
+    let Some(link) = Link::new() else { return };
+    let folder = Folder::new();
+    let source = "[source]\ninterfaces = [\"vb\"]\n";
+    let one = "[[output]]\nto = \"one.csv\"\n";
+    let rotating = "[[output]]\nto = \"flows-%s.csv\"\nrotate = \"5m\"\n";
+    let identity = "identity = true\n";
+    let (service, exporter) = (
+        "[service]\nledger = \"ledger.json\"\n",
+        "exporter = \"tap\"\n",
+    );
+    let before = format!("{source}{one}{rotating}{identity}{service}{exporter}");
+    folder.write("turboflow.toml", before);
+    folder.write("key", [7; 32]);
+    let mut running = link.start(folder, &["run", "--config", "turboflow.toml"], &[]);
+    let after = format!("{source}{one}anonymize = \"key\"\n{rotating}{service}");
+    running.folder.write("turboflow.toml", after);
+    running.signal("HUP");
+    running.wait_for("exporter: takes effect at the next start");
+    running.wait_for("one.csv: its options changed, which takes effect at the next start");
+    running.wait_for("kept: 1, begun: 1, ended: 1");
+    running.signal("TERM");
+    running.end().balanced(0);
+}
+
+#[test]
 fn rights_are_dropped_once_the_interfaces_are_open() {
     let Some(link) = Link::new() else { return };
     let folder = Folder::new();
@@ -298,8 +324,8 @@ fn rights_are_dropped_once_the_interfaces_are_open() {
     assert_eq!(running.end().balanced(0).count("packets_received"), 100);
 }
 
-/// A definition and certificates that only root may read are read once, because after dropping
-/// privileges they cannot be read again.
+/// A definition, certificates and a key that only root may read are read once, because after
+/// dropping privileges they cannot be read again.
 #[test]
 fn files_readable_by_root_alone_do_not_block_other_changes() {
     let Some(link) = Link::new() else { return };
@@ -315,13 +341,14 @@ fn files_readable_by_root_alone_do_not_block_other_changes() {
          -keyout /dev/null -out {ca} 2>/dev/null"
     );
     link.shell(&script);
-    for file in [&own, &ca] {
+    let key = folder.write("key", [7; 32]);
+    for file in [&own, &ca, &key] {
         fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
     }
     let config = |rotate: &str| {
         format!(
             "interface = [\"vb\"]\nuser = \"65534:65534\"\ndefinition = \"own.toml\"\ntls-ca = \"ca.pem\"\n\
-             write = [\"flows-%s.csv\", \"ipfix+tls://127.0.0.1:9\"]\nledger = \"ledger.json\"\nrotate = \"{rotate}\"\n"
+             anonymize = \"key\"\nwrite = [\"flows-%s.csv\", \"ipfix+tls://127.0.0.1:9\"]\nledger = \"ledger.json\"\nrotate = \"{rotate}\"\n"
         )
     };
     folder.write("turboflow.toml", config("5m"));
