@@ -16,6 +16,8 @@
 //!                  └───────────────▶ aggregator ◀───────────────┘
 //! ```
 //!
+//! `docs/engines.md` says how a new engine is added.
+//!
 //! [`wire`] is the format in which microflow records are sent between hosts.
 
 mod abilities;

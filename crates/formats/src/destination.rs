@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Destinations: a file that gets its final name when it is complete, or a stream.
+//! Where a file format is written: to a file that gets its final name when it is complete, or to a
+//! stream. Outputs that are no files implement [`crate::FlowWriter`] themselves.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

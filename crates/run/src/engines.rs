@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engines that meter packets in this process: the software engine, or one that the program
-//! supplies.
+//! supplies. The program's list of all engines is in `apps/turboflow/src/engines.rs`.
 
 use std::sync::Arc;
 

@@ -82,10 +82,12 @@ fn a_damaged_message_of_netflow_v9_is_a_loss() {
     let url = format!("netflow9+udp://{}", socket.local_addr().unwrap());
     turboflow(["replay", &csv, "-w", &url]).exits(0);
     let mut messages = datagrams(&socket);
-    let half = messages[2].len() / 2;
+    // Within the last record: a cut between two sets cannot be seen, and where sets begin is as
+    // random as the order of the records.
+    let cut = messages[2].len() - 7;
     for is_damaged in [false, true] {
         if is_damaged {
-            messages[2].truncate(half);
+            messages[2].truncate(cut);
         }
         let mut collecting = Collecting::at("udp://127.0.0.1:0", &[]);
         send(collecting.address(), &messages);

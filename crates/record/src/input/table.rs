@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The table of inputs, one row each. Names and descriptions, key fields, columns, information
 //! elements and the numbers in the BPF program are derived from these rows. Values are filled in
-//! where an input is seen: those of frames in `crates/packet/src/inputs.rs`.
+//! where an input is seen, and declared there: those of frames in `crates/packet/src/inputs.rs`.
+//! `CONTRIBUTING.md` lists everything that a new input needs.
 //!
 //! The position of a row is the input's number, which information elements and the BPF program use.
 //! Add new inputs at the end.
