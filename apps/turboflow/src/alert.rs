@@ -216,7 +216,8 @@ impl Asking<'_> {
             if let Err(error) = receiver.send(alerts) {
                 are_sent = false;
                 say!(Error OutputFailed, output = receiver.host();
-                    "{} alerts were not sent: {}", alerts.len(), crate::exit::in_words(&error));
+                    "{}: {} alerts were not sent: {}",
+                    receiver.host(), alerts.len(), crate::exit::in_words(&error));
             }
         }
         are_sent

@@ -27,6 +27,7 @@ use turboflow_record::{Input, InputSet};
 use turboflow_run::{BridgeConfig, Count, EngineConfig, PipelineConfig, RunConfig};
 
 use crate::keys::Key;
+use crate::record::CapturesOfEngine;
 pub(crate) use options::{EngineOption, WrittenOptions};
 pub(crate) use refuse::{refuse_demands, refuse_source};
 
@@ -295,6 +296,8 @@ pub(crate) struct OpenEngines {
     pub(crate) engines: Vec<Box<dyn RemoteEngine>>,
     /// Guards that keep the ports configured until the run ends.
     pub(crate) held: Vec<Box<dyn Any + Send>>,
+    /// For an engine that reads captures itself: what they had besides frames.
+    pub(crate) captures: CapturesOfEngine,
 }
 
 /// The engine of a run, with parsed options.

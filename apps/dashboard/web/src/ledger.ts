@@ -20,6 +20,7 @@ export function losses(ledger: Record<string, any>): [string, number][] {
     ["flow records that an output did not take", at(ledger, "records_dropped")],
     ["sums that do not add up", (ledger.imbalances ?? []).length],
     ["interfaces whose packets ended early", (ledger.interfaces ?? []).filter((one: Record<string, unknown>) => one.ended_early).length],
+    ["runs that ended early", ledger.failure ? 1 : 0],
     ["captures that were damaged", (ledger.damaged ?? []).length],
     ["captures that were skipped", (ledger.passed_over ?? []).length],
     ["outputs that failed", (ledger.outputs ?? []).filter((output: Record<string, unknown>) => output.error).length],

@@ -75,7 +75,7 @@ impl Receiver {
         let status = line.split(' ').nth(1).unwrap_or_default();
         match status.len() == 3 && status.starts_with('2') {
             true => Ok(()),
-            false => bail!("{host} answered {line:?}"),
+            false => bail!("the answer was {line:?}"),
         }
     }
 }

@@ -395,6 +395,7 @@ impl RemoteSetup for CollectorSetup {
             name,
             engines: engines.collect(),
             held: Vec::new(),
+            captures: Default::default(),
         })
     }
 

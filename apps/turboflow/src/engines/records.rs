@@ -3,6 +3,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::bail;
@@ -18,7 +19,7 @@ use turboflow_run::{PipelineConfig, RunConfig, list};
 use super::options::{self, EngineOption, Options, WrittenAs, WrittenOptions};
 use super::{EngineKind, OpenEngines, RemoteSetup};
 use crate::keys::Key;
-use crate::record::{is_stdin, open_stream};
+use crate::record::{CapturesOfEngine, CapturesRead, is_stdin, open_stream};
 use crate::signals::STOP;
 
 /// `[engine.records]`.
@@ -65,16 +66,31 @@ const FRAMES: &EngineOption =
 const BATCH_FRAMES: usize = 1_024;
 
 /// The frames of a capture.
-struct Captured(CaptureFile);
+struct Captured {
+    file: CaptureFile,
+    read: Arc<Mutex<CapturesRead>>,
+}
+
+impl Captured {
+    /// Counts what the capture has besides frames, once it has been read.
+    fn count(&self) {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.add(&self.file.counters());
+    }
+}
 
 impl FrameSource for Captured {
     fn next(&mut self, each: &mut dyn FnMut(&Frame<'_>)) -> io::Result<bool> {
-        let batch = self.0.next_batch(BATCH_FRAMES).map_err(io::Error::other)?;
-        let Some(batch) = batch else {
-            return Ok(false);
+        let ended = match self.file.next_batch(BATCH_FRAMES) {
+            Ok(Some(batch)) => {
+                batch.frames().iter().for_each(each);
+                return Ok(true);
+            }
+            Ok(None) => Ok(false),
+            Err(error) => Err(io::Error::other(error)),
         };
-        batch.frames().iter().for_each(each);
-        Ok(true)
+        self.count();
+        ended
     }
 }
 
@@ -153,13 +169,17 @@ impl RemoteSetup for RecordsOptions {
         layout: &Layout,
     ) -> anyhow::Result<OpenEngines> {
         self.check(run, config, layout)?;
+        let captures = CapturesOfEngine::default();
         let mut engines: Vec<Box<dyn RemoteEngine>> = Vec::new();
         let mut streams: Vec<(&Path, Box<dyn io::Read + Send>)> = Vec::new();
         for path in &self.from {
             streams.push((path.as_path(), open_stream(path)?));
         }
         for path in &self.frames {
-            let frames = Captured(CaptureFile::open(path)?);
+            let frames = Captured {
+                file: CaptureFile::open(path)?,
+                read: Arc::clone(&captures.read),
+            };
             let messages = FrameMessages::new(frames, layout);
             streams.push((path.as_path(), Box::new(messages)));
         }
@@ -182,6 +202,7 @@ impl RemoteSetup for RecordsOptions {
             },
             engines,
             held: Vec::new(),
+            captures,
         })
     }
 

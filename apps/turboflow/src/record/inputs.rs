@@ -14,6 +14,7 @@ use rustix::fs::{FileType, OFlags};
 use turboflow_capture::{CaptureFile, Damage, OpenError, ReadError};
 use turboflow_query::{QueryError, files_of};
 
+use super::CapturesOfEngine;
 use crate::log::say;
 use crate::pipe::is_pipe;
 use crate::signals::STOP;
@@ -189,13 +190,16 @@ pub(super) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Opened> {
 
 /// Opens all captures, or none, for an engine that reads them itself. Also returns their name for
 /// messages.
-pub(crate) fn open_captures(paths: &[PathBuf]) -> anyhow::Result<(Vec<CaptureFile>, String)> {
+pub(crate) fn open_captures(
+    paths: &[PathBuf],
+) -> anyhow::Result<(Vec<CaptureFile>, String, CapturesOfEngine)> {
     let Opened { files, passed_over } = open_all(paths)?;
-    for error in passed_over {
-        say!(Warning FileNotRead; "{error}");
-    }
     let name = name_of(&files);
-    Ok((files, name))
+    let captures = CapturesOfEngine {
+        passed_over,
+        ..Default::default()
+    };
+    Ok((files, name, captures))
 }
 
 /// What is read, for messages.

@@ -39,6 +39,9 @@ pub(super) struct LedgerFile<'a> {
     imbalances: Vec<String>,
     /// Whether a signal ended the run before the end of the input.
     stopped: bool,
+    /// The error that ended the run before the end of the input: an engine or an interface failed.
+    /// Null otherwise.
+    failure: Option<String>,
     damaged: Vec<DamagedFile>,
     /// Files among others that were not metered, and why.
     passed_over: Vec<String>,
@@ -144,6 +147,7 @@ impl<'a> LedgerFile<'a> {
             balanced: imbalances.is_empty(),
             imbalances,
             stopped: report.stopped,
+            failure: report.failure().map(ToString::to_string),
             damaged: damaged.collect(),
             passed_over: report.passed_over.iter().map(ToString::to_string).collect(),
             outputs: outputs.collect(),

@@ -2,6 +2,7 @@
 //! `turboflow record`: capture files or interfaces in, flow records out.
 
 mod args;
+mod captures_read;
 mod change;
 mod check;
 mod collectors;
@@ -52,6 +53,7 @@ use crate::unfinished_file::UnfinishedFile;
 use crate::units::{counted, grouped};
 
 pub(crate) use args::RecordArgs;
+pub(crate) use captures_read::{CapturesOfEngine, CapturesRead};
 use change::OutputChanger;
 pub(crate) use check::{FilesRead, check};
 pub(crate) use collectors::{CLOCK, FILE_DOMAIN, own_domain, sending};
@@ -270,6 +272,7 @@ fn meter(
     let unparsed_lost = ran.unparsed_lost;
     let mut report = Report::of(ran);
     report.passed_over = source.passed_over;
+    report.add_captures(&source.read);
     report.is_probe = settings.config.probe.is_some();
     let packets_received = report.ledger.packets_received;
     report.closing = settings

@@ -2,6 +2,7 @@
 //! The report of a run: its messages and its exit code.
 
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use turboflow_capture::{OpenError, ReadError};
@@ -11,6 +12,7 @@ use turboflow_run::{
     Imbalance, InspectionCounts, Ledger, OutputReport, PipelineConfig, RunReport, ShortFlows,
 };
 
+use super::captures_read::CapturesRead;
 use super::inputs::is_stop;
 use super::progress::rate;
 use super::times::say_wrong_times;
@@ -148,6 +150,18 @@ impl Report {
             closing: Closing::default(),
             ledger_failure: None,
         }
+    }
+
+    /// The error that ended the run before the end of the input.
+    pub(super) fn failure(&self) -> Option<&io::Error> {
+        self.live.as_ref()?.failure.as_ref()
+    }
+
+    /// Adds what an engine that reads captures itself found in them.
+    pub(super) fn add_captures(&mut self, read: &Mutex<CapturesRead>) {
+        let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.count(&mut self.ledger);
+        self.damaged.append(&mut read.damaged);
     }
 
     /// Records the failure to write the ledger, if there was one.

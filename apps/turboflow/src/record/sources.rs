@@ -2,10 +2,12 @@
 //! Opens the source of packets or microflow records completely, or not at all.
 
 use std::any::Any;
+use std::sync::{Arc, Mutex};
 
 use turboflow_capture::OpenError;
 use turboflow_run::{Files, Pace, RunConfig, Source};
 
+use super::captures_read::CapturesRead;
 use super::inputs::Opened;
 use super::settings::Settings;
 use super::{filter, inputs, rotation};
@@ -20,6 +22,8 @@ pub(super) struct OpenSource {
     pub(super) name: String,
     /// Files that were skipped because they cannot be metered.
     pub(super) passed_over: Vec<OpenError>,
+    /// What the engine read, if it reads captures itself.
+    pub(super) read: Arc<Mutex<CapturesRead>>,
     /// Guards that keep the ports of engines configured.
     _held: Vec<Box<dyn Any + Send>>,
 }
@@ -60,7 +64,8 @@ impl OpenSource {
             return Ok(Self {
                 source: Source::Engines(opened.engines),
                 name: opened.name,
-                passed_over: Vec::new(),
+                passed_over: opened.captures.passed_over,
+                read: opened.captures.read,
                 _held: opened.held,
             });
         }
@@ -79,6 +84,7 @@ impl OpenSource {
                 source: Source::Interfaces(readers),
                 name: run.source.interfaces.join(" "),
                 passed_over: Vec::new(),
+                read: Default::default(),
                 _held: Vec::new(),
             });
         }
@@ -98,6 +104,7 @@ impl OpenSource {
             source,
             name,
             passed_over,
+            read: Default::default(),
             _held: Vec::new(),
         })
     }

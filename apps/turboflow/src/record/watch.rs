@@ -97,6 +97,7 @@ impl Watched {
         let ran = turboflow_run::run(&config, source.source, outputs, controls, |_| ())?;
         let mut report = Report::of(ran);
         report.passed_over = source.passed_over;
+        report.add_captures(&source.read);
         // It is not a loss to leave the screen before the end of a file.
         report.stopped = false;
         Ok(FinishedRun {

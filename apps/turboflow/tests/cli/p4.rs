@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `turboflow p4 generate`: the sources of the P4 program.
+//! `turboflow p4 generate`: the sources of the P4 program. Captures through its pipeline.
+
+use serde_json::Value;
+use turboflow_testing::{Need, is_missing};
 
 use crate::support::{Folder, Ran, office, project, turboflow};
 
@@ -109,6 +112,45 @@ fn refuses_by_name_what_a_pipeline_cannot_fold() {
         turboflow(args.iter().chain(&options))
             .exits(2)
             .says(&[lacks]);
+    }
+}
+
+/// What captures have besides frames is counted as by the software engine: packets of unknown link
+/// types, files that cannot be metered, damage.
+#[test]
+fn captures_through_a_pipeline_lose_nothing_silently() {
+    let (folder, office) = (Folder::new(), office());
+    let (csv, ledger) = (folder.file("a.csv"), folder.file("ledger.json"));
+    let swx = ["--engine", "p4", "--p4-pipeline", "swx"];
+    let run = ["record", "-q", "-w", &csv, "--ledger", &ledger, "-r"];
+    let of = |capture: &str, engine: &[&str]| {
+        turboflow(run.iter().chain(&[capture]).chain(engine).copied()).code
+    };
+    let is_built = of(&office, &swx) == Some(0);
+    if is_missing(&[Need::Engine("swx", is_built), Need::Captures]) {
+        return;
+    }
+    for capture in [
+        "linktypes",
+        "linktypes/wireshark__wep.pcapng",
+        "vlan-mpls/cilium__shb-option-too-long.pcapng",
+    ] {
+        let capture = project(&format!("../shared/captures/{capture}"));
+        let [software, p4] = [&[][..], &swx].map(|engine| {
+            let code = of(&capture, engine);
+            let ledger: Value = serde_json::from_str(&folder.read("ledger.json")).unwrap();
+            let names = [
+                "packets_received",
+                "packets_unknown_link_type",
+                "packets_without_time",
+                "passed_over",
+                "damaged",
+                "balanced",
+            ];
+            (code, names.map(|name| ledger[name].clone()))
+        });
+        assert_eq!(software.0, Some(1), "{capture}");
+        assert_eq!(p4, software, "{capture}");
     }
 }
 

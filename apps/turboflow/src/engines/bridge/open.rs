@@ -106,6 +106,7 @@ pub(super) fn open(
         name: format!("{first} and {second}"),
         engines: vec![Box::new(engine)],
         held: vec![attached.held, Box::new(held)],
+        captures: Default::default(),
     })
 }
 

@@ -46,6 +46,7 @@ pub(super) fn open(
         name: run.source.interfaces.join(" "),
         engines: vec![Box::new(engine)],
         held: vec![attached.held],
+        captures: Default::default(),
     })
 }
 

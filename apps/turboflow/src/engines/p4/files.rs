@@ -3,10 +3,13 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use turboflow_capture::{CaptureFile, ReadError};
 use turboflow_engine_p4::{Came, Frames};
 use turboflow_packet::Frame;
+
+use crate::record::CapturesRead;
 
 /// Frames read at a time.
 const BATCH_FRAMES: u64 = 256;
@@ -15,16 +18,29 @@ const BATCH_FRAMES: u64 = 256;
 pub(super) struct Captures {
     files: VecDeque<CaptureFile>,
     packets_left: u64,
-    /// The first read error. The other files are still read.
-    damaged: Option<ReadError>,
+    /// Damaged files are here. The other files are still read.
+    read: Arc<Mutex<CapturesRead>>,
 }
 
 impl Captures {
-    pub(super) fn new(files: Vec<CaptureFile>, packets: Option<u64>) -> Self {
+    pub(super) fn new(
+        files: Vec<CaptureFile>,
+        packets: Option<u64>,
+        read: Arc<Mutex<CapturesRead>>,
+    ) -> Self {
         Self {
             files: files.into(),
             packets_left: packets.unwrap_or(u64::MAX),
-            damaged: None,
+            read,
+        }
+    }
+
+    /// Leaves the first file.
+    fn leave(&mut self, damage: Option<ReadError>) {
+        if let Some(file) = self.files.pop_front() {
+            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            read.add(&file.counters());
+            read.damaged.extend(damage);
         }
     }
 }
@@ -33,10 +49,9 @@ impl Frames for Captures {
     fn next(&mut self, take: &mut dyn FnMut(&Frame<'_>)) -> io::Result<Came> {
         let most = self.packets_left.min(BATCH_FRAMES);
         let Some(file) = self.files.front_mut().filter(|_| most > 0) else {
-            return self
-                .damaged
-                .take()
-                .map_or(Ok(Came::End), |error| Err(io::Error::other(error)));
+            self.leave(None);
+            self.files.clear();
+            return Ok(Came::End);
         };
         let damage = match file.next_batch(most as usize) {
             Ok(Some(batch)) if batch.frames().is_empty() => return Ok(Came::Nothing),
@@ -48,8 +63,7 @@ impl Frames for Captures {
             Ok(None) => None,
             Err(error) => Some(error),
         };
-        self.files.pop_front();
-        self.damaged = self.damaged.take().or(damage);
+        self.leave(damage);
         Ok(Came::Frames)
     }
 }

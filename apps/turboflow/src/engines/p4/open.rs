@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use turboflow_engine::RemoteEngine;
@@ -151,7 +152,7 @@ pub(super) fn open(
     if run.is_live() {
         return live(run, plan, config, layout);
     }
-    let (files, name) = open_captures(&run.source.files)?;
+    let (files, name, captures) = open_captures(&run.source.files)?;
     let (port, window): (Box<dyn Port>, _) = match &plan.spec {
         Some(spec) => {
             let runner = runner()?;
@@ -170,12 +171,13 @@ pub(super) fn open(
         window,
     };
     let packets = run.source.packets.map(|packets| packets.0);
-    let input = Box::new(Captures::new(files, packets));
+    let input = Box::new(Captures::new(files, packets, Arc::clone(&captures.read)));
     let replay = Replay::open(port, input, plan.record, layout, &replay_config)?;
     Ok(OpenEngines {
         name,
         engines: vec![Box::new(replay)],
         held: Vec::new(),
+        captures,
     })
 }
 
@@ -209,6 +211,7 @@ fn live(
         name: run.source.cpu_ports.join(" "),
         engines,
         held: Vec::new(),
+        captures: Default::default(),
     })
 }
 

@@ -41,6 +41,7 @@ pub(super) fn open(
         name: run.source.interfaces.join(" "),
         engines: vec![Box::new(attached.engine)],
         held: vec![attached.held],
+        captures: Default::default(),
     })
 }
 
