@@ -75,7 +75,7 @@ impl Captured {
     /// Counts what the capture has besides frames, once it has been read.
     fn count(&self) {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        read.add(&self.file.counters());
+        read.counters.add(&self.file.counters());
     }
 }
 

@@ -4,8 +4,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use turboflow_capture::{Counters, OpenError, ReadError};
-use turboflow_run::Ledger;
+use turboflow_capture::{OpenError, ReadError};
+use turboflow_run::FileCounters;
 
 /// The captures of an engine.
 #[derive(Default)]
@@ -19,30 +19,6 @@ pub(crate) struct CapturesOfEngine {
 /// Counters and damages of the files that were read.
 #[derive(Default)]
 pub(crate) struct CapturesRead {
-    counters: Counters,
+    pub(crate) counters: FileCounters,
     pub(crate) damaged: Vec<ReadError>,
-}
-
-impl CapturesRead {
-    /// Adds the counters of a file.
-    pub(crate) const fn add(&mut self, file: &Counters) {
-        let sum = &mut self.counters;
-        sum.packets_unknown_link_type += file.packets_unknown_link_type;
-        sum.bytes_unknown_link_type += file.bytes_unknown_link_type;
-        sum.source_dropped += file.source_dropped;
-        sum.packets_without_time += file.packets_without_time;
-        sum.packets_time_clamped += file.packets_time_clamped;
-    }
-
-    /// Adds what never reached the engine to its ledger.
-    pub(super) const fn count(&self, ledger: &mut Ledger) {
-        let sum = &self.counters;
-        ledger.packets_unknown_link_type += sum.packets_unknown_link_type;
-        ledger.bytes_unknown_link_type += sum.bytes_unknown_link_type;
-        ledger.packets_received += sum.packets_unknown_link_type;
-        ledger.bytes_received += sum.bytes_unknown_link_type;
-        ledger.source_dropped += sum.source_dropped;
-        ledger.packets_without_time += sum.packets_without_time;
-        ledger.packets_time_clamped += sum.packets_time_clamped;
-    }
 }

@@ -160,7 +160,7 @@ impl Report {
     /// Adds what an engine that reads captures itself found in them.
     pub(super) fn add_captures(&mut self, read: &Mutex<CapturesRead>) {
         let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
-        read.count(&mut self.ledger);
+        read.counters.count(&mut self.ledger);
         self.damaged.append(&mut read.damaged);
     }
 

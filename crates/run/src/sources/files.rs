@@ -3,7 +3,7 @@
 //! given pace.
 
 use turboflow_capture::filter::FileFilter;
-use turboflow_capture::{CaptureFile, ReadError};
+use turboflow_capture::{CaptureFile, Counters, ReadError};
 use turboflow_packet::Frame;
 
 use super::pace::Pacing;
@@ -73,9 +73,10 @@ struct FilesReader {
     counters: FileCounters,
 }
 
-/// Counters of the files: packets that never reach the meter, and packets whose times were changed.
+/// Counters of capture files: packets that never reach the meter, and packets whose times were
+/// changed.
 #[derive(Clone, Copy, Debug, Default)]
-struct FileCounters {
+pub struct FileCounters {
     packets_unknown_link_type: u64,
     bytes_unknown_link_type: u64,
     packets_filtered: u64,
@@ -86,17 +87,26 @@ struct FileCounters {
 }
 
 impl FileCounters {
+    /// Adds the counters of a file that has been read.
+    pub const fn add(&mut self, file: &Counters) {
+        self.packets_unknown_link_type += file.packets_unknown_link_type;
+        self.bytes_unknown_link_type += file.bytes_unknown_link_type;
+        self.source_dropped += file.source_dropped;
+        self.packets_without_time += file.packets_without_time;
+        self.packets_time_clamped += file.packets_time_clamped;
+    }
+
     /// Adds the counters to the ledger of a meter.
-    const fn count(self, ledger: &mut Ledger) {
-        ledger.packets_unknown_link_type = self.packets_unknown_link_type;
-        ledger.bytes_unknown_link_type = self.bytes_unknown_link_type;
-        ledger.packets_filtered = self.packets_filtered;
-        ledger.bytes_filtered = self.bytes_filtered;
+    pub const fn count(self, ledger: &mut Ledger) {
+        ledger.packets_unknown_link_type += self.packets_unknown_link_type;
+        ledger.bytes_unknown_link_type += self.bytes_unknown_link_type;
+        ledger.packets_filtered += self.packets_filtered;
+        ledger.bytes_filtered += self.bytes_filtered;
         ledger.packets_received += self.packets_unknown_link_type + self.packets_filtered;
         ledger.bytes_received += self.bytes_unknown_link_type + self.bytes_filtered;
-        ledger.source_dropped = self.source_dropped;
-        ledger.packets_without_time = self.packets_without_time;
-        ledger.packets_time_clamped = self.packets_time_clamped;
+        ledger.source_dropped += self.source_dropped;
+        ledger.packets_without_time += self.packets_without_time;
+        ledger.packets_time_clamped += self.packets_time_clamped;
     }
 }
 
@@ -165,13 +175,7 @@ impl FilesReader {
                 })));
             }
         }
-        let counters = file.counters();
-        let sum = &mut self.counters;
-        sum.packets_unknown_link_type += counters.packets_unknown_link_type;
-        sum.bytes_unknown_link_type += counters.bytes_unknown_link_type;
-        sum.source_dropped += counters.source_dropped;
-        sum.packets_without_time += counters.packets_without_time;
-        sum.packets_time_clamped += counters.packets_time_clamped;
+        self.counters.add(&file.counters());
         self.bytes_of_files_done += file.bytes_read();
     }
 

@@ -29,6 +29,7 @@ use turboflow_record::Schema;
 
 use crate::outputs::Outputs;
 use crate::{ConfigError, Meter, OutputChange, PipelineConfig, RunOutputs, Snapshots, Stop};
+pub use files::FileCounters;
 pub use pace::{Pace, PaceClock};
 pub use report::RunReport;
 use sink::Inspector;

@@ -18,7 +18,7 @@ const BATCH_FRAMES: u64 = 256;
 pub(super) struct Captures {
     files: VecDeque<CaptureFile>,
     packets_left: u64,
-    /// Damaged files are here. The other files are still read.
+    /// Counters and damages of the files so far. Damage ends only its own file.
     read: Arc<Mutex<CapturesRead>>,
 }
 
@@ -39,7 +39,7 @@ impl Captures {
     fn leave(&mut self, damage: Option<ReadError>) {
         if let Some(file) = self.files.pop_front() {
             let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-            read.add(&file.counters());
+            read.counters.add(&file.counters());
             read.damaged.extend(damage);
         }
     }
