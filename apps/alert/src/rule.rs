@@ -79,9 +79,14 @@ struct RuleFile {
 /// Why rules cannot be used.
 #[derive(Debug, Error)]
 pub enum RuleError {
-    /// The file is not TOML, or has unknown keys.
-    #[error(transparent)]
-    Syntax(#[from] toml::de::Error),
+    /// The file is not TOML, has unknown keys, or values of the wrong type.
+    #[error("line {line}: {reason}")]
+    Syntax {
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
     /// Keys of a rule contradict each other.
     #[error("rule {number}, {name:?}: {reason}")]
     Rule {
@@ -99,7 +104,8 @@ pub enum RuleError {
 /// # Errors
 /// [`RuleError`] with the line or the rule.
 pub fn rules(text: &str) -> Result<Vec<Rule>, RuleError> {
-    let RuleFile { rule: rules } = toml::from_str(text)?;
+    let RuleFile { rule: rules } =
+        toml::from_str(text).map_err(|error| syntax_error(text, &error))?;
     for (index, rule) in rules.iter().enumerate() {
         let is_twice = rules[..index].iter().any(|before| before.name == rule.name);
         let reason = match rule.fault() {
@@ -169,6 +175,32 @@ impl Rule {
             }
             _ => None,
         }
+    }
+}
+
+/// An error of the TOML parser in plain words, with its line.
+fn syntax_error(text: &str, error: &toml::de::Error) -> RuleError {
+    let span = error.span().unwrap_or_default();
+    let start = span.start.min(text.len());
+    let before = &text.as_bytes()[..start];
+    let message = error.message().lines().collect::<Vec<_>>().join("; ");
+    let reason = match message
+        .strip_prefix("invalid type: ")
+        .or_else(|| message.strip_prefix("invalid value: "))
+        .and_then(|found| found.split_once(", expected "))
+    {
+        Some((found, "u64")) => format!("found {found}: write a whole number, without quotes"),
+        Some((found, "a string")) => format!("found {found}: write text in quotes"),
+        Some((found, wanted)) => format!("found {found}: write {wanted}"),
+        None => message
+            .replace("missing field", "a rule lacks the key")
+            .replace("unknown field", "unknown key")
+            .replace("unknown variant", "there is no")
+            .replace(", expected", "; write"),
+    };
+    RuleError::Syntax {
+        line: 1 + before.iter().filter(|byte| **byte == b'\n').count(),
+        reason,
     }
 }
 

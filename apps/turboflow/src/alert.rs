@@ -18,6 +18,7 @@ use turboflow_query::{Enrichment, Input, QueryError, last_packet_until};
 use crate::enrich::say_taken;
 use crate::enrich_args::EnrichArgs;
 use crate::exit::{Outcome, print};
+use crate::keys::nearest;
 use crate::log::say;
 use crate::show::{clock_ns, found, pipe_of, say_damages};
 use crate::units::grouped;
@@ -97,7 +98,7 @@ pub(crate) fn run(args: &AlertArgs) -> anyhow::Result<Outcome> {
     let receivers = args.to.iter().map(|url| Receiver::parse(url));
     let mut asking = Asking {
         args,
-        rules: rules(&text).map_err(|error| anyhow!("{place}: {error}"))?,
+        rules: rules(&text).map_err(|error| anyhow!("{place}, {error}"))?,
         receivers: receivers.collect::<anyhow::Result<Vec<_>>>()?,
         enrichment: args.enrich.files().read()?,
         state: args.read_state()?,
@@ -179,7 +180,8 @@ impl Asking<'_> {
                 Err(error) => {
                     failed = true;
                     let does_not_fit = matches!(error, QueryError::Question(_));
-                    let error = anyhow!(error).context(format!("rule {:?}", rule.name));
+                    let place = self.args.rules.display();
+                    let error = anyhow!(error).context(format!("{place}, rule {:?}", rule.name));
                     if does_not_fit {
                         wrong.get_or_insert(error);
                     } else {
@@ -189,7 +191,7 @@ impl Asking<'_> {
                 }
             }
         }
-        self.say_passed_over(&lacking);
+        self.say_passed_over(&lacking, &whole);
         if alerts.is_empty() && !failed && !self.args.follow {
             say!(Info AnswerNote; "no alerts; rules evaluated: {evaluated}");
         }
@@ -253,11 +255,15 @@ impl Asking<'_> {
     }
 
     /// Logs, once per rule, that it was skipped because the records lack a column.
-    fn say_passed_over(&mut self, rules: &[(String, String)]) {
+    fn say_passed_over(&mut self, rules: &[(String, String)], records: &Input) {
         let is_new = |(rule, _): &&(String, String)| self.told.insert(format!("rule {rule}"));
         let news = rules.iter().filter(is_new);
+        let columns = || records.schema().iter().map(|column| column.name.as_str());
         let news: Vec<String> = news
-            .map(|(rule, column)| format!("{rule:?} ({column})"))
+            .map(|(rule, column)| match nearest(column, columns()) {
+                Some(near) => format!("{rule:?} ({column}; did you mean {near}?)"),
+                None => format!("{rule:?} ({column})"),
+            })
             .collect();
         if !news.is_empty() {
             say!(Info AnswerNote; "rules are skipped because records lack a column: {}",

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `turboflow collect`: flow records of routers and other probes in, flow records out.
 
+use anyhow::bail;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Command};
+use turboflow_run::RunConfig;
 
 use crate::engines;
 use crate::exit::Outcome;
+use crate::keys::Key;
 use crate::record::{self, RecordArgs};
+
+/// The engine that receives flow records.
+const ENGINE: &str = "collector";
 
 /// Follows the options in `-h`, which is one screen.
 const SHORT: &str = "--help has all options, examples and exit codes.";
@@ -28,11 +35,10 @@ Exit codes: 0 all well; 1 it ran, but records were lost, or a file was damaged; 
 130 aborted by a second Ctrl-C.";
 
 /// Flags of `turboflow record` that make no sense for received flow records.
-const NO_USE: [&str; 20] = [
+const NO_USE: [&str; 16] = [
     "interface",
     "cpu-port",
     "filter",
-    "engine",
     "no-promiscuous",
     "ring-size",
     "readers",
@@ -45,9 +51,6 @@ const NO_USE: [&str; 20] = [
     "int-dscp",
     "int-port",
     "int-report-port",
-    "flows-from",
-    "records-from",
-    "frames-from",
     "dpi",
 ];
 
@@ -95,14 +98,38 @@ pub(crate) fn hide_other_flags(command: Command) -> Command {
             .long_help("Files of IPFIX or NetFlow v5 messages; `-` is standard input")
             .conflicts_with("listen")
     });
-    let mut hidden = engines::flags_of_others(&["collector"]);
+    let command = command.mut_arg("engine", |arg| {
+        arg.default_value(ENGINE)
+            .value_parser(PossibleValuesParser::new([ENGINE]))
+    });
+    let mut hidden = engines::flags_of_others(&[ENGINE]);
     hidden.extend(NO_USE);
+    hidden.extend(["engine", "flows-from"]);
     engines::show_flags(command, &hidden, &MOST_USED)
+}
+
+/// Refuses options about packets.
+fn refuse_others(run: &RunConfig) -> anyhow::Result<()> {
+    let mut usual = RunConfig::default();
+    ENGINE.clone_into(&mut usual.engine.name);
+    let given = run.keys_that_differ(&usual);
+    let is_given = |key: &Key| given.contains(&format!("{}.{}", key.section(), key.name()));
+    let mut keys = Key::all().filter(|key| NO_USE.contains(&key.flag()));
+    let of_other = engines::foreign_option(run, engines::kind_of(run)?);
+    let of_other = of_other.map(|(_, option)| Key::Of(option));
+    match keys.find(is_given).or(of_other) {
+        Some(key) => bail!(
+            "{key} is of no use here: `turboflow collect` receives flow records, not packets; \
+             leave it out"
+        ),
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
     let (log_format, is_printed) = (args.record.log_format, args.record.print_config);
     let mut run = args.record.into_run()?;
+    refuse_others(&run)?;
     engines::collector::settle(&mut run)?;
     match is_printed {
         true => record::print_config(&run),

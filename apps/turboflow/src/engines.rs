@@ -24,9 +24,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use turboflow_engine::{Abilities, OwnCount, PlainEngines, RemoteEngine};
 use turboflow_merge::Layout;
 use turboflow_record::{Input, InputSet};
-use turboflow_run::{BridgeConfig, Count, EngineConfig, PipelineConfig, RunConfig};
+use turboflow_run::{BridgeConfig, Count, EngineConfig, PipelineConfig, RunConfig, SourceConfig};
 
-use crate::keys::Key;
+use crate::keys::{Key, is_from_file, nearest};
 use crate::record::CapturesOfEngine;
 pub(crate) use options::{EngineOption, WrittenOptions};
 pub(crate) use refuse::{refuse_demands, refuse_source};
@@ -314,26 +314,25 @@ impl Engine {
     pub(crate) fn of(run: &RunConfig) -> anyhow::Result<Self> {
         let kind = kind_of(run)?;
         let name = kind.abilities().name;
-        let is_own = |other: &str| other == name || kind.stands_on().contains(&other);
-        for other in all().filter(|other| !is_own(other.abilities().name)) {
-            if let Some(option) = options::first_given(other, &run.engine) {
-                let other = other.abilities().name;
-                bail!(
-                    "{} is for engine `{other}`: add {}, or leave it out",
-                    Key::Of(option),
-                    Key::Engine.with(other)
-                );
-            }
+        if let Some((other, option)) = foreign_option(run, kind) {
+            bail!(
+                "{} is for engine `{other}`: add {}, or leave it out",
+                Key::Of(option),
+                Key::Engine.with(other)
+            );
         }
         let mut abilities = kind.abilities_in(run)?;
         if run.meter.dpi {
             if !kind.sees_payload() {
-                let able = all().filter(|other| other.sees_payload());
+                let able = metering(&run.source).filter(|other| other.sees_payload());
                 let able: Vec<_> = able.map(|other| other.abilities().name).collect();
+                let other = match able.is_empty() {
+                    true => String::new(),
+                    false => format!(", or use {}", Key::Engine.with(&listed(able.into_iter()))),
+                };
                 bail!(
-                    "engine `{name}` does not see payload: leave out {}, or use {}",
-                    Key::Dpi,
-                    Key::Engine.with(&listed(able.into_iter()))
+                    "engine `{name}` does not see payload: leave out {}{other}",
+                    Key::Dpi
                 );
             }
             abilities.inputs = abilities.inputs.union(InputSet::INSPECTED);
@@ -400,9 +399,33 @@ impl Engine {
     }
 }
 
+/// The first option of an engine that this kind of engine does not have, and the name of that
+/// engine.
+pub(crate) fn foreign_option(
+    run: &RunConfig,
+    kind: &dyn EngineKind,
+) -> Option<(&'static str, &'static EngineOption)> {
+    let name = kind.abilities().name;
+    let is_own = |other: &str| other == name || kind.stands_on().contains(&other);
+    let mut others = all().filter(|other| !is_own(other.abilities().name));
+    others.find_map(|other| {
+        let option = options::first_given(other, &run.engine)?;
+        Some((other.abilities().name, option))
+    })
+}
+
 /// The engines that a run may name.
 pub(crate) fn all() -> impl Iterator<Item = &'static dyn EngineKind> {
     ENGINES.iter().copied()
+}
+
+/// The engines that meter this source.
+pub(crate) fn metering(source: &SourceConfig) -> impl Iterator<Item = &'static dyn EngineKind> {
+    all().filter(|kind| match source {
+        _ if !source.cpu_ports.is_empty() => kind.has_cpu_ports(),
+        _ if !source.interfaces.is_empty() => kind.meters_interfaces(),
+        _ => !source.files.is_empty() && kind.reads_files(),
+    })
 }
 
 /// Every engine, including that of `turboflow bridge`.
@@ -474,21 +497,24 @@ pub(crate) fn is_of_services(option: &'static EngineOption) -> bool {
     })
 }
 
-fn names() -> impl Iterator<Item = &'static str> {
-    all().map(|engine| engine.abilities().name)
-}
-
 /// The kind of engine that a run names.
 pub(crate) fn kind_of(run: &RunConfig) -> anyhow::Result<&'static dyn EngineKind> {
     let mut found = all().filter(|engine| engine.abilities().name == run.engine.name);
     match found.next() {
         _ if run.bridge != BridgeConfig::default() => Ok(&bridge::Bridge),
         Some(engine) => Ok(engine),
-        None => bail!(
-            "{}: there is no such engine; write {}",
-            Key::Engine.with(&run.engine.name),
-            listed(names())
-        ),
+        None => {
+            let wrong = Key::Engine.with(&run.engine.name);
+            let able = all().filter(|kind| kind.meters_live() || !is_from_file());
+            let able: Vec<_> = able.map(|kind| kind.abilities().name).collect();
+            match nearest(&run.engine.name, able.iter().copied()) {
+                Some(near) => bail!("{wrong}: there is no such engine; did you mean `{near}`?"),
+                None => bail!(
+                    "{wrong}: there is no such engine; write {}",
+                    listed(able.into_iter())
+                ),
+            }
+        }
     }
 }
 

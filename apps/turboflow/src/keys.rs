@@ -18,7 +18,7 @@ pub(crate) fn speak_of_keys() {
     FROM_FILE.store(true, Ordering::Relaxed);
 }
 
-fn is_from_file() -> bool {
+pub(crate) fn is_from_file() -> bool {
     FROM_FILE.load(Ordering::Relaxed)
 }
 

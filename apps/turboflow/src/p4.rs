@@ -17,7 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   Write the program for bmv2 with a definition of your own, and compile it
     turboflow p4 generate --target v1model --definition mine.toml switch
-    cd switch/v1model && p4c-bm2-ss -I ../shared/records/mine turboflow.p4 -o mine.json
+    cd switch/v1model && p4c-bm2-ss -I ../shared/records/mine turboflow.p4 -o turboflow.json
 
 Exit codes: 0 all well; 2 it could not run.";
 
@@ -148,6 +148,12 @@ fn generate(args: &GenerateP4Args) -> anyhow::Result<Outcome> {
     });
     let sources = of_target.map(|(path, text)| (args.folder.join(path), *text));
     let sources: Vec<_> = sources.collect();
+    if args.folder.exists() && !args.folder.is_dir() {
+        bail!(
+            "{} is not a folder: name one for the sources",
+            args.folder.display()
+        );
+    }
     if !args.overwrite {
         refuse_changed(&sources)?;
     }

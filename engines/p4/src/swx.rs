@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! DPDK's software pipeline in a child process.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -41,7 +41,18 @@ impl Port for SwxPort {
     }
 
     fn exchange(&mut self, wait: bool, take: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
-        self.stream.exchange(wait, take)
+        match self.stream.exchange(wait, take) {
+            // The child has ended, and said why.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+                ) =>
+            {
+                Ok(false)
+            }
+            exchanged => exchanged,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
@@ -194,9 +195,21 @@ impl Options for CollectorOptions {
     const ENGINE: &'static str = "collector";
 }
 
+/// Whether -r names the input files, as it does for `turboflow collect`.
+static READS: AtomicBool = AtomicBool::new(false);
+
+/// The option that names input files, as the user knows it.
+fn files() -> Key {
+    match READS.load(Ordering::Relaxed) {
+        true => Key::Files,
+        false => Key::Of(FROM),
+    }
+}
+
 /// Turns the run into one that receives flow records: selects this engine, and gives it the run's
 /// input files.
 pub(crate) fn settle(run: &mut RunConfig) -> anyhow::Result<()> {
+    READS.store(true, Ordering::Relaxed);
     CollectorOptions::ENGINE.clone_into(&mut run.engine.name);
     let mut options = options::read::<CollectorOptions>(&run.engine)?;
     options.from.append(&mut run.source.files);
@@ -337,22 +350,23 @@ impl RemoteSetup for CollectorSetup {
             bail!(
                 "engine `collector` needs exporters: add {} or {}",
                 Key::Of(LISTEN).with("udp://:4739"),
-                Key::Of(FROM).with("FILE")
+                files().with("FILE")
             );
         }
         if !from.is_empty() && !listen.is_empty() {
             bail!(
                 "{} and {} are two sources: leave one out",
                 Key::Of(LISTEN),
-                Key::Of(FROM)
+                files()
             );
         }
         if from.iter().filter(|path| is_stdin(path)).count() > 1 {
-            bail!("standard input ({} -) can be read only once", Key::Of(FROM));
+            bail!("standard input ({} -) can be read only once", files());
         }
         if !from.is_empty() && self.options.only_microflows {
             bail!(
-                "{} is for records from a network: for files of microflow records, use {}",
+                "{} is for records from a network: for files of microflow records, use \
+                 `turboflow record` with {}",
                 Key::Of(ONLY_MICROFLOWS),
                 Key::Engine.with("records")
             );

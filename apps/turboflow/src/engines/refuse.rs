@@ -10,7 +10,7 @@ use turboflow_merge::{KeyWidths, Layout};
 use turboflow_packet::{TELEMETRY_INPUTS, TelemetryConfig};
 use turboflow_run::{EngineConfig, PipelineConfig, RunConfig};
 
-use super::{Engine, EngineKind, all, listed};
+use super::{Engine, EngineKind, all, listed, metering};
 use crate::keys::Key;
 
 /// Refuses a run without a source, or whose source its engine does not meter.
@@ -95,8 +95,7 @@ pub(crate) fn refuse_demands(
     if words.is_empty() {
         return Ok(());
     }
-    let able = all().filter(|other| other.meters_interfaces() || !run.is_live());
-    let able = able.map(EngineKind::abilities);
+    let able = metering(&run.source).map(EngineKind::abilities);
     let able = able.filter(|other| can(other, &engine.abilities, &demands));
     let able: Vec<String> = able.map(|other| Key::Engine.with(other.name)).collect();
     let other = match able.is_empty() {

@@ -19,6 +19,10 @@ impl EngineKind for Software {
         "in this program, from packets that the kernel copies to a ring"
     }
 
+    fn reads_files(&self) -> bool {
+        true
+    }
+
     fn sees_payload(&self) -> bool {
         true
     }

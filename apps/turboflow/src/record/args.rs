@@ -122,9 +122,9 @@ pub(crate) struct RecordArgs {
 
     /// Start a new file at this interval, such as 5m
     ///
-    /// Intervals are aligned to UTC. Requires a time in the file name, such as -w
-    /// flows-%Y%m%dT%H%M%S.parquet or -w %Y/%m/%d/flows-%H%M%S.parquet. A file gets its name once
-    /// it is complete.
+    /// Intervals are aligned to UTC. Requires a time in the file name, such as
+    /// flows-%Y%m%dT%H%M%S.parquet or %Y/%m/%d/flows-%H%M%S.parquet. A file gets its name once it
+    /// is complete.
     #[arg(long, value_name = "TIME", value_parser = str::parse::<Rotation>, conflicts_with = "read")]
     #[arg(help_heading = "Input and output")]
     rotate: Option<Rotation>,
@@ -239,8 +239,8 @@ pub(crate) struct RecordArgs {
         conflicts_with = "read",
         help_heading = "Interfaces"
     )]
-    #[arg(value_parser = clap::value_parser!(u32).range(14..), hide_short_help = true)]
-    snap_length: Option<u32>,
+    #[arg(value_parser = str::parse::<SnapLength>, hide_short_help = true)]
+    snap_length: Option<SnapLength>,
 
     /// Capture only frames for this host, not all that the interface sees
     #[arg(
@@ -347,10 +347,9 @@ pub(crate) struct RecordArgs {
     ///
     /// The default leaves room for IPv6, UDP and a tunnel on paths with an MTU of 1500. Lower it
     /// for paths with a smaller MTU, to avoid fragmentation.
-    #[arg(long, value_name = "BYTES", default_value_t = 1400)]
+    #[arg(long, value_name = "BYTES", default_value = "1400", value_parser = str::parse::<Mtu>)]
     #[arg(help_heading = "Sending to collectors", hide_short_help = true)]
-    #[arg(value_parser = clap::value_parser!(u16).range(512..=65_507))]
-    export_mtu: u16,
+    export_mtu: Mtu,
 
     /// How often templates and options are repeated over UDP
     ///
@@ -524,7 +523,7 @@ impl RecordArgs {
                 filter: filter::joined(&self.filter),
                 duration: self.duration,
                 packets: self.packets,
-                snap_length: self.snap_length.map(SnapLength),
+                snap_length: self.snap_length,
                 promiscuous: !self.no_promiscuous,
                 ring_size: self.ring_size,
                 readers: self.readers,
@@ -584,7 +583,7 @@ impl RecordArgs {
             anonymize: self.anonymize.clone(),
             identity: self.identity,
             rate: self.export_rate,
-            mtu: Mtu(self.export_mtu),
+            mtu: self.export_mtu,
             template_interval: self.template_interval,
             options: !self.no_export_options,
             time_unit: self.export_time,

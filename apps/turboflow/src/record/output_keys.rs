@@ -11,6 +11,7 @@ use turboflow_run::{OutputConfig, RunConfig};
 use turboflow_transport::{Carrier, Target, Tls, TlsFiles, TlsPart, TransportError};
 
 use super::collectors::{CLOCK, target_of};
+use super::outputs::about;
 use super::{kafka, sends};
 use crate::anonymize;
 use crate::keys::Key;
@@ -36,8 +37,9 @@ impl OutputKeys {
     pub(super) fn new(run: &RunConfig, before: &[&Self]) -> anyhow::Result<Self> {
         let mut read = Self::default();
         for output in &run.outputs {
-            read.add_pseudonyms(output, before)?;
-            read.add_tls(output, before)?;
+            let added = read.add_pseudonyms(output, before);
+            let added = added.and_then(|()| read.add_tls(output, before));
+            added.map_err(|error| about(output, run, error))?;
         }
         Ok(read)
     }

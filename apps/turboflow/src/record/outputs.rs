@@ -23,7 +23,7 @@ use super::settings::Settings;
 use super::{collectors, identity, kafka, probe, rotation, sends, shared};
 use crate::anonymize;
 use crate::engines::Engine;
-use crate::keys::Key;
+use crate::keys::{Key, is_from_file};
 use crate::unfinished_file::{
     UnfinishedFile, directory_of, file_identity, say_each_left_over, say_left_over,
 };
@@ -155,11 +155,21 @@ pub(super) fn check(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> 
     check_names(run, settings)?;
     check_kind(run, settings)?;
     for output in &run.outputs {
-        shared::check(output, run.goes_on())?;
-        check_retention(output, run)?;
-        check_target(output, run, settings)?;
+        let checked = shared::check(output, run.goes_on())
+            .and_then(|()| check_retention(output, run))
+            .and_then(|()| check_target(output, run, settings));
+        checked.map_err(|error| about(output, run, error))?;
     }
     Ok(())
+}
+
+/// An error about one of several outputs of a file says which. Flags are for all outputs.
+pub(super) fn about(output: &OutputConfig, run: &RunConfig, error: anyhow::Error) -> anyhow::Error {
+    let name = name_of(&output.to);
+    match is_from_file() && run.outputs.len() > 1 {
+        true if !format!("{error:#}").contains(&name) => error.context(name),
+        _ => error,
+    }
 }
 
 /// Checks the options that depend on where an output goes.

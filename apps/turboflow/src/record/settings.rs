@@ -98,9 +98,7 @@ fn read_or_default(run: &RunConfig) -> anyhow::Result<Definition> {
     let seen = AvailableInputs {
         inputs: engine.abilities.inputs,
         by: format!("engine `{}`", engine.abilities.name),
-        // Captures are read only by the engine in this process.
-        others: engines::all()
-            .filter(|other| run.is_live() && other.meters_interfaces())
+        others: engines::metering(&run.source)
             .map(|other| other.abilities().name)
             .collect(),
     };

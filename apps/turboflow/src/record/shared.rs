@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use turboflow_formats::wire::Protocol;
 use turboflow_formats::{Format, NamePattern};
 use turboflow_kafka::{KafkaTarget, MessageFormat};
 use turboflow_run::OutputConfig;
@@ -25,9 +26,10 @@ enum Kind {
         by_tls: bool,
         is_json: bool,
     },
-    /// The carrier is `None` if the address is invalid.
+    /// Both are `None` if the address is invalid.
     Collector {
         carrier: Option<Carrier>,
+        protocol: Option<Protocol>,
     },
     /// Microflow records of a probe. The carrier is `None` for a file.
     Microflows {
@@ -54,13 +56,19 @@ impl Kind {
                 },
             },
             Some(text) if Target::is_meant(text) => match text.parse::<Target>() {
-                Ok(target) if target.content == Content::Microflows => Self::Microflows {
-                    carrier: Some(target.carrier),
+                Ok(target) => match target.content {
+                    Content::Microflows => Self::Microflows {
+                        carrier: Some(target.carrier),
+                    },
+                    Content::Flows(protocol) => Self::Collector {
+                        carrier: Some(target.carrier),
+                        protocol: Some(protocol),
+                    },
                 },
-                Ok(target) => Self::Collector {
-                    carrier: Some(target.carrier),
+                Err(_) => Self::Collector {
+                    carrier: None,
+                    protocol: None,
                 },
-                Err(_) => Self::Collector { carrier: None },
             },
             _ if sends::is_file(to) => Self::Microflows { carrier: None },
             _ => Self::File {
@@ -109,12 +117,22 @@ pub(crate) fn applies_to(key: Key, to: &Path, given: Option<Format>, is_live: bo
         }
         (Key::Identity, Kind::Collector { .. }) => false,
         (Key::Identity, Kind::File { format, .. }) => format != Some(Format::Ipfix),
-        (Key::Rate | Key::TemplateInterval, kind) => matches!(kind, Kind::Collector { .. }),
+        (Key::Rate, kind) => matches!(kind, Kind::Collector { .. }),
+        // Files have no templates to repeat, and NetFlow v5 has none at all.
+        (Key::TemplateInterval, Kind::File { .. }) => false,
+        (Key::TemplateInterval | Key::ExportOptions, Kind::Collector { protocol, .. }) => {
+            protocol != Some(Protocol::Netflow5)
+        }
+        // NetFlow has no elements of enterprises, and times in milliseconds.
+        (Key::EnterpriseNumber | Key::TimeUnit, Kind::Collector { protocol, .. }) => {
+            protocol.is_none_or(|protocol| protocol == Protocol::Ipfix)
+        }
         (Key::TlsCa | Key::TlsCert | Key::TlsKeyFile, kind) => {
             matches!(
                 kind,
                 Kind::Collector {
-                    carrier: Some(Carrier::Tls) | None
+                    carrier: Some(Carrier::Tls) | None,
+                    ..
                 }
             )
         }
@@ -122,7 +140,8 @@ pub(crate) fn applies_to(key: Key, to: &Path, given: Option<Format>, is_live: bo
             matches!(
                 kind,
                 Kind::Collector {
-                    carrier: Some(Carrier::Udp) | None
+                    carrier: Some(Carrier::Udp) | None,
+                    ..
                 }
             )
         }
@@ -263,11 +282,18 @@ fn not_applicable(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow
             to,
             _,
         ) => anyhow!(
-            "{key} is of no use {}: it is for collectors, such as {}",
+            "{key} is of no use {}: it is for {}, such as {}",
             to.map_or_else(
                 || "without -w".to_owned(),
                 |to| format!("with {}", name_of(to))
             ),
+            match key {
+                Key::EnterpriseNumber | Key::TimeUnit => "IPFIX",
+                Key::TemplateInterval | Key::ExportOptions => {
+                    "collectors of IPFIX and NetFlow v9"
+                }
+                _ => "collectors",
+            },
             Key::To.with("ipfix+udp://HOST:PORT")
         ),
         (Key::ParquetTypes, ..) => {

@@ -5,7 +5,7 @@
 use clap::{Args, Command};
 use turboflow_run::{BridgeConfig, OutputConfig, RunConfig};
 
-use crate::engines;
+use crate::engines::{self, EngineKind};
 use crate::keys::{Key, header, sections};
 use crate::record::RecordArgs;
 
@@ -66,7 +66,26 @@ const NOT_COMMENTED: [Key; 6] = [
 ];
 
 /// Descriptions that differ from the help text of the flag.
-const OTHER_DESCRIPTIONS: [(Key, &str); 8] = [
+const OTHER_DESCRIPTIONS: [(Key, &str); 12] = [
+    (
+        Key::Quiet,
+        "No messages about the course of the run, and no summary, on standard error. Errors and \
+         losses are still reported",
+    ),
+    (
+        Key::Interfaces,
+        "Interfaces to capture from. Capturing needs the capability CAP_NET_RAW",
+    ),
+    (
+        Key::CpuPorts,
+        "Instead of `interfaces`, for an engine outside this machine: interfaces that lead to the CPU \
+         ports of its pipelines, whose reports are merged",
+    ),
+    (
+        Key::Filter,
+        "Only packets that match, in tcpdump's filter language, which `man pcap-filter` \
+         describes; libpcap must be installed",
+    ),
     (
         Key::BridgeIn,
         "One port of a bridge that passes or drops flows by rules, instead of `interfaces` in \
@@ -181,7 +200,7 @@ fn comment(command: &Command, key: Key) -> String {
     let mut words = own.map_or_else(|| help(command, key), |(_, words)| (*words).to_owned());
     if key == Key::Engine {
         for engine in engines::all().filter(|engine| engine.meters_live()) {
-            words += &format!("; `{}`: {}", engine.abilities().name, engine.about());
+            words += &format!("; `{}`: {}", engine.abilities().name, about(engine));
         }
     }
     let mut lines = vec![String::from("#")];
@@ -212,14 +231,28 @@ fn help(command: &Command, key: Key) -> String {
     help.split(' ').map(in_keys).collect::<Vec<_>>().join(" ")
 }
 
+/// The description of an engine, with flags replaced by keys.
+fn about(engine: &dyn EngineKind) -> String {
+    let words = engine.about().split(' ').map(in_keys);
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// A word, or the key if the word is a flag.
 fn in_keys(word: &str) -> String {
+    let start = word.len() - word.trim_start_matches('(').len();
+    let (before, word) = word.split_at(start);
+    if word == "-w" {
+        return format!("{before}`{}`", Key::To.name());
+    }
     let Some(rest) = word.strip_prefix("--") else {
-        return word.to_owned();
+        return format!("{before}{word}");
     };
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     let (flag, rest) = rest.split_at(end.unwrap_or(rest.len()));
-    Key::from_flag(flag).map_or_else(|| word.to_owned(), |key| format!("`{}`{rest}", key.name()))
+    match Key::from_flag(flag) {
+        Some(key) => format!("{before}`{}`{rest}", key.name()),
+        None => format!("{before}{word}"),
+    }
 }
 
 #[cfg(test)]

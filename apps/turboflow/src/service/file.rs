@@ -21,6 +21,7 @@ use places::Places;
 
 /// Examples in the errors for a missing source or output.
 const INTERFACES: &str = "interfaces = [\"eth0\"] in [source]";
+const CPU_PORTS: &str = "cpu-ports = [\"veth1\"] in [source]";
 const OUTPUTS: &str = "[[output]] and, below it, to = \"flows-%Y%m%dT%H%M%S.parquet\"";
 
 /// A configuration, and notes about it.
@@ -94,7 +95,7 @@ pub(super) fn parse(text: &str) -> Result<Read, FileError> {
     Ok(Read { run, renamed })
 }
 
-/// The error for a run without a source: no interfaces, or no addresses to listen at.
+/// The error for a run without a source: no interfaces, no CPU ports, or no addresses to listen at.
 fn without_source(source: Source<'_>, run: &RunConfig, places: &Places) -> FileError {
     let kind = engines::kind_of(run).ok();
     let (key, example) = match kind.and_then(|kind| kind.listen_option()) {
@@ -102,6 +103,9 @@ fn without_source(source: Source<'_>, run: &RunConfig, places: &Places) -> FileE
             let (key, example) = (Key::Of(option), option.example);
             let example = format!("{} = [{example}] in {}", key.name(), key.header());
             (key, example)
+        }
+        None if kind.is_some_and(|kind| kind.has_cpu_ports() && !kind.meters_interfaces()) => {
+            (Key::CpuPorts, CPU_PORTS.to_owned())
         }
         None => (Key::Interfaces, INTERFACES.to_owned()),
     };

@@ -126,8 +126,8 @@ pub(crate) struct TopArgs {
         conflicts_with = "read",
         help_heading = "Interfaces"
     )]
-    #[arg(value_parser = clap::value_parser!(u32).range(14..), hide_short_help = true)]
-    snap_length: Option<u32>,
+    #[arg(value_parser = str::parse::<SnapLength>, hide_short_help = true)]
+    snap_length: Option<SnapLength>,
 
     /// Capture only frames for this host, not all that the interface sees
     #[arg(
@@ -307,7 +307,7 @@ impl TopArgs {
                 files,
                 interfaces: self.interface.clone(),
                 filter: joined_filter(&filter),
-                snap_length: self.snap_length.map(SnapLength),
+                snap_length: self.snap_length,
                 promiscuous: !self.no_promiscuous,
                 ring_size: self.ring_size,
                 readers: self.readers,

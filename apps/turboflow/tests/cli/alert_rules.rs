@@ -69,7 +69,26 @@ fn rules_that_cannot_be_are_refused() {
     turboflow(["record", "-q", "-r", &office(), "-w", &file]).exits(0);
     let rule = "[[rule]]\nname = \"a\"\nsummary = \"x\"\ngroup_by = \"src_addr\"\n";
     for (text, words) in [
-        ("[[rule]]\nnam = 1\n".to_owned(), "line 2"),
+        (
+            "[[rule]]\nnam = 1\n".to_owned(),
+            "rules.toml, line 2: unknown key `nam`; write one of `name`",
+        ),
+        (
+            format!("{rule}above = \"1M\"\n"),
+            "line 5: found string \"1M\": write a whole number, without quotes",
+        ),
+        (
+            rule.replace("\"src_addr\"", "[1]"),
+            "line 4: found sequence: write text in quotes",
+        ),
+        (
+            format!("{rule}kind = \"old\"\n"),
+            "line 5: there is no `old`; write one of `amount`",
+        ),
+        (
+            "[[rule]]\nname = \"a\"\n".to_owned(),
+            "line 1: a rule lacks the key `summary`",
+        ),
         (rule.to_owned(), "rule 1, \"a\": write above = the limit"),
         (
             format!("{rule}above = 1\n{rule}above = 1\n"),
@@ -106,7 +125,7 @@ fn rules_that_cannot_be_are_refused() {
         ),
         (
             format!("{rule}above = 1\nwhere = \"colour == red\"\n"),
-            "colour",
+            "rules.toml, rule \"a\": filter: unknown field \"colour\"",
         ),
         (format!("{rule}above = 1\nmeasure = \"pakets\"\n"), "pakets"),
     ] {

@@ -310,7 +310,7 @@ fn options_for_no_output_are_refused() {
     ] {
         let (name, _) = option.split_once('=').unwrap_or((option, ""));
         let csv = folder.file("a.csv");
-        let words = format!("{name} is of no use with {csv}: it is for collectors");
+        let words = format!("{name} is of no use with {csv}: it is for ");
         turboflow(["record", "-r", &capture, "-w", &csv, option])
             .exits(2)
             .says(&[&words]);

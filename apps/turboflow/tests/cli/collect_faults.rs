@@ -72,6 +72,31 @@ fn files_of_other_kinds_are_refused_before_any_output_is_touched() {
     turboflow(["collect", "-q", "-r", &ipfix, "-w", &folder.file("out.csv")]).exits(0);
 }
 
+#[test]
+fn options_about_packets_are_refused() {
+    let no_use = "`turboflow collect` receives flow records, not packets; leave it out";
+    for (args, words) in [
+        (&["-i", "lo"][..], no_use),
+        (&["--biflow"], no_use),
+        (&["--dpi"], no_use),
+        (&["--microflow-slots", "64k"], no_use),
+        (&["--p4-program", "a.spec"], no_use),
+        (&["--records-from", "a.records"], no_use),
+        (&["--engine", "xdp"], "invalid value 'xdp' for '--engine"),
+    ] {
+        let all = ["collect", "--listen", "udp://127.0.0.1:0"]
+            .iter()
+            .chain(args);
+        turboflow(all).exits(2).says(&[words]);
+    }
+    turboflow(["collect"])
+        .exits(2)
+        .says(&["add --listen udp://:4739 or --read FILE"]);
+    turboflow(["collect", "--listen", "udp://192.0.2.7:2055"])
+        .exits(2)
+        .says(&["no interface has this address"]);
+}
+
 /// NetFlow v9 numbers messages and not records, so what a damaged one lacked is unknown.
 #[test]
 fn a_damaged_message_of_netflow_v9_is_a_loss() {

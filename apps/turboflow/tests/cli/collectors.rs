@@ -179,3 +179,26 @@ fn collectors_that_make_no_sense_are_refused_at_the_start() {
         turboflow(mtu).exits(2).says(&["--export-mtu"]);
     }
 }
+
+/// NetFlow v9 has no elements of enterprises and one unit of time; v5 has no templates, either.
+#[test]
+fn options_that_a_protocol_does_not_have_are_refused() {
+    let capture = office();
+    let [v5, v9, ipfix] =
+        ["netflow5", "netflow9", "ipfix"].map(|its| format!("{its}+udp://[::1]:9"));
+    for (to, option, words) in [
+        (&v9, "--export-time=us", "it is for IPFIX"),
+        (&v5, "--enterprise-number=5", "it is for IPFIX"),
+        (&v9, "--enterprise-number=5", "it is for IPFIX"),
+        (&v5, "--no-export-options", "of IPFIX and NetFlow v9"),
+        (&v5, "--template-interval=5s", "of IPFIX and NetFlow v9"),
+    ] {
+        let refused = turboflow(["record", "-r", &capture, "-w", to, option]).exits(2);
+        refused.says(&[option.split('=').next().unwrap(), to.as_str(), words]);
+        // Another output that has the option is enough.
+        let args = [
+            "record", "-q", "-r", &capture, "-w", to, "-w", &ipfix, option,
+        ];
+        assert_ne!(turboflow(args).code, Some(2), "{option}");
+    }
+}

@@ -154,6 +154,42 @@ fn captures_through_a_pipeline_lose_nothing_silently() {
     }
 }
 
+#[test]
+fn runs_that_cannot_be_say_why() {
+    let (folder, office) = (Folder::new(), office());
+    let file = folder.write("program.json", "{}");
+    turboflow(["p4", "generate", "--target", "pna", &file])
+        .exits(2)
+        .says(&["program.json is not a folder"]);
+    let run = [
+        "record",
+        "-r",
+        &office,
+        "--engine",
+        "p4",
+        "--p4-pipeline",
+        "swx",
+    ];
+    let slots = ["--microflow-slots", "65k"];
+    turboflow(run.iter().chain(&slots).copied())
+        .exits(2)
+        .says(&[
+            "--microflow-slots 65000: the number of slots of engine `p4` is a power of two, 65536",
+        ]);
+    let is_built = turboflow(run).code == Some(0);
+    if is_missing(&[Need::Engine("swx", is_built)]) {
+        return;
+    }
+    let program = ["--p4-program", &file];
+    turboflow(run.iter().chain(&program).copied())
+        .exits(2)
+        .says(&[
+            "line 1: `{}` is not understood",
+            "turboflow-swx does not run",
+            "program.json: swx: the pipeline has ended",
+        ]);
+}
+
 /// The owner of a switch edits the stub that forwards, and changes the definition later.
 #[test]
 fn edited_sources_are_not_overwritten() {

@@ -132,6 +132,31 @@ fn a_check_refuses_what_the_start_would_refuse() {
             needed.clone() + "[service]\nuser = \"no-such-user\"",
             "no such user",
         ),
+        // One of several outputs is named.
+        (
+            written(&["a.csv", "b.parquet"]) + "names = true",
+            "b.parquet: `names` in [[output]] is for CSV",
+        ),
+        (
+            written(&["a.csv", "b.parquet"]) + "anonymize = \"no.key\"",
+            "b.parquet: cannot read the key no.key",
+        ),
+        (
+            written(&["a.csv", by_udp]) + "time-unit = \"us\"",
+            "`time-unit` in [[output]] is of no use with netflow5+udp://127.0.0.1: it is for IPFIX",
+        ),
+        (
+            "[engine]\nname = \"p4\"\n[[output]]\nto = \"a.csv\"".to_owned(),
+            "the key `cpu-ports` in [source] is missing",
+        ),
+        (
+            needed.clone() + "[engine]\nname = \"softwre\"",
+            "there is no such engine; did you mean `software`?",
+        ),
+        (
+            needed.clone() + "[engine]\nname = \"bpf\"",
+            "write software or xdp or offload or p4 or collector",
+        ),
         (
             needed.replace("\"lo\"", "\"lo\"\nfilter = \"tpc port 1\""),
             if with_filters {

@@ -53,7 +53,7 @@ fn errors_say_what_to_write() {
         ),
         ("[flow]\nbiflow = \"yes\"", "true or false"),
         ("[flow]\ndecapsulate = \"vlan\"", "unknown tunnel `vlan`"),
-        ("[[output]]\nmtu = 5", "5 is not in 512..=65507"),
+        ("[[output]]\nmtu = 5", "write a number from 512 to 65507"),
         ("[[output]]\ntime-unit = \"h\"", "write ms, us or ns"),
         ("[[output]]\nformat = \"xyz\"", "xyz"),
         ("[source]\ninterfaces = 1", "text, or a list of texts"),

@@ -197,7 +197,7 @@ where
 {
     let number = count(text)?;
     let fits = T::try_from(number).ok().filter(|fits| range.contains(fits));
-    fits.ok_or_else(|| format!("{number} is not in {}..={}", range.start(), range.end()))
+    fits.ok_or_else(|| format!("write a number from {} to {}", range.start(), range.end()))
 }
 
 /// Formats a time in the largest unit that gives a whole number: `30s`, `1500ms`.

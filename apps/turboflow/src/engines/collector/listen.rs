@@ -10,7 +10,6 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::SystemTime;
 
-use anyhow::Context;
 use turboflow_engine::OwnCount;
 use turboflow_engine_collector::{
     MAX_MESSAGE_BYTES, Message, MessageSource, Polled, Sender, StreamError, TakeMessage,
@@ -119,11 +118,9 @@ impl Listeners {
         };
         for text in texts {
             let bound = listeners.add(Place::parse(text)?);
-            let bound = bound.with_context(|| {
-                format!(
-                    "cannot listen at {text} (choose another port if a program uses this one; \
-                     ports below 1024 need root)"
-                )
+            let bound = bound.map_err(|error| {
+                let advice = advice(&error);
+                anyhow::Error::new(error).context(format!("cannot listen at {text}{advice}"))
             })?;
             if !is_quiet {
                 say!(Info Serving, address = bound.to_string(); "exporters can send to {bound} ({text})");
@@ -297,6 +294,16 @@ fn host_of(address: SocketAddr) -> IpAddr {
     match address.ip().to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
         ip @ IpAddr::V4(_) => ip,
+    }
+}
+
+/// How to mend an address that cannot be bound.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::AddrInUse => " (a program uses this port: stop it, or choose another)",
+        ErrorKind::AddrNotAvailable => " (no interface has this address: `ip address` lists them)",
+        ErrorKind::PermissionDenied => " (ports below 1024 need root)",
+        _ => "",
     }
 }
 

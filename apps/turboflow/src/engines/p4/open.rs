@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow, bail};
 use turboflow_engine::RemoteEngine;
 use turboflow_engine_p4::{
-    Live, LiveConfig, P4Record, PROGRAMS, Port, Replay, ReplayConfig, SwxPort, Unsupported,
+    Live, LiveConfig, P4Error, P4Record, PROGRAMS, Port, Replay, ReplayConfig, SwxPort, Unsupported,
 };
 use turboflow_merge::Layout;
 use turboflow_record::Definition;
@@ -97,12 +97,14 @@ pub(super) fn plan(
     check_source(options, run)?;
     let record = record(options, &config.definition, layout);
     let record = record.map_err(|lacking| refused(options, &lacking))?;
-    let slots = run.engine.microflow_slots.map_or(SLOTS, |slots| slots.0);
-    let slots = u32::try_from(slots).ok();
+    let wanted = run.engine.microflow_slots.map_or(SLOTS, |slots| slots.0);
+    let slots = u32::try_from(wanted).ok();
     let Some(slots) = slots.filter(|slots| slots.is_power_of_two()) else {
+        let near = wanted.checked_next_power_of_two();
         bail!(
-            "{}: the table of engine `p4` has a power of two of slots, 16384 for example",
-            Key::MicroflowSlots
+            "{}: the number of slots of engine `p4` is a power of two, {} for example",
+            Key::MicroflowSlots.with(&wanted.to_string()),
+            near.map_or(SLOTS, |near| near.clamp(1, 1 << 31))
         );
     };
     let spec = match (options.pipeline, &options.program) {
@@ -172,7 +174,14 @@ pub(super) fn open(
     };
     let packets = run.source.packets.map(|packets| packets.0);
     let input = Box::new(Captures::new(files, packets, Arc::clone(&captures.read)));
-    let replay = Replay::open(port, input, plan.record, layout, &replay_config)?;
+    let replay = Replay::open(port, input, plan.record, layout, &replay_config);
+    let replay = replay.map_err(|error| match (&error, &options.program) {
+        (P4Error::Ended { .. }, Some(program)) => {
+            let program = program.display();
+            anyhow::Error::new(error).context(format!("{RUNNER} does not run {program}"))
+        }
+        _ => error.into(),
+    })?;
     Ok(OpenEngines {
         name,
         engines: vec![Box::new(replay)],
@@ -188,8 +197,12 @@ fn live(
     config: &PipelineConfig,
     layout: &Layout,
 ) -> anyhow::Result<OpenEngines> {
+    // All ports before the first one waits for an answer.
+    let ports = run.source.cpu_ports.iter();
+    let ports = ports.map(|name| Ok((name, cpu_port(name, run)?)));
+    let ports: Vec<_> = ports.collect::<anyhow::Result<_>>()?;
     let mut engines: Vec<Box<dyn RemoteEngine>> = Vec::new();
-    for name in &run.source.cpu_ports {
+    for (name, port) in ports {
         let live_config = LiveConfig {
             slots: plan.slots,
             cell_ns: config.timeouts.cell_ns(config.max_age_ns),
@@ -198,7 +211,6 @@ fn live(
             wall_ns,
             interface_index: interfaces::index(name),
         };
-        let port = cpu_port(name, run)?;
         let engine = Live::open(port, plan.record.clone(), layout, &live_config)?;
         engines.push(Box::new(engine));
         if !run.service.quiet {

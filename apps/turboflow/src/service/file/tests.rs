@@ -321,7 +321,7 @@ fn refuses_invalid_old_keys_with_line_and_remedy() {
         ("idle-timeout = 1.5", 3, "text in quotes"),
         ("biflow = \"yes\"", 3, "true or false"),
         ("no-export-options = 1", 3, "true or false"),
-        ("export-mtu = 5", 3, "5 is not in 512"),
+        ("export-mtu = 5", 3, "write a number from 512 to 65507"),
         ("threads = -1", 3, "whole number"),
         ("[outputs]\nwrite = 1", 3, "did you mean [[output]]?"),
         ("biflow = true\nbiflow = true", 4, "duplicate key"),
@@ -398,7 +398,7 @@ fn refuses_invalid_keys_with_line_and_remedy() {
         (
             "[[output]]\nto = \"a.ipfix\"\nmtu = 5",
             7,
-            "`mtu`: 5 is not in 512",
+            "`mtu`: write a number from 512 to 65507",
         ),
         (
             "[timeouts]\nidle = \"5s\"\nidle = \"5s\"",
