@@ -73,6 +73,7 @@ pub struct Rule {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleFile {
+    #[serde(default)]
     rule: Vec<Rule>,
 }
 
@@ -87,6 +88,9 @@ pub enum RuleError {
         /// What is wrong.
         reason: String,
     },
+    /// The file has no rules.
+    #[error("there are no rules: begin each with [[rule]]")]
+    Empty,
     /// Keys of a rule contradict each other.
     #[error("rule {number}, {name:?}: {reason}")]
     Rule {
@@ -106,6 +110,9 @@ pub enum RuleError {
 pub fn rules(text: &str) -> Result<Vec<Rule>, RuleError> {
     let RuleFile { rule: rules } =
         toml::from_str(text).map_err(|error| syntax_error(text, &error))?;
+    if rules.is_empty() {
+        return Err(RuleError::Empty);
+    }
     for (index, rule) in rules.iter().enumerate() {
         let is_twice = rules[..index].iter().any(|before| before.name == rule.name);
         let reason = match rule.fault() {
@@ -178,30 +185,46 @@ impl Rule {
     }
 }
 
-/// An error of the TOML parser in plain words, with its line.
+/// An error of the TOML parser, with its line.
 fn syntax_error(text: &str, error: &toml::de::Error) -> RuleError {
-    let span = error.span().unwrap_or_default();
-    let start = span.start.min(text.len());
+    let start = error.span().unwrap_or_default().start.min(text.len());
     let before = &text.as_bytes()[..start];
-    let message = error.message().lines().collect::<Vec<_>>().join("; ");
-    let reason = match message
-        .strip_prefix("invalid type: ")
-        .or_else(|| message.strip_prefix("invalid value: "))
-        .and_then(|found| found.split_once(", expected "))
-    {
-        Some((found, "u64")) => format!("found {found}: write a whole number, without quotes"),
-        Some((found, "a string")) => format!("found {found}: write text in quotes"),
-        Some((found, wanted)) => format!("found {found}: write {wanted}"),
-        None => message
-            .replace("missing field", "a rule lacks the key")
-            .replace("unknown field", "unknown key")
-            .replace("unknown variant", "there is no")
-            .replace(", expected", "; write"),
-    };
     RuleError::Syntax {
         line: 1 + before.iter().filter(|byte| **byte == b'\n').count(),
-        reason,
+        reason: in_plain_words(&error.message().lines().collect::<Vec<_>>().join("; ")),
     }
+}
+
+/// A message of the TOML parser in plain words.
+fn in_plain_words(message: &str) -> String {
+    let after = |start: &str| message.strip_prefix(start);
+    let typed = after("invalid type: ").or_else(|| after("invalid value: "));
+    if let Some((found, wanted)) = typed.and_then(|found| found.rsplit_once(", expected ")) {
+        let wanted = match wanted {
+            "u64" => "a whole number without quotes, 0 or more",
+            "a string" => "text in quotes",
+            "a sequence" | "struct Rule" => "[[rule]] before each rule",
+            wanted => wanted,
+        };
+        return format!("found {found}: write {wanted}");
+    }
+    if after("wanted string or table").is_some() {
+        return "write text in quotes".to_owned();
+    }
+    for (start, plain) in [
+        ("missing field ", "a rule lacks the key "),
+        ("unknown field ", "unknown key "),
+        ("unknown variant ", "there is no "),
+    ] {
+        if let Some(rest) = after(start) {
+            let known = rest.rsplit_once(", expected ");
+            return match known {
+                Some((name, known)) => format!("{plain}{name}; write {known}"),
+                None => format!("{plain}{rest}"),
+            };
+        }
+    }
+    message.to_owned()
 }
 
 /// The names that a text has in braces.

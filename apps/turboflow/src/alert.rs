@@ -162,9 +162,13 @@ impl Asking<'_> {
         // A rule that does not fit the records must not suppress the alerts of other rules.
         let mut wrong = None;
         let (mut evaluated, mut failed) = (0, false);
+        let mut columns = Vec::new();
         for index in 0..self.rules.len() {
             let mut input = whole.again(files);
             self.enrich(&mut input);
+            if columns.is_empty() {
+                columns.extend(input.schema().iter().map(|column| column.name.clone()));
+            }
             let rule = &self.rules[index];
             match find(rule, input, clock_ns, &mut self.state) {
                 Ok(found) => {
@@ -191,7 +195,7 @@ impl Asking<'_> {
                 }
             }
         }
-        self.say_passed_over(&lacking, &whole);
+        self.say_passed_over(&lacking, &columns);
         if alerts.is_empty() && !failed && !self.args.follow {
             say!(Info AnswerNote; "no alerts; rules evaluated: {evaluated}");
         }
@@ -255,10 +259,10 @@ impl Asking<'_> {
     }
 
     /// Logs, once per rule, that it was skipped because the records lack a column.
-    fn say_passed_over(&mut self, rules: &[(String, String)], records: &Input) {
+    fn say_passed_over(&mut self, rules: &[(String, String)], columns: &[String]) {
         let is_new = |(rule, _): &&(String, String)| self.told.insert(format!("rule {rule}"));
         let news = rules.iter().filter(is_new);
-        let columns = || records.schema().iter().map(|column| column.name.as_str());
+        let columns = || columns.iter().map(String::as_str);
         let news: Vec<String> = news
             .map(|(rule, column)| match nearest(column, columns()) {
                 Some(near) => format!("{rule:?} ({column}; did you mean {near}?)"),

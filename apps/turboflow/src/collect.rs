@@ -35,7 +35,7 @@ Exit codes: 0 all well; 1 it ran, but records were lost, or a file was damaged; 
 130 aborted by a second Ctrl-C.";
 
 /// Flags of `turboflow record` that make no sense for received flow records.
-const NO_USE: [&str; 16] = [
+const NO_USE: [&str; 17] = [
     "interface",
     "cpu-port",
     "filter",
@@ -52,6 +52,7 @@ const NO_USE: [&str; 16] = [
     "int-port",
     "int-report-port",
     "dpi",
+    "dpi-flows",
 ];
 
 /// Flags that `-h` shows.
@@ -120,7 +121,8 @@ fn refuse_others(run: &RunConfig) -> anyhow::Result<()> {
     match keys.find(is_given).or(of_other) {
         Some(key) => bail!(
             "{key} is of no use here: `turboflow collect` receives flow records, not packets; \
-             leave it out"
+             leave it out{}",
+            engines::meant_file(run)
         ),
         None => Ok(()),
     }
@@ -132,6 +134,11 @@ pub(crate) fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
     refuse_others(&run)?;
     engines::collector::settle(&mut run)?;
     match is_printed {
+        true if !run.goes_on() => bail!(
+            "a service listens for records: add {} instead of {}",
+            engines::collector::example_to_listen(),
+            Key::Files
+        ),
         true => record::print_config(&run),
         false => record::collect(&run, log_format),
     }

@@ -29,7 +29,7 @@ use turboflow_run::{BridgeConfig, Count, EngineConfig, PipelineConfig, RunConfig
 use crate::keys::{Key, is_from_file, nearest};
 use crate::record::CapturesOfEngine;
 pub(crate) use options::{EngineOption, WrittenOptions};
-pub(crate) use refuse::{refuse_demands, refuse_source};
+pub(crate) use refuse::{meant_file, refuse_demands, refuse_source};
 
 /// Every engine that a run may name. The first is the default.
 static ENGINES: [&dyn EngineKind; 7] = [
@@ -315,11 +315,14 @@ impl Engine {
         let kind = kind_of(run)?;
         let name = kind.abilities().name;
         if let Some((other, option)) = foreign_option(run, kind) {
-            bail!(
-                "{} is for engine `{other}`: add {}, or leave it out",
-                Key::Of(option),
-                Key::Engine.with(other)
-            );
+            let (key, other_name) = (Key::Of(option), other.abilities().name);
+            match could_be_of(run, other) {
+                true => bail!(
+                    "{key} is for engine `{other_name}`: add {}, or leave it out",
+                    Key::Engine.with(other_name)
+                ),
+                false => bail!("{key} is for engine `{other_name}`: leave it out"),
+            }
         }
         let mut abilities = kind.abilities_in(run)?;
         if run.meter.dpi {
@@ -399,19 +402,31 @@ impl Engine {
     }
 }
 
-/// The first option of an engine that this kind of engine does not have, and the name of that
-/// engine.
+/// The first option of another engine that a run has, and that engine.
 pub(crate) fn foreign_option(
     run: &RunConfig,
     kind: &dyn EngineKind,
-) -> Option<(&'static str, &'static EngineOption)> {
+) -> Option<(&'static dyn EngineKind, &'static EngineOption)> {
     let name = kind.abilities().name;
     let is_own = |other: &str| other == name || kind.stands_on().contains(&other);
     let mut others = all().filter(|other| !is_own(other.abilities().name));
     others.find_map(|other| {
         let option = options::first_given(other, &run.engine)?;
-        Some((other.abilities().name, option))
+        Some((other, option))
     })
+}
+
+/// Whether another engine could meter a run instead of its own.
+fn could_be_of(run: &RunConfig, other: &dyn EngineKind) -> bool {
+    let source = &run.source;
+    let has_source = run.is_live() || !source.files.is_empty();
+    let is_metered = |other: &dyn EngineKind| {
+        let name = other.abilities().name;
+        metering(source).any(|able| able.abilities().name == name)
+    };
+    run.bridge == BridgeConfig::default()
+        && (other.meters_live() || !is_from_file())
+        && (!has_source || is_metered(other))
 }
 
 /// The engines that a run may name.
@@ -419,12 +434,14 @@ pub(crate) fn all() -> impl Iterator<Item = &'static dyn EngineKind> {
     ENGINES.iter().copied()
 }
 
-/// The engines that meter this source.
+/// The engines of this build that meter this source as it is.
 pub(crate) fn metering(source: &SourceConfig) -> impl Iterator<Item = &'static dyn EngineKind> {
-    all().filter(|kind| match source {
+    let built = all().filter(|kind| kind.is_built());
+    built.filter(|kind| match source {
         _ if !source.cpu_ports.is_empty() => kind.has_cpu_ports(),
         _ if !source.interfaces.is_empty() => kind.meters_interfaces(),
-        _ => !source.files.is_empty() && kind.reads_files(),
+        // An engine with CPU ports needs a pipeline besides the files.
+        _ => !source.files.is_empty() && kind.reads_files() && !kind.has_cpu_ports(),
     })
 }
 
@@ -505,9 +522,10 @@ pub(crate) fn kind_of(run: &RunConfig) -> anyhow::Result<&'static dyn EngineKind
         Some(engine) => Ok(engine),
         None => {
             let wrong = Key::Engine.with(&run.engine.name);
-            let able = all().filter(|kind| kind.meters_live() || !is_from_file());
+            // Only a file can name it: flags are checked earlier.
+            let able = all().filter(|kind| kind.meters_live());
             let able: Vec<_> = able.map(|kind| kind.abilities().name).collect();
-            match nearest(&run.engine.name, able.iter().copied()) {
+            match nearest(&run.engine.name.to_lowercase(), able.iter().copied()) {
                 Some(near) => bail!("{wrong}: there is no such engine; did you mean `{near}`?"),
                 None => bail!(
                     "{wrong}: there is no such engine; write {}",

@@ -4,6 +4,7 @@
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command};
 
@@ -41,17 +42,24 @@ impl Port for SwxPort {
     }
 
     fn exchange(&mut self, wait: bool, take: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+        let is_ended = |error: &io::Error| {
+            matches!(
+                error.kind(),
+                ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+            )
+        };
         match self.stream.exchange(wait, take) {
-            // The child has ended, and said why.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
-                ) =>
-            {
-                Ok(false)
-            }
-            exchanged => exchanged,
+            Ok(true) => return Ok(true),
+            Err(error) if !is_ended(&error) => return Err(error),
+            _ => {}
+        }
+        // The child says why it ends, unless a signal ends it.
+        let status = self.child.wait()?;
+        match status.signal() {
+            Some(_) => Err(io::Error::other(format!(
+                "the pipeline was ended by {status}"
+            ))),
+            None => Ok(false),
         }
     }
 }

@@ -206,12 +206,24 @@ fn files() -> Key {
     }
 }
 
+/// An address to listen at, as the user writes it.
+pub(crate) fn example_to_listen() -> String {
+    Key::Of(LISTEN).with("udp://:4739")
+}
+
 /// Turns the run into one that receives flow records: selects this engine, and gives it the run's
 /// input files.
 pub(crate) fn settle(run: &mut RunConfig) -> anyhow::Result<()> {
     READS.store(true, Ordering::Relaxed);
     CollectorOptions::ENGINE.clone_into(&mut run.engine.name);
     let mut options = options::read::<CollectorOptions>(&run.engine)?;
+    if !options.from.is_empty() {
+        bail!(
+            "{} is of no use here: write {}",
+            Key::Of(FROM),
+            Key::Files.with("FILE")
+        );
+    }
     options.from.append(&mut run.source.files);
     options::put(&options, &mut run.engine)
 }
@@ -324,7 +336,8 @@ fn with_kind(error: &StreamError, path: &Path) -> anyhow::Error {
 impl RemoteSetup for CollectorSetup {
     fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
         options::given([
-            (run.is_live(), Key::Interfaces),
+            (options::has_ring_size(run), Key::RingSize),
+            (!run.source.promiscuous, Key::Promiscuous),
             (run.source.snap_length.is_some(), Key::SnapLength),
             (run.source.readers.0 > 1, Key::Readers),
             (run.engine.microflow_slots.is_some(), Key::MicroflowSlots),
@@ -349,7 +362,7 @@ impl RemoteSetup for CollectorSetup {
         if from.is_empty() && listen.is_empty() {
             bail!(
                 "engine `collector` needs exporters: add {} or {}",
-                Key::Of(LISTEN).with("udp://:4739"),
+                example_to_listen(),
                 files().with("FILE")
             );
         }
@@ -362,6 +375,20 @@ impl RemoteSetup for CollectorSetup {
         }
         if from.iter().filter(|path| is_stdin(path)).count() > 1 {
             bail!("standard input ({} -) can be read only once", files());
+        }
+        if self.options.only_microflows && self.options.scale_sampled {
+            bail!(
+                "{} is for records of other exporters, and {} refuses those: leave one out",
+                Key::Of(SCALE),
+                Key::Of(ONLY_MICROFLOWS)
+            );
+        }
+        if !from.is_empty() && self.options.lag != CollectorOptions::default().lag {
+            bail!(
+                "{} is for records from a network: those of a file are merged in any order; leave \
+                 it out",
+                Key::Of(LAG)
+            );
         }
         if !from.is_empty() && self.options.only_microflows {
             bail!(

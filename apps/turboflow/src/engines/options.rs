@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, Deserializer, Error};
-use turboflow_run::{EngineConfig, RunConfig};
+use turboflow_run::{EngineConfig, RunConfig, SourceConfig};
 
 use super::{EngineKind, RemoteSetup};
 use crate::keys::Key;
@@ -108,6 +108,11 @@ pub(super) fn put<O: Options>(options: &O, config: &mut EngineConfig) -> anyhow:
         config.options.insert(O::ENGINE.to_owned(), table);
     }
     Ok(())
+}
+
+/// Whether the kernel's ring has another size than by default.
+pub(super) fn has_ring_size(run: &RunConfig) -> bool {
+    run.source.ring_size != SourceConfig::default().ring_size
 }
 
 /// The names of the options that are given.

@@ -111,6 +111,7 @@ impl EngineKind for P4 {
 impl RemoteSetup for P4Options {
     fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
         options::given([
+            (!run.source.promiscuous, Key::Promiscuous),
             (run.source.snap_length.is_some(), Key::SnapLength),
             (run.source.readers.0 > 1, Key::Readers),
             // A live pipeline has a clock of its own, and cannot align records to ours.

@@ -139,7 +139,8 @@ impl EngineKind for Records {
 impl RemoteSetup for RecordsOptions {
     fn unknown_options(&self, run: &RunConfig) -> Vec<String> {
         options::given([
-            (run.is_live(), Key::Interfaces),
+            (options::has_ring_size(run), Key::RingSize),
+            (!run.source.promiscuous, Key::Promiscuous),
             (run.source.snap_length.is_some(), Key::SnapLength),
             (run.source.readers.0 > 1, Key::Readers),
             (run.engine.microflow_slots.is_some(), Key::MicroflowSlots),

@@ -26,7 +26,7 @@ pub(crate) fn refuse_source(run: &RunConfig, kind: &dyn EngineKind) -> anyhow::R
             .map(|other| Key::Engine.with(other.abilities().name))
             .collect();
         bail!(
-            "engine `{name}` has no CPU port: leave out {}, or add {}",
+            "engine `{name}` has no CPU port: leave out {}, or use {}",
             Key::CpuPorts,
             listed(able.iter().map(String::as_str))
         );
@@ -41,6 +41,13 @@ pub(crate) fn refuse_source(run: &RunConfig, kind: &dyn EngineKind) -> anyhow::R
                 true => format!(" and leave out {}", Key::Interfaces),
                 false => String::new(),
             }
+        );
+    }
+    if kind.has_cpu_ports() && has_interfaces {
+        bail!(
+            "engine `{name}` meters at CPU ports: add {} instead of {}",
+            Key::CpuPorts.with("IFACE"),
+            Key::Interfaces
         );
     }
     match (is_default, kind.meters_interfaces()) {
@@ -71,7 +78,7 @@ pub(crate) fn refuse_source(run: &RunConfig, kind: &dyn EngineKind) -> anyhow::R
 }
 
 /// The suggestion to use `-r`, if the filter is the name of a file.
-fn meant_file(run: &RunConfig) -> String {
+pub(crate) fn meant_file(run: &RunConfig) -> String {
     match &run.source.filter {
         Some(words) if Path::new(words).is_file() => {
             format!(". Did you mean {}?", Key::Files.with(words))
@@ -89,7 +96,11 @@ pub(crate) fn refuse_demands(
 ) -> anyhow::Result<()> {
     let demands = demands(run, config, layout);
     refuse_marks(run, engine, &demands)?;
-    let lacking = engine.abilities.lacks(&demands);
+    let mut lacking = engine.abilities.lacks(&demands);
+    if lacking.contains(&Lacking::Biflow) {
+        // A biflow has the state of two directions: without it, there may be room.
+        lacking.retain(|what| !matches!(what, Lacking::StateWords { .. }));
+    }
     let mut words: Vec<String> = lacking.iter().map(words_for).collect();
     words.extend(engine.unknown_options(run));
     if words.is_empty() {
@@ -102,10 +113,11 @@ pub(crate) fn refuse_demands(
         true => String::new(),
         false => format!(", or use {}", listed(able.iter().map(String::as_str))),
     };
+    let them = if words.len() == 1 { "it" } else { "them" };
     bail!(
-        "engine `{}` does not support {}; leave it out{other}",
+        "engine `{}` does not support {}; leave {them} out{other}",
         engine.abilities.name,
-        words.join(", ")
+        words.join(" and ")
     );
 }
 

@@ -165,10 +165,12 @@ pub(super) fn check(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> 
 
 /// An error about one of several outputs of a file says which. Flags are for all outputs.
 pub(super) fn about(output: &OutputConfig, run: &RunConfig, error: anyhow::Error) -> anyhow::Error {
-    let name = name_of(&output.to);
-    match is_from_file() && run.outputs.len() > 1 {
-        true if !format!("{error:#}").contains(&name) => error.context(name),
-        _ => error,
+    let (name, text) = (name_of(&output.to), format!("{error:#}"));
+    let mut words = text.split_whitespace();
+    let is_named = words.any(|word| word.trim_end_matches([':', ',', ';']) == name);
+    match is_from_file() && run.outputs.len() > 1 && !is_named {
+        true => error.context(name),
+        false => error,
     }
 }
 

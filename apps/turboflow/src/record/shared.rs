@@ -289,9 +289,9 @@ fn not_applicable(key: Key, format: Option<Format>, to: Option<&Path>) -> anyhow
             ),
             match key {
                 Key::EnterpriseNumber | Key::TimeUnit => "IPFIX",
-                Key::TemplateInterval | Key::ExportOptions => {
-                    "collectors of IPFIX and NetFlow v9"
-                }
+                Key::ExportOptions => "IPFIX and NetFlow v9",
+                Key::TemplateInterval => "collectors of IPFIX and NetFlow v9",
+                Key::ObservationDomain => "collectors and IPFIX files",
                 _ => "collectors",
             },
             Key::To.with("ipfix+udp://HOST:PORT")

@@ -198,6 +198,11 @@ fn line(key: Key) -> String {
 fn comment(command: &Command, key: Key) -> String {
     let own = OTHER_DESCRIPTIONS.iter().find(|(its, _)| *its == key);
     let mut words = own.map_or_else(|| help(command, key), |(_, words)| (*words).to_owned());
+    if key == Key::CpuPorts {
+        let able = engines::all().filter(|engine| engine.has_cpu_ports());
+        let able: Vec<_> = able.map(|engine| engine.abilities().name).collect();
+        words += &format!(" (engine `{}`)", able.join("`, `"));
+    }
     if key == Key::Engine {
         for engine in engines::all().filter(|engine| engine.meters_live()) {
             words += &format!("; `{}`: {}", engine.abilities().name, about(engine));
@@ -339,8 +344,9 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 100));
         let flags: Vec<_> = text
             .split_whitespace()
-            .filter(|word| word.starts_with("--"))
+            .filter(|word| word.trim_start_matches('(').starts_with('-') && *word != "-")
             .collect();
-        assert_eq!(flags, ["--print-config`"]);
+        // The second is one of `head`.
+        assert_eq!(flags, ["--print-config`", "-c"]);
     }
 }

@@ -75,11 +75,27 @@ fn rules_that_cannot_be_are_refused() {
         ),
         (
             format!("{rule}above = \"1M\"\n"),
-            "line 5: found string \"1M\": write a whole number, without quotes",
+            "line 5: found string \"1M\": write a whole number without quotes",
         ),
         (
             rule.replace("\"src_addr\"", "[1]"),
             "line 4: found sequence: write text in quotes",
+        ),
+        (
+            String::new(),
+            "there are no rules: begin each with [[rule]]",
+        ),
+        (
+            rule.replace("[[rule]]", "[rule]"),
+            "line 1: found map: write [[rule]] before each rule",
+        ),
+        (
+            format!("{rule}above = -5\n"),
+            "found integer `-5`: write a whole number without quotes, 0 or more",
+        ),
+        (
+            format!("{rule}severity = 5\n"),
+            "line 5: write text in quotes",
         ),
         (
             format!("{rule}kind = \"old\"\n"),

@@ -300,17 +300,20 @@ fn options_that_make_no_sense_are_refused() {
 #[test]
 fn options_for_no_output_are_refused() {
     let (capture, folder) = (office(), Folder::new());
-    for option in [
-        "--export-rate=50k",
-        "--template-interval=5s",
-        "--no-export-options",
-        "--export-time=ns",
-        "--observation-domain=7",
-        "--enterprise-number=7",
+    for (option, outputs) in [
+        ("--export-rate=50k", "collectors"),
+        (
+            "--template-interval=5s",
+            "collectors of IPFIX and NetFlow v9",
+        ),
+        ("--no-export-options", "IPFIX and NetFlow v9"),
+        ("--export-time=ns", "IPFIX"),
+        ("--observation-domain=7", "collectors and IPFIX files"),
+        ("--enterprise-number=7", "IPFIX"),
     ] {
         let (name, _) = option.split_once('=').unwrap_or((option, ""));
         let csv = folder.file("a.csv");
-        let words = format!("{name} is of no use with {csv}: it is for ");
+        let words = format!("{name} is of no use with {csv}: it is for {outputs}, such as ");
         turboflow(["record", "-r", &capture, "-w", &csv, option])
             .exits(2)
             .says(&[&words]);

@@ -82,6 +82,21 @@ fn options_about_packets_are_refused() {
         (&["--microflow-slots", "64k"], no_use),
         (&["--p4-program", "a.spec"], no_use),
         (&["--records-from", "a.records"], no_use),
+        (&["--dpi-flows", "10"], no_use),
+        (&["--ring-size", "8MiB"], no_use),
+        (&["--no-promiscuous"], no_use),
+        (
+            &["--flows-from", "a"],
+            "--flows-from is of no use here: write --read FILE",
+        ),
+        (
+            &["--only-microflows", "--scale-sampled"],
+            "--only-microflows refuses those: leave one out",
+        ),
+        (
+            &["--listen", "udp://127.0.0.1:0"],
+            "udp://127.0.0.1:0 is named twice",
+        ),
         (&["--engine", "xdp"], "invalid value 'xdp' for '--engine"),
     ] {
         let all = ["collect", "--listen", "udp://127.0.0.1:0"]
@@ -95,6 +110,35 @@ fn options_about_packets_are_refused() {
     turboflow(["collect", "--listen", "udp://192.0.2.7:2055"])
         .exits(2)
         .says(&["no interface has this address"]);
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = format!("udp://{}", taken.local_addr().unwrap());
+    turboflow(["collect", "--listen", &address])
+        .exits(2)
+        .says(&["a program uses this port"]);
+    let folder = Folder::new();
+    let ipfix = folder.file("a.ipfix");
+    turboflow(["record", "-q", "-r", &office(), "-w", &ipfix]).exits(0);
+    turboflow(["collect", &ipfix])
+        .exits(2)
+        .says(&["Did you mean --read ", "a.ipfix?"]);
+    turboflow(["collect", "-r", &ipfix, "--collector-lag", "1s"])
+        .exits(2)
+        .says(&["--collector-lag is for records from a network"]);
+    turboflow(["collect", "-r", &ipfix, "--print-config"])
+        .exits(2)
+        .says(&["add --listen udp://:4739 instead of --read"]);
+    // Engines for packets are not suggested for records.
+    let engine = [
+        "record",
+        "--engine",
+        "collector",
+        "--listen",
+        "udp://127.0.0.1:0",
+    ];
+    let packets = ["--decapsulate", "--ring-size", "8MiB"];
+    turboflow(engine.iter().chain(&packets))
+        .exits(2)
+        .says(&["does not support --decapsulate and --ring-size; leave them out\n"]);
 }
 
 /// NetFlow v9 numbers messages and not records, so what a damaged one lacked is unknown.

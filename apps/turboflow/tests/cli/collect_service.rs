@@ -126,7 +126,7 @@ fn configurations_of_collectors_are_checked() {
         ),
         (
             format!("[source]\ninterfaces = \"lo\"\n{listen}{output}"),
-            "add `name = \"collector\"` in [engine]",
+            "is for engine `collector`: leave it out",
         ),
         (
             with(&format!("{listen}[flow]\nbiflow = true")),

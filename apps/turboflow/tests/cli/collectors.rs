@@ -190,7 +190,7 @@ fn options_that_a_protocol_does_not_have_are_refused() {
         (&v9, "--export-time=us", "it is for IPFIX"),
         (&v5, "--enterprise-number=5", "it is for IPFIX"),
         (&v9, "--enterprise-number=5", "it is for IPFIX"),
-        (&v5, "--no-export-options", "of IPFIX and NetFlow v9"),
+        (&v5, "--no-export-options", "it is for IPFIX and NetFlow v9"),
         (&v5, "--template-interval=5s", "of IPFIX and NetFlow v9"),
     ] {
         let refused = turboflow(["record", "-r", &capture, "-w", to, option]).exits(2);

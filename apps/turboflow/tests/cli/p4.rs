@@ -170,12 +170,29 @@ fn runs_that_cannot_be_say_why() {
         "--p4-pipeline",
         "swx",
     ];
-    let slots = ["--microflow-slots", "65k"];
-    turboflow(run.iter().chain(&slots).copied())
+    for (slots, words) in [
+        ("70k", "--microflow-slots 70000: "),
+        (
+            "70k",
+            "is a power of two up to 2147483648: 65536 for example",
+        ),
+        ("4294967296", "up to 2147483648: 2147483648 for example"),
+        ("0", "16384 for example"),
+    ] {
+        let args = [&run[..], &["--microflow-slots", slots]].concat();
+        turboflow(args).exits(2).says(&[words]);
+    }
+    turboflow(["record", "-i", "lo", "--engine", "p4"])
         .exits(2)
-        .says(&[
-            "--microflow-slots 65000: the number of slots of engine `p4` is a power of two, 65536",
-        ]);
+        .says(&["meters at CPU ports: add --cpu-port IFACE instead of --interface"]);
+    // Options of engines that the command or the source rules out are not advised.
+    for args in [
+        &["top", "--batch", "1", "-r", &office, "--p4-pipeline", "swx"][..],
+        &["record", "-i", "lo", "--p4-pipeline", "swx"],
+    ] {
+        let words = "--p4-pipeline is for engine `p4`: leave it out\n";
+        turboflow(args.iter().copied()).exits(2).says(&[words]);
+    }
     let is_built = turboflow(run).code == Some(0);
     if is_missing(&[Need::Engine("swx", is_built)]) {
         return;

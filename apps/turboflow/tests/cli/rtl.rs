@@ -27,10 +27,10 @@ fn says_what_a_slot_has_no_room_for() {
         (&["--definition", &sizes][..], "feature `sizes`: a slot"),
         (&["--definition", &window], "tcp_window"),
         (&["--definition", &addresses], "the 5-tuple"),
-        (&["--biflow"], "--biflow; leave it out"),
+        (&["--biflow"], "does not support --biflow; leave it out"),
         (
             &["--definition", &sizes, "--biflow"],
-            "--biflow; leave it out",
+            "does not support --biflow; leave it out",
         ),
         (&["--microflow-slots", "100"], "--microflow-slots"),
         (&["--decapsulate"], "does not support --decapsulate"),

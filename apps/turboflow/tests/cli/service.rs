@@ -132,6 +132,22 @@ fn a_check_refuses_what_the_start_would_refuse() {
             needed.clone() + "[service]\nuser = \"no-such-user\"",
             "no such user",
         ),
+        (
+            needed.clone() + "[engine.records]\nfrom = \"a.records\"",
+            "`from` in [engine.records] is for engine `records`: leave it out",
+        ),
+        (
+            needed.replace("interfaces = \"lo\"", "promiscuous = false")
+                + "[engine]\nname = \"collector\"\n[engine.collector]\nlisten = \"udp://:9\"",
+            "engine `collector` does not support `promiscuous` in [source]; leave it out",
+        ),
+        (
+            written(&["flows", "other"]).replace(
+                "to = \"flows\"",
+                "to = \"flows\"\nformat = \"parquet\"\nnames = true",
+            ),
+            "turboflow.toml: flows: `names` in [[output]]",
+        ),
         // One of several outputs is named.
         (
             written(&["a.csv", "b.parquet"]) + "names = true",

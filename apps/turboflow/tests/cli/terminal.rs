@@ -138,7 +138,7 @@ impl Terminal {
 
     /// Waits for the end. Checks that the terminal is restored, and returns the exit code.
     #[track_caller]
-    pub(crate) fn ends(mut self) -> i32 {
+    pub(crate) fn ends(&mut self) -> i32 {
         let mut status = None;
         until("the program ends", || {
             status = self.child.try_wait().unwrap();

@@ -10,6 +10,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::SystemTime;
 
+use anyhow::bail;
 use turboflow_engine::OwnCount;
 use turboflow_engine_collector::{
     MAX_MESSAGE_BYTES, Message, MessageSource, Polled, Sender, StreamError, TakeMessage,
@@ -94,7 +95,10 @@ impl Listeners {
     /// Checks addresses without opening a socket. Returns whether any of them is for TLS.
     pub(super) fn check(texts: &[String]) -> anyhow::Result<bool> {
         let mut has_tls = false;
-        for text in texts {
+        for (index, text) in texts.iter().enumerate() {
+            if texts[..index].contains(text) {
+                bail!("{text} is named twice: leave one out");
+            }
             has_tls |= Place::parse(text)?.carrier == Carrier::Tls;
         }
         Ok(has_tls)
@@ -117,9 +121,11 @@ impl Listeners {
             complaints: Complaints::default(),
         };
         for text in texts {
-            let bound = listeners.add(Place::parse(text)?);
+            let place = Place::parse(text)?;
+            let port = place.address.port();
+            let bound = listeners.add(place);
             let bound = bound.map_err(|error| {
-                let advice = advice(&error);
+                let advice = advice(&error, port);
                 anyhow::Error::new(error).context(format!("cannot listen at {text}{advice}"))
             })?;
             if !is_quiet {
@@ -298,11 +304,11 @@ fn host_of(address: SocketAddr) -> IpAddr {
 }
 
 /// How to mend an address that cannot be bound.
-fn advice(error: &io::Error) -> &'static str {
+fn advice(error: &io::Error, port: u16) -> &'static str {
     match error.kind() {
         ErrorKind::AddrInUse => " (a program uses this port: stop it, or choose another)",
         ErrorKind::AddrNotAvailable => " (no interface has this address: `ip address` lists them)",
-        ErrorKind::PermissionDenied => " (ports below 1024 need root)",
+        ErrorKind::PermissionDenied if port < 1024 => " (ports below 1024 need root)",
         _ => "",
     }
 }

@@ -100,11 +100,14 @@ pub(super) fn plan(
     let wanted = run.engine.microflow_slots.map_or(SLOTS, |slots| slots.0);
     let slots = u32::try_from(wanted).ok();
     let Some(slots) = slots.filter(|slots| slots.is_power_of_two()) else {
-        let near = wanted.checked_next_power_of_two();
+        let most = 1 << 31;
         bail!(
-            "{}: the number of slots of engine `p4` is a power of two, {} for example",
+            "{}: the number of slots of engine `p4` is a power of two up to {most}: {} for example",
             Key::MicroflowSlots.with(&wanted.to_string()),
-            near.map_or(SLOTS, |near| near.clamp(1, 1 << 31))
+            wanted
+                .min(most)
+                .checked_ilog2()
+                .map_or(SLOTS, |bits| 1 << bits)
         );
     };
     let spec = match (options.pipeline, &options.program) {
