@@ -11,6 +11,7 @@ use turboflow_merge::Layout;
 use turboflow_record::{Definition, Input};
 
 use crate::exit::{Outcome, print};
+use crate::log::say;
 use crate::record::{AvailableInputs, read_definition};
 
 const EXAMPLES: &str = "\
@@ -107,7 +108,10 @@ impl Target {
             (Self::V1model, true) => {
                 "in simple_switch_CLI, before anything is metered: mirroring_add 101 64\n"
             }
-            (Self::Tna, _) => "docs/p4.md says what the owner of the switch has to set\n",
+            (Self::Tna, _) => {
+                "With -DWITH_V6 the switch also meters IPv6; without it, IPv6 frames go to the \
+                 receiver whole.\ndocs/p4.md says what the owner of the switch has to set.\n"
+            }
             _ => "",
         }
     }
@@ -163,16 +167,33 @@ fn generate(args: &GenerateP4Args) -> anyhow::Result<Outcome> {
     // This one is made of the definition alone.
     let records = format!("shared/records/{name}");
     let path = args.folder.join(&records).join("record.p4");
-    write(&path, &record.source(&name))?;
+    let own = record.source(&name);
+    let is_changed = std::fs::read_to_string(&path).is_ok_and(|before| before != own);
+    write(&path, &own)?;
+    if is_changed {
+        say!(Warning AnswerNote; "{} has changed: programs of other pipelines that were compiled \
+             with it no longer fit this definition; compile them again", path.display());
+    }
     print(&format!(
-        "the program is in {folder}; compile it there:\n  cd {folder}/{target} && {} -I ../{records} \
-         turboflow.p4 -o turboflow.{}\n{}",
+        "the program is in {}; compile it there:\n  cd {} && {} -I ../{records} turboflow.p4 \
+         -o turboflow.{}\n{}",
+        args.folder.display(),
+        quoted(&args.folder.join(target)),
         args.target.compiler(record.needs_queue()),
         args.target.artefact(),
         args.target.more_to_do(record.needs_queue()),
-        folder = args.folder.display(),
     ))?;
     Ok(Outcome::Well)
+}
+
+/// A path as a word of the shell.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+".contains(letter);
+    match text.chars().all(is_plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }
 
 /// The definition and its name, which is the file's name without its extension.

@@ -9,7 +9,8 @@ use crate::{Abilities, EngineCounters, EngineError, MicroflowBatch, OwnCount, Po
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// The watermark: all packets before this time have now been handed over. In nanoseconds since
-    /// 1970, and always the end of a clock cell.
+    /// 1970, and always the end of a clock cell. An earlier watermark than the last one sets the
+    /// clock back, if the input is finite or the clock of a live source is behind by seconds.
     pub complete_ns: Option<u64>,
     /// Whether to call again without waiting. Records of later packets are held back until the next
     /// call, even if this one returned no records.
@@ -79,6 +80,12 @@ pub trait RemoteEngine: Send {
     /// If the engine does not answer.
     fn own_counts(&mut self) -> Result<Vec<OwnCount>, EngineError> {
         Ok(Vec::new())
+    }
+
+    /// EtherTypes of frames that the engine could not read, and the number of these frames, as far
+    /// as it knows them.
+    fn unread_ether_types(&self) -> Vec<(u16, u64)> {
+        Vec::new()
     }
 
     /// The ports, always in the same order. New ports are appended.

@@ -91,19 +91,26 @@ impl CellClock {
         if self.started && !set_back && timestamp_ns < self.cell.watermark_ns {
             return Tick::Stays;
         }
+        match set_back && self.started {
+            true => self.set_back(timestamp_ns),
+            false => Tick::Enters(self.enter(timestamp_ns)),
+        }
+    }
+
+    /// Sets the clock back to a time, no matter by how much.
+    pub(crate) fn set_back(&mut self, timestamp_ns: u64) -> Tick {
+        self.now_ns = timestamp_ns;
+        Tick::SetBack(self.enter(timestamp_ns))
+    }
+
+    fn enter(&mut self, timestamp_ns: u64) -> Cell {
         let watermark_ns = timestamp_ns / self.cell_ns * self.cell_ns;
-        let end_ns = watermark_ns.saturating_add(self.cell_ns);
+        self.started = true;
         self.cell = Cell {
             watermark_ns,
-            end_ns,
+            end_ns: watermark_ns.saturating_add(self.cell_ns),
         };
-        let first = !std::mem::replace(&mut self.started, true);
-        if set_back && !first {
-            self.now_ns = timestamp_ns;
-            Tick::SetBack(self.cell)
-        } else {
-            Tick::Enters(self.cell)
-        }
+        self.cell
     }
 }
 

@@ -311,12 +311,7 @@ impl Ledger {
             },
         );
         ledger.telemetry = front.telemetry.as_ref().map(TelemetryCounts::new);
-        let unread = front.unread.commonest().into_iter();
-        let counted = |(ether_type, packets)| EtherTypeCount {
-            ether_type: format!("{ether_type:#06x}"),
-            packets,
-        };
-        ledger.unread_ether_types = unread.take(MOST_ETHER_TYPES).map(counted).collect();
+        ledger.name_unread_ether_types(front.unread.commonest());
         for reason in Rejected::ALL {
             ledger.reject(
                 reason,
@@ -325,6 +320,16 @@ impl Ledger {
             );
         }
         ledger
+    }
+
+    /// Names the EtherTypes that could not be read, and their frames, most frequent first.
+    pub(crate) fn name_unread_ether_types(&mut self, unread: Vec<(u16, u64)>) {
+        let counted = |(ether_type, packets)| EtherTypeCount {
+            ether_type: format!("{ether_type:#06x}"),
+            packets,
+        };
+        let unread = unread.into_iter().take(MOST_ETHER_TYPES);
+        self.unread_ether_types = unread.map(counted).collect();
     }
 
     fn reject(&mut self, reason: Rejected, packets: u64, bytes: u64) {

@@ -49,7 +49,7 @@ pub use shard::DeliverRecords;
 pub use short::ShortFlows;
 pub use snapshots::{LiveSnapshot, Snapshots};
 pub use sources::{
-    Controls, FileCounters, Files, FilesProgress, Limits, LiveProgress, Pace, PaceClock, Progress,
-    RunEvent, RunReport, Source, inspect, run, wall_ns,
+    Controls, Engines, FileCounters, Files, FilesProgress, Limits, LiveProgress, Pace, PaceClock,
+    Progress, RunEvent, RunReport, Source, inspect, run, wall_ns,
 };
 pub use stop::Stop;

@@ -22,6 +22,7 @@ pub(crate) struct Merger {
 trait MergeWork {
     fn microflows(&mut self, batch: &mut MicroflowBatch);
     fn advance(&mut self, complete_ns: u64);
+    fn set_back(&mut self, complete_ns: u64);
     fn clock_steps(&self) -> u64;
     fn snapshot(&mut self) -> ShardReport;
     fn finish(self: Box<Self>) -> ShardReport;
@@ -54,6 +55,11 @@ impl Merger {
     /// have been merged.
     pub(crate) fn advance(&mut self, complete_ns: u64) {
         self.work.advance(complete_ns);
+    }
+
+    /// Sets the clock back to this time: all open flows end.
+    pub(crate) fn set_back(&mut self, complete_ns: u64) {
+        self.work.set_back(complete_ns);
     }
 
     /// Counters up to now. `engine` reads those of the engines. It is called after the shards have
@@ -130,6 +136,11 @@ where
             Tick::Stays => {}
             tick => self.feed.change_cell(tick, &mut self.shards),
         }
+    }
+
+    fn set_back(&mut self, complete_ns: u64) {
+        let tick = self.feed.clock.set_back(complete_ns);
+        self.feed.change_cell(tick, &mut self.shards);
     }
 
     fn clock_steps(&self) -> u64 {

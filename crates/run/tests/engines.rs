@@ -166,7 +166,7 @@ fn observed(
         snapshots: &Snapshots::new(),
     };
     let config = PipelineConfig::default();
-    let source = Source::Engines(engines.collect());
+    let source = Source::engines(engines.collect());
     let outputs = RunOutputs::fixed(vec![output]);
     let report = turboflow_run::run(&config, source, outputs, controls, observe).unwrap();
     let schema = config.compile().unwrap();

@@ -6,10 +6,15 @@ use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Bytes of the length before each frame.
 const LENGTH_BYTES: usize = 4;
+/// How long the other side may neither send nor take anything while it is waited for.
+const LONGEST_WAIT: Timespec = Timespec {
+    tv_sec: 30,
+    tv_nsec: 0,
+};
 /// Size of the receive buffer, in bytes.
 const IN_BYTES: usize = 1 << 18;
 
@@ -22,6 +27,7 @@ pub(crate) struct FrameStream {
     input: Vec<u8>,
     /// The bytes of `input` that were received and not yet taken.
     filled: usize,
+    longest_wait: Timespec,
 }
 
 impl FrameStream {
@@ -35,6 +41,7 @@ impl FrameStream {
             sent: 0,
             input: vec![0; IN_BYTES],
             filled: 0,
+            longest_wait: LONGEST_WAIT,
         })
     }
 
@@ -112,7 +119,11 @@ impl FrameStream {
                 interest |= PollFlags::OUT;
             }
             let mut polled = [PollFd::from_borrowed_fd(self.stream.as_fd(), interest)];
-            match poll(&mut polled, None) {
+            match poll(&mut polled, Some(&self.longest_wait)) {
+                Ok(0) => {
+                    let what = "the pipeline does not answer";
+                    return Err(io::Error::new(ErrorKind::TimedOut, what));
+                }
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
@@ -133,5 +144,23 @@ impl FrameStream {
     /// Tells the other side that nothing more will come.
     pub(crate) fn close(&self) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Both)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_other_side_is_an_error() {
+        let (here, there) = UnixStream::pair().unwrap();
+        let mut stream = FrameStream::new(here).unwrap();
+        stream.longest_wait = Timespec::default();
+        let failure = stream.exchange(true, &mut |_| ()).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::TimedOut);
+        // What was queued is sent nevertheless.
+        stream.send(&[b"frame"]);
+        assert!(stream.exchange(false, &mut |_| ()).unwrap());
+        drop(there);
     }
 }

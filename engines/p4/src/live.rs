@@ -314,6 +314,10 @@ impl RemoteEngine for Live {
         &ABILITIES
     }
 
+    fn unread_ether_types(&self) -> Vec<(u16, u64)> {
+        self.link.receiver.unread_ether_types()
+    }
+
     fn started_ns(&self) -> u64 {
         self.started_ns
     }

@@ -40,6 +40,11 @@ impl PuntedFrames {
         }
     }
 
+    /// EtherTypes of frames that were rejected because of them, and the number of these frames.
+    pub(crate) fn unread_ether_types(&self) -> Vec<(u16, u64)> {
+        self.parser.unread_ether_types().commonest()
+    }
+
     pub(crate) const fn layout(&self) -> &Layout {
         &self.layout
     }

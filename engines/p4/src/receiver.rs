@@ -13,6 +13,9 @@ use crate::record::{KEY_BYTES, P4Record};
 use crate::report::{Body, Cause, Punted, Record, RecordSizes, Report, Reports, Status, Strange};
 use crate::sequence::Sequence;
 
+/// Bytes of a frame before the packet, at the least.
+const ETHERNET_BYTES: u64 = 14;
+
 /// Frames from the port that are not reports, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StrangeFrames {
@@ -386,10 +389,18 @@ impl Receiver {
             return (packets, bytes, bytes);
         }
         // The pipeline also counts the bytes of frames that it hands up. If it fails, its records
-        // may be newer than its last answer.
+        // may be newer than its last answer. The length of a frame is not in a record, but it is at
+        // least that of the packet and the Ethernet header.
         let frame_bytes = status.frame_bytes.saturating_sub(self.punted_bytes);
-        let bytes = status.bytes.max(bytes);
-        (status.packets.max(packets), bytes, frame_bytes.max(bytes))
+        let (packets, bytes) = (status.packets.max(packets), status.bytes.max(bytes));
+        let least = bytes.saturating_add(packets.saturating_mul(ETHERNET_BYTES));
+        let is_newer = packets > status.packets;
+        let frame_bytes = if is_newer {
+            frame_bytes.max(least)
+        } else {
+            frame_bytes
+        };
+        (packets, bytes, frame_bytes.max(bytes))
     }
 
     /// Frames that did not reach the pipeline, or were handed up and did not arrive.
@@ -421,6 +432,11 @@ impl Receiver {
         counters.evicted.age = counters.evicted.age.saturating_add(self.lost.records);
         counters += &self.punted.counters;
         counters
+    }
+
+    /// EtherTypes of frames that were handed up and could not be read here, either.
+    pub(crate) fn unread_ether_types(&self) -> Vec<(u16, u64)> {
+        self.punted.unread_ether_types()
     }
 
     /// Frames that did not reach the pipeline, or were handed up and did not arrive.

@@ -295,6 +295,10 @@ impl RemoteEngine for Replay {
         }
     }
 
+    fn unread_ether_types(&self) -> Vec<(u16, u64)> {
+        self.link.receiver.unread_ether_types()
+    }
+
     /// A capture is read as fast as it can be metered.
     fn longest_pause(&self) -> Duration {
         match self.is_waiting {

@@ -50,7 +50,11 @@ impl Port for SwxPort {
         };
         match self.stream.exchange(wait, take) {
             Ok(true) => return Ok(true),
-            Err(error) if !is_ended(&error) => return Err(error),
+            Err(error) if !is_ended(&error) => {
+                // It may never end by itself.
+                let _ = self.child.kill();
+                return Err(error);
+            }
             _ => {}
         }
         // The child says why it ends, unless a signal ends it.

@@ -3,7 +3,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::bail;
@@ -68,15 +67,7 @@ const BATCH_FRAMES: usize = 1_024;
 /// The frames of a capture.
 struct Captured {
     file: CaptureFile,
-    read: Arc<Mutex<CapturesRead>>,
-}
-
-impl Captured {
-    /// Counts what the capture has besides frames, once it has been read.
-    fn count(&self) {
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        read.counters.add(&self.file.counters());
-    }
+    read: CapturesRead,
 }
 
 impl FrameSource for Captured {
@@ -89,7 +80,7 @@ impl FrameSource for Captured {
             Ok(None) => Ok(false),
             Err(error) => Err(io::Error::other(error)),
         };
-        self.count();
+        self.read.count(&self.file);
         ended
     }
 }
@@ -125,6 +116,10 @@ impl EngineKind for Records {
 
     fn meters_interfaces(&self) -> bool {
         false
+    }
+
+    fn file_options(&self) -> &'static [&'static EngineOption] {
+        &[FROM, FRAMES]
     }
 
     fn written(&self) -> Option<&'static dyn WrittenOptions> {
@@ -179,7 +174,7 @@ impl RemoteSetup for RecordsOptions {
         for path in &self.frames {
             let frames = Captured {
                 file: CaptureFile::open(path)?,
-                read: Arc::clone(&captures.read),
+                read: captures.read.clone(),
             };
             let messages = FrameMessages::new(frames, layout);
             streams.push((path.as_path(), Box::new(messages)));

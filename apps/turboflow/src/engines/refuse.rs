@@ -65,7 +65,8 @@ pub(crate) fn refuse_source(run: &RunConfig, kind: &dyn EngineKind) -> anyhow::R
             bail!("engine `{name}` meters interfaces: add {interface}")
         }
         (false, false) if has_files && !kind.reads_files() || has_interfaces => bail!(
-            "engine `{name}` has a source of its own: leave out {}, or {}",
+            "engine `{name}` has a source of its own{}: leave out {}, or {}",
+            own_source(kind),
             if has_files {
                 Key::Files
             } else {
@@ -74,6 +75,17 @@ pub(crate) fn refuse_source(run: &RunConfig, kind: &dyn EngineKind) -> anyhow::R
             Key::Engine.with(name)
         ),
         _ => Ok(()),
+    }
+}
+
+/// The options for the source of an engine that has its own, in parentheses.
+fn own_source(kind: &dyn EngineKind) -> String {
+    let files = kind.file_options().iter().copied();
+    let options = kind.listen_option().into_iter().chain(files);
+    let names: Vec<String> = options.map(|option| Key::Of(option).to_string()).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", names.join(", ")),
     }
 }
 

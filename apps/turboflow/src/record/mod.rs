@@ -74,6 +74,7 @@ pub(crate) use settings::{AvailableInputs, read_definition};
 pub(crate) use shared::{applies_to, check_use};
 use sources::OpenSource;
 use summary::{Summary, SummaryWriter};
+use times::ClockOf;
 use unparsed::UnparsedFile;
 pub(crate) use value_names::{format, parquet_types, time_form};
 pub(crate) use watch::{FinishedRun, Watched};
@@ -273,6 +274,7 @@ fn meter(
     let mut report = Report::of(ran);
     report.passed_over = source.passed_over;
     report.add_captures(&source.read);
+    report.clock = ClockOf::run(run);
     report.is_probe = settings.config.probe.is_some();
     let packets_received = report.ledger.packets_received;
     report.closing = settings

@@ -2,7 +2,6 @@
 //! The report of a run: its messages and its exit code.
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use turboflow_capture::{OpenError, ReadError};
@@ -15,7 +14,7 @@ use turboflow_run::{
 use super::captures_read::CapturesRead;
 use super::inputs::is_stop;
 use super::progress::rate;
-use super::times::say_wrong_times;
+use super::times::{ClockOf, say_wrong_times};
 use super::unparsed::UnparsedReport;
 use crate::engines::Closing;
 use crate::exit::Outcome;
@@ -91,6 +90,8 @@ pub(super) struct Report {
     pub(super) damaged: Vec<ReadError>,
     /// Files that were skipped because they could not be metered.
     pub(super) passed_over: Vec<OpenError>,
+    /// Packets that captures report lost.
+    captures_dropped: u64,
     pub(super) outputs: Vec<OutputReport>,
     /// Whether a signal ended the run before the end of the input.
     pub(super) stopped: bool,
@@ -105,6 +106,8 @@ pub(super) struct Report {
     pub(super) is_probe: bool,
     /// What the engine reports at its end.
     pub(super) closing: Closing,
+    /// Whose clock gave the packets their times.
+    pub(super) clock: ClockOf,
     ledger_failure: Option<io::Error>,
 }
 
@@ -116,6 +119,7 @@ impl Report {
         let RunReport {
             ledger,
             mut damaged,
+            captures_dropped,
             stopped,
             tagged_filtered,
             ports,
@@ -137,9 +141,14 @@ impl Report {
         });
         Self {
             imbalances: ledger.imbalances_at_the_end(),
+            clock: match ledger.is_live {
+                true => ClockOf::ThisMachine,
+                false => ClockOf::Captures,
+            },
             ledger,
             damaged,
             passed_over: Vec::new(),
+            captures_dropped,
             stopped: (stopped || interrupted) && !satisfied,
             tagged_filtered,
             outputs,
@@ -158,10 +167,8 @@ impl Report {
     }
 
     /// Adds what an engine that reads captures itself found in them.
-    pub(super) fn add_captures(&mut self, read: &Mutex<CapturesRead>) {
-        let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
-        read.counters.count(&mut self.ledger);
-        self.damaged.append(&mut read.damaged);
+    pub(super) fn add_captures(&mut self, read: &CapturesRead) {
+        self.damaged.append(&mut read.take_damages());
     }
 
     /// Records the failure to write the ledger, if there was one.
@@ -233,12 +240,13 @@ impl Report {
             let packets = counted(ledger.packets_longer_than_frame, "packet");
             words += &format!("; {packets} longer than their frame");
         }
-        if ledger.source_dropped > 0 {
-            let lost = counted(ledger.source_dropped, "packet");
-            words += &match self.live {
-                None => format!("; the capture reports {lost} lost"),
-                Some(_) => format!("; {lost} lost"),
-            };
+        if self.captures_dropped > 0 {
+            let lost = counted(self.captures_dropped, "packet");
+            words += &format!("; the capture reports {lost} lost");
+        }
+        if ledger.source_dropped > self.captures_dropped {
+            let lost = counted(ledger.source_dropped - self.captures_dropped, "packet");
+            words += &format!("; {lost} lost");
         }
         words.extend(self.outputs.iter().filter_map(words_of_output));
         if let Some(unparsed) = &self.unparsed {
@@ -335,7 +343,7 @@ impl Report {
         if let Some(inspection) = &ledger.inspection {
             warn_of_missing_names(inspection);
         }
-        say_wrong_times(ledger, config);
+        say_wrong_times(ledger, config, self.clock);
         self.report_bug();
     }
 
@@ -356,16 +364,21 @@ impl Report {
     fn packets_dropped_on_shared_path(&self) -> u64 {
         let Some(live) = &self.live else { return 0 };
         let of_one = live.interfaces.iter().map(|seen| seen.packets_dropped);
-        self.ledger.source_dropped.saturating_sub(of_one.sum())
+        let elsewhere = of_one.sum::<u64>() + self.captures_dropped;
+        self.ledger.source_dropped.saturating_sub(elsewhere)
     }
 
     fn say_dropped_on_shared_path(&self, why: &str) {
         let (ledger, packets) = (&self.ledger, self.packets_dropped_on_shared_path());
         if packets > 0 {
             let share = packets as f64 * 100.0 / ledger.source_seen.max(1) as f64;
+            // An engine that ended too early may not have said how many records these were.
+            let records = match ledger.microflows_dropped {
+                0 => "records".to_owned(),
+                records => counted(records, "record"),
+            };
             say!(Error PacketsDropped, packets = packets, microflows = ledger.microflows_dropped;
-                "{} with {} of {} ({share:.2} %) were lost on the way to this process{}: {why}",
-                counted(ledger.microflows_dropped, "record"),
+                "{records} with {} of {} ({share:.2} %) were lost on the way to this process{}: {why}",
                 grouped(packets),
                 counted(ledger.source_seen, "packet"),
                 self.short_flows(),

@@ -2,10 +2,10 @@
 //! Opens the source of packets or microflow records completely, or not at all.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use turboflow_capture::OpenError;
-use turboflow_run::{Files, Pace, RunConfig, Source};
+use turboflow_run::{Engines, Files, Pace, RunConfig, Source};
 
 use super::captures_read::CapturesRead;
 use super::inputs::Opened;
@@ -23,7 +23,7 @@ pub(super) struct OpenSource {
     /// Files that were skipped because they cannot be metered.
     pub(super) passed_over: Vec<OpenError>,
     /// What the engine read, if it reads captures itself.
-    pub(super) read: Arc<Mutex<CapturesRead>>,
+    pub(super) read: CapturesRead,
     /// Guards that keep the ports of engines configured.
     _held: Vec<Box<dyn Any + Send>>,
 }
@@ -62,7 +62,10 @@ impl OpenSource {
                 crate::log::tell_times();
             }
             return Ok(Self {
-                source: Source::Engines(opened.engines),
+                source: Source::Engines(Engines {
+                    engines: opened.engines,
+                    files: Arc::clone(&opened.captures.read.counters),
+                }),
                 name: opened.name,
                 passed_over: opened.captures.passed_over,
                 read: opened.captures.read,

@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue, Deserializer};
 use toml::{Spanned, de};
 use turboflow_run::RunConfig;
 
-use crate::engines;
+use crate::engines::{self, EngineKind, EngineOption};
 use crate::keys::{Key, OUTPUT, header, is_section, nearest, sections};
 use places::Places;
 
@@ -251,10 +251,38 @@ fn understood(
             format!("engine `{name}` is for `turboflow record`: a service meters live traffic");
         return Err(in_words(anyhow::Error::msg(what)));
     }
+    refuse_options_of_captures(source, &run, kind, places)?;
     for written in engines::all().filter_map(|engine| engine.written()) {
         written.normalise(&mut run.engine).map_err(in_words)?;
     }
     Ok(run)
+}
+
+/// Refuses options with which an engine meters captures. Those that name files are refused later.
+fn refuse_options_of_captures(
+    source: Source<'_>,
+    run: &RunConfig,
+    kind: &dyn EngineKind,
+    places: &Places,
+) -> Result<(), FileError> {
+    let mut options = kind.options().iter().copied();
+    let given = run.engine.options.get(kind.abilities().name);
+    let is_given = |option: &EngineOption| given.is_some_and(|its| its.contains_key(option.name));
+    let is_refused = |option: &&'static EngineOption| {
+        let is_elsewhere = kind.file_options().contains(option) || engines::is_of_services(option);
+        is_given(option) && !is_elsewhere
+    };
+    let Some(option) = options.find(is_refused) else {
+        return Ok(());
+    };
+    let key = Key::Of(option);
+    Err(FileError {
+        line: places.line_of(source, key).map(|(line, _)| line),
+        what: format!(
+            "{} is for `turboflow record`: a service meters live traffic",
+            key.in_file()
+        ),
+    })
 }
 
 /// Rewrites messages of serde in plain words.
@@ -265,6 +293,8 @@ fn plain(message: &str) -> String {
         .replace("invalid value: ", "")
         .replace("unknown variant", "there is no")
         .replace("expected a boolean", "expected true or false")
+        .replace("expected u16", "write a number from 0 to 65535")
+        .replace("expected u8", "write a number from 0 to 255")
 }
 
 #[cfg(test)]

@@ -267,7 +267,7 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
         ),
         (
             &[&records[..], &from, &["-r", "a.pcap"]].concat(),
-            "has a source of its own: leave out --read",
+            "has a source of its own (--records-from, --frames-from): leave out --read",
         ),
         (&from[..], "is for engine `records`: add --engine records"),
     ] {

@@ -134,7 +134,7 @@ fn a_check_refuses_what_the_start_would_refuse() {
         ),
         (
             needed.clone() + "[engine.records]\nfrom = \"a.records\"",
-            "`from` in [engine.records] is for engine `records`: leave it out",
+            "`from` in [engine.records]: a service does not read input files",
         ),
         (
             needed.replace("interfaces = \"lo\"", "promiscuous = false")
@@ -164,6 +164,21 @@ fn a_check_refuses_what_the_start_would_refuse() {
         (
             "[engine]\nname = \"p4\"\n[[output]]\nto = \"a.csv\"".to_owned(),
             "the key `cpu-ports` in [source] is missing",
+        ),
+        (
+            "[engine]\nname = \"p4\"\n[engine.p4]\npipeline = \"swx\"\n[[output]]\nto = \"a.csv\""
+                .to_owned(),
+            "line 4: `pipeline` in [engine.p4] is for `turboflow record`: a service meters live",
+        ),
+        (
+            "[source]\ncpu-ports = \"lo\"\nring-size = 64\n[engine]\nname = \"p4\"\n\
+             [[output]]\nto = \"a.csv\""
+                .to_owned(),
+            "`ring-size` in [source] must be from",
+        ),
+        (
+            needed.replace("\"lo\"", "\"lo\"\n[flow]\nint-port = 70000"),
+            "integer `70000`, write a number from 0 to 65535",
         ),
         (
             needed.clone() + "[engine]\nname = \"softwre\"",

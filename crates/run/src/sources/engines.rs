@@ -5,7 +5,10 @@
 //! another, and reports when a cell is complete. With several engines, the clock follows the
 //! slowest. An engine that is ahead is not polled until the others have completed the same cell.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 #[cfg(target_os = "linux")]
@@ -20,7 +23,7 @@ use turboflow_packet::{Frame, LinkType};
 #[cfg(target_os = "linux")]
 use super::interfaces::port_state;
 use super::shared::{Shared, Totals, instant};
-use super::{Controls, LiveProgress, Progress, RunEvent, RunReport, Steps};
+use super::{Controls, Engines, LiveProgress, Progress, RunEvent, RunReport, Steps};
 use crate::merger::Merger;
 use crate::{ConfigError, PipelineConfig, ShortFlows, Stop};
 
@@ -44,7 +47,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) fn merge(
     config: &PipelineConfig,
     layout: &Layout,
-    engines: Vec<Box<dyn RemoteEngine>>,
+    Engines { engines, files }: Engines,
     steps: &mut Steps<'_>,
     observe: impl FnMut(RunEvent<'_>),
 ) -> Result<RunReport, ConfigError> {
@@ -62,6 +65,7 @@ pub(super) fn merge(
         merger,
         batch: MicroflowBatch::default(),
         clock_ns: 0,
+        is_set_back: false,
         #[cfg(target_os = "linux")]
         states: States::default(),
         shared: &shared,
@@ -90,11 +94,17 @@ pub(super) fn merge(
         .iter_mut()
         .find_map(|source| source.failure.take());
     let failure = failed.or(ran.and(closed).err()).or(lost.err()).or(unknown);
+    let unread = driver.unread_ether_types();
+    let mut report = driver.finish().report(failure);
+    let files = *files.lock().unwrap_or_else(PoisonError::into_inner);
+    files.count_besides(&mut report.ledger);
+    report.ledger.name_unread_ether_types(unread);
     Ok(RunReport {
+        captures_dropped: files.source_dropped(),
         stopped,
         unparsed_lost,
         short,
-        ..driver.finish().report(failure)
+        ..report
     })
 }
 
@@ -157,6 +167,8 @@ struct Driver<'a, O> {
     batch: MicroflowBatch,
     /// All records before this time have been merged.
     clock_ns: u64,
+    /// Whether the clock is to be set back, no matter by how much.
+    is_set_back: bool,
     #[cfg(target_os = "linux")]
     states: States,
     shared: &'a Shared,
@@ -249,7 +261,9 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         }
         if let Some(complete_ns) = collected.complete_ns {
             if complete_ns < source.complete_ns {
-                // The clock of this engine was set back: all engines follow.
+                // The clock of this engine was set back: all engines follow. One whose input is
+                // finite has found that its packets go back by more than the idle timeout.
+                self.is_set_back |= source.engine.ends_by_itself();
                 for source in &mut self.sources {
                     source.complete_ns = source.complete_ns.min(complete_ns);
                 }
@@ -289,7 +303,10 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
 
     fn advance(&mut self, complete_ns: u64) {
         self.clock_ns = complete_ns;
-        self.merger.advance(complete_ns);
+        match std::mem::take(&mut self.is_set_back) {
+            true => self.merger.set_back(complete_ns),
+            false => self.merger.advance(complete_ns),
+        }
     }
 
     fn tell(&mut self) -> io::Result<()> {
@@ -364,6 +381,21 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
     fn events_lost(&mut self) -> Result<u64, EngineError> {
         let lost = self.sources.iter_mut();
         lost.map(|source| source.engine.events_lost()).sum()
+    }
+
+    /// EtherTypes that the engines could not read, most frequent first.
+    fn unread_ether_types(&self) -> Vec<(u16, u64)> {
+        let mut sums = BTreeMap::new();
+        for (ether_type, frames) in self
+            .sources
+            .iter()
+            .flat_map(|its| its.engine.unread_ether_types())
+        {
+            *sums.entry(ether_type).or_insert(0) += frames;
+        }
+        let mut unread: Vec<(u16, u64)> = sums.into_iter().collect();
+        unread.sort_by_key(|(_, frames)| Reverse(*frames));
+        unread
     }
 
     /// The flows with lost records, at the end of the run.

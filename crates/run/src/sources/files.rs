@@ -110,6 +110,21 @@ impl FileCounters {
     }
 }
 
+impl FileCounters {
+    /// Packets that the capturing side reports lost.
+    #[must_use]
+    pub const fn source_dropped(&self) -> u64 {
+        self.source_dropped
+    }
+
+    /// Adds the counters to the ledger of remote engines, which have seen none of these packets.
+    pub(super) const fn count_besides(self, ledger: &mut Ledger) {
+        ledger.source_seen +=
+            self.packets_unknown_link_type + self.packets_filtered + self.source_dropped;
+        self.count(ledger);
+    }
+}
+
 impl FilesReader {
     fn new(files: &[CaptureFile], filter: Option<Box<FileFilter>>, packets: Option<u64>) -> Self {
         Self {
@@ -184,6 +199,7 @@ impl FilesReader {
         self.counters.count(&mut ledger);
         RunReport {
             damaged: self.damaged,
+            captures_dropped: self.counters.source_dropped,
             stopped: self.stopped,
             tagged_filtered: self.tagged_filtered,
             ..RunReport::of_ledger(ledger)

@@ -14,8 +14,8 @@ mod shared;
 mod sink;
 
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use turboflow_capture::CaptureFile;
@@ -44,7 +44,17 @@ pub enum Source {
     #[cfg(target_os = "linux")]
     Interfaces(Vec<Vec<Interface>>),
     /// Engines outside this process that hand over microflow records.
-    Engines(Vec<Box<dyn RemoteEngine>>),
+    Engines(Engines),
+}
+
+/// Remote engines as a source.
+#[derive(Default)]
+pub struct Engines {
+    /// The engines.
+    pub engines: Vec<Box<dyn RemoteEngine>>,
+    /// What capture files that the engines read themselves have besides frames. Complete once the
+    /// engines have ended.
+    pub files: Arc<Mutex<FileCounters>>,
 }
 
 /// Capture files as a source.
@@ -65,6 +75,15 @@ impl Source {
         Self::Files(Files {
             files,
             ..Files::default()
+        })
+    }
+
+    /// Remote engines that read no capture files.
+    #[must_use]
+    pub fn engines(engines: Vec<Box<dyn RemoteEngine>>) -> Self {
+        Self::Engines(Engines {
+            engines,
+            ..Engines::default()
         })
     }
 

@@ -15,6 +15,8 @@ pub struct RunReport {
     pub ledger: Ledger,
     /// Files that could be read only in part, with the reason.
     pub damaged: Vec<ReadError>,
+    /// Packets that capture files report lost. The ledger has them in `source_dropped`.
+    pub captures_dropped: u64,
     /// Whether a request to stop ended the reading of files early.
     pub stopped: bool,
     /// Packets of files with a VLAN tag that the filter left out.
@@ -39,6 +41,7 @@ impl RunReport {
         Self {
             ledger,
             damaged: Vec::new(),
+            captures_dropped: 0,
             stopped: false,
             tagged_filtered: 0,
             ports: Vec::new(),

@@ -206,6 +206,6 @@ pub(crate) fn flows_on_pipeline(path: &Path, port: impl Port + 'static, slots: u
         &layout,
         &replay_config,
     );
-    let source = Source::Engines(vec![Box::new(replay.unwrap())]);
+    let source = Source::engines(vec![Box::new(replay.unwrap())]);
     run(&config, source, &Stop::new())
 }

@@ -282,7 +282,7 @@ fn live(config: &PipelineConfig, frames: Vec<Arrival>, machine: Machine, faults:
     port.switch.mirror_to_cpu(COPY_SESSION);
     port.set_time(port.first_ns);
     let engine = Live::open(Box::new(port), record, &layout, &live_config).unwrap();
-    run(config, Source::Engines(vec![Box::new(engine)]), &stop)
+    run(config, Source::engines(vec![Box::new(engine)]), &stop)
 }
 
 /// Not the start of a cell.

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use turboflow_capture::{CaptureFile, ReadError};
 use turboflow_engine_p4::{Came, Frames};
@@ -19,15 +18,11 @@ pub(super) struct Captures {
     files: VecDeque<CaptureFile>,
     packets_left: u64,
     /// Counters and damages of the files so far. Damage ends only its own file.
-    read: Arc<Mutex<CapturesRead>>,
+    read: CapturesRead,
 }
 
 impl Captures {
-    pub(super) fn new(
-        files: Vec<CaptureFile>,
-        packets: Option<u64>,
-        read: Arc<Mutex<CapturesRead>>,
-    ) -> Self {
+    pub(super) fn new(files: Vec<CaptureFile>, packets: Option<u64>, read: CapturesRead) -> Self {
         Self {
             files: files.into(),
             packets_left: packets.unwrap_or(u64::MAX),
@@ -38,9 +33,8 @@ impl Captures {
     /// Leaves the first file.
     fn leave(&mut self, damage: Option<ReadError>) {
         if let Some(file) = self.files.pop_front() {
-            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-            read.counters.add(&file.counters());
-            read.damaged.extend(damage);
+            self.read.count(&file);
+            damage.into_iter().for_each(|damage| self.read.note(damage));
         }
     }
 }

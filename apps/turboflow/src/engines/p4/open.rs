@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use turboflow_engine::RemoteEngine;
@@ -95,6 +94,9 @@ pub(super) fn plan(
     layout: &Layout,
 ) -> anyhow::Result<Plan> {
     check_source(options, run)?;
+    if !run.source.cpu_ports.is_empty() {
+        interfaces::check_rings(run)?;
+    }
     let record = record(options, &config.definition, layout);
     let record = record.map_err(|lacking| refused(options, &lacking))?;
     let wanted = run.engine.microflow_slots.map_or(SLOTS, |slots| slots.0);
@@ -139,7 +141,7 @@ fn compiled(record: &P4Record) -> anyhow::Result<&'static str> {
     let Some(program) = program else {
         bail!(
             "no compiled program for this record definition comes with turboflow: write its sources \
-             with `turboflow p4 generate`, compile them, and add {}",
+             with `turboflow p4 generate --target pna`, compile them, and add {}",
             Key::Of(PROGRAM).with("FILE")
         );
     };
@@ -176,7 +178,7 @@ pub(super) fn open(
         window,
     };
     let packets = run.source.packets.map(|packets| packets.0);
-    let input = Box::new(Captures::new(files, packets, Arc::clone(&captures.read)));
+    let input = Box::new(Captures::new(files, packets, captures.read.clone()));
     let replay = Replay::open(port, input, plan.record, layout, &replay_config);
     let replay = replay.map_err(|error| match (&error, &options.program) {
         (P4Error::Ended { .. }, Some(program)) => {
