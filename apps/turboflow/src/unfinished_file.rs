@@ -84,6 +84,7 @@ pub(crate) fn say_each_left_over(paths: &[PathBuf]) {
             .extension()
             .is_some_and(|extension| extension == "gz" || extension == "zst");
         let whole = match target.extension() {
+            _ if bytes == 0 => "it is empty; remove it",
             Some(extension) if extension == "parquet" => {
                 "Parquet cannot be read without its end, which was not written; remove it"
             }
