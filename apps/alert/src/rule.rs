@@ -201,7 +201,7 @@ fn in_plain_words(message: &str) -> String {
     let typed = after("invalid type: ").or_else(|| after("invalid value: "));
     if let Some((found, wanted)) = typed.and_then(|found| found.rsplit_once(", expected ")) {
         let wanted = match wanted {
-            "u64" => "a whole number without quotes, 0 or more",
+            "u64" | "i64" | "as i128" => "a whole number without quotes, from 0 to 2^63 - 1",
             "a string" => "text in quotes",
             "a sequence" | "struct Rule" => "[[rule]] before each rule",
             wanted => wanted,

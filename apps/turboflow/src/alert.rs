@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use turboflow_alert::{Alert, Rule, State, find, json, rules};
+use turboflow_alert::{Alert, Rule, RuleError, State, find, json, rules};
 use turboflow_query::{Enrichment, Input, QueryError, last_packet_until};
 
 use crate::enrich::say_taken;
@@ -98,7 +98,10 @@ pub(crate) fn run(args: &AlertArgs) -> anyhow::Result<Outcome> {
     let receivers = args.to.iter().map(|url| Receiver::parse(url));
     let mut asking = Asking {
         args,
-        rules: rules(&text).map_err(|error| anyhow!("{place}, {error}"))?,
+        rules: rules(&text).map_err(|error| match error {
+            RuleError::Empty => anyhow!("{place}: {error}"),
+            error => anyhow!("{place}, {error}"),
+        })?,
         receivers: receivers.collect::<anyhow::Result<Vec<_>>>()?,
         enrichment: args.enrich.files().read()?,
         state: args.read_state()?,

@@ -316,7 +316,7 @@ impl Engine {
         let name = kind.abilities().name;
         if let Some((other, option)) = foreign_option(run, kind) {
             let (key, other_name) = (Key::Of(option), other.abilities().name);
-            match could_be_of(run, other) {
+            match could_be_of(run, other, option) {
                 true => bail!(
                     "{key} is for engine `{other_name}`: add {}, or leave it out",
                     Key::Engine.with(other_name)
@@ -417,16 +417,15 @@ pub(crate) fn foreign_option(
 }
 
 /// Whether another engine could meter a run instead of its own.
-fn could_be_of(run: &RunConfig, other: &dyn EngineKind) -> bool {
-    let source = &run.source;
+fn could_be_of(run: &RunConfig, other: &dyn EngineKind, option: &'static EngineOption) -> bool {
+    let (source, name) = (&run.source, other.abilities().name);
     let has_source = run.is_live() || !source.files.is_empty();
-    let is_metered = |other: &dyn EngineKind| {
-        let name = other.abilities().name;
-        metering(source).any(|able| able.abilities().name == name)
-    };
+    // With the option, an engine with CPU ports has the pipeline that it needs for files.
+    let has_pipeline = !run.is_live() && other.reads_files() && other.has_cpu_ports();
+    let is_metered = has_pipeline || metering(source).any(|able| able.abilities().name == name);
     run.bridge == BridgeConfig::default()
-        && (other.meters_live() || !is_from_file())
-        && (!has_source || is_metered(other))
+        && (!is_from_file() || is_of_services(option))
+        && (!has_source || is_metered)
 }
 
 /// The engines that a run may name.

@@ -9,9 +9,11 @@ use crate::{Abilities, EngineCounters, EngineError, MicroflowBatch, OwnCount, Po
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// The watermark: all packets before this time have now been handed over. In nanoseconds since
-    /// 1970, and always the end of a clock cell. An earlier watermark than the last one sets the
-    /// clock back, if the input is finite or the clock of a live source is behind by seconds.
+    /// 1970, and always the end of a clock cell.
     pub complete_ns: Option<u64>,
+    /// Whether the watermark sets the clock back: all open flows end, even if it is less than the
+    /// tolerance of live clocks behind the last one.
+    pub sets_back: bool,
     /// Whether to call again without waiting. Records of later packets are held back until the next
     /// call, even if this one returned no records.
     pub has_more: bool,
@@ -23,6 +25,7 @@ impl Collected {
     pub const fn all_before(complete_ns: u64) -> Self {
         Self {
             complete_ns: Some(complete_ns),
+            sets_back: false,
             has_more: true,
         }
     }

@@ -96,7 +96,8 @@ pub struct Ledger {
     pub packets_unknown_link_type: u64,
     /// Their bytes on the wire.
     pub bytes_unknown_link_type: u64,
-    /// Packets that the kernel saw at the interfaces and that passed the filter; 0 for files.
+    /// Packets that the kernel saw at the interfaces and that passed the filter, or that a remote
+    /// engine says it was given; 0 for captures that are metered in this process.
     pub source_seen: u64,
     /// Packets that the source lost before delivery, as far as it reports them.
     pub source_dropped: u64,
@@ -147,7 +148,7 @@ pub struct Ledger {
     /// Frames in no flow, by reason. Reasons without frames are omitted.
     pub rejected: Vec<ReasonCount>,
     /// The most common EtherTypes among frames that are in no flow because their EtherType is not
-    /// read, most frequent first. Empty for remote engines, which do not report them.
+    /// read, most frequent first. Empty for remote engines that do not report them.
     pub unread_ether_types: Vec<EtherTypeCount>,
 }
 

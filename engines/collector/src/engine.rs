@@ -280,6 +280,7 @@ impl CollectorEngine {
             }
             _ => Collected {
                 complete_ns: None,
+                sets_back: false,
                 has_more: !self.is_over && !self.is_idle,
             },
         }

@@ -121,7 +121,7 @@ impl FrameStream {
             let mut polled = [PollFd::from_borrowed_fd(self.stream.as_fd(), interest)];
             match poll(&mut polled, Some(&self.longest_wait)) {
                 Ok(0) => {
-                    let what = "the pipeline does not answer";
+                    let what = "the pipeline has not answered for 30 s";
                     return Err(io::Error::new(ErrorKind::TimedOut, what));
                 }
                 Ok(_) => {}
@@ -161,6 +161,12 @@ mod tests {
         // What was queued is sent nevertheless.
         stream.send(&[b"frame"]);
         assert!(stream.exchange(false, &mut |_| ()).unwrap());
-        drop(there);
+        let mut sent = [0; 9];
+        (&there).read_exact(&mut sent).unwrap();
+        assert_eq!(&sent, b"\0\0\0\x05frame");
+        // The other side takes nothing, either.
+        stream.send(&[&vec![0; 1 << 24]]);
+        let failure = stream.exchange(false, &mut |_| ()).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::TimedOut);
     }
 }

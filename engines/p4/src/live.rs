@@ -272,6 +272,7 @@ impl Live {
             self.link.receiver.hold_from(next_ns);
         }
         Ok(Collected {
+            sets_back: false,
             complete_ns,
             has_more: complete_ns.is_some(),
         })

@@ -39,6 +39,8 @@ pub(crate) struct Receiver {
     held: MicroflowBatch,
     /// Whether the pipeline was restarted.
     pub(crate) has_restarted: bool,
+    /// Whether nothing more will come, although the pipeline has not said that this is all.
+    pub(crate) has_failed: bool,
     punted: PuntedFrames,
     sequence: Sequence,
     /// Keys of which a frame was punted in this cell. Their records wait for the cell's end,
@@ -88,6 +90,7 @@ impl Receiver {
             hold_from_ns: u64::MAX,
             held: MicroflowBatch::default(),
             has_restarted: false,
+            has_failed: false,
             punted: PuntedFrames::new(layout),
             sequence: Sequence::default(),
             keys: HashSet::new(),
@@ -394,8 +397,7 @@ impl Receiver {
         let frame_bytes = status.frame_bytes.saturating_sub(self.punted_bytes);
         let (packets, bytes) = (status.packets.max(packets), status.bytes.max(bytes));
         let least = bytes.saturating_add(packets.saturating_mul(ETHERNET_BYTES));
-        let is_newer = packets > status.packets;
-        let frame_bytes = if is_newer {
+        let frame_bytes = if self.has_failed {
             frame_bytes.max(least)
         } else {
             frame_bytes

@@ -30,6 +30,13 @@ const MANY_RECORDS: usize = 4096;
 /// Pause after an input had nothing to read.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// Records without a watermark.
+const RECORDS_ALONE: Collected = Collected {
+    complete_ns: None,
+    sets_back: false,
+    has_more: true,
+};
+
 /// A source of frames.
 pub trait Frames: Send {
     /// Passes the next frames to `take`, a few hundred at most.
@@ -81,11 +88,16 @@ pub struct Replay {
     parser: Parser,
     /// The number of the current cell; 0 before the first packet.
     cell: u32,
-    /// Batches to hand over, with their watermarks.
-    ready: VecDeque<(MicroflowBatch, Option<u64>)>,
+    ready: VecDeque<Ready>,
     failure: Option<P4Error>,
     /// Frames and bytes that were read.
     seen: PortCounters,
+}
+
+/// A batch to hand over.
+struct Ready {
+    batch: MicroflowBatch,
+    collected: Collected,
 }
 
 impl Replay {
@@ -167,7 +179,7 @@ impl Replay {
                 self.input = Some(input);
                 let records = self.link.receiver.batch.len();
                 if records >= MANY_RECORDS || self.is_waiting && records > 0 {
-                    self.hand_over(None);
+                    self.hand_over(RECORDS_ALONE);
                 }
             }
             (None, Err(error)) => self.end(Some(P4Error::Input(error))),
@@ -185,8 +197,7 @@ impl Replay {
             Err(_) => Tick::Stays,
         };
         if matches!(tick, Tick::Enters | Tick::SetsBack) {
-            self.link.receiver.is_flushing = tick == Tick::SetsBack;
-            self.enter_cell()?;
+            self.enter_cell(tick == Tick::SetsBack)?;
         }
         self.seen.seen += 1;
         self.seen.delivered += 1;
@@ -218,12 +229,16 @@ impl Replay {
     }
 
     /// Sweeps the records of the last cell, and enters the clock's current cell.
-    fn enter_cell(&mut self) -> Result<(), P4Error> {
+    fn enter_cell(&mut self, sets_back: bool) -> Result<(), P4Error> {
+        self.link.receiver.is_flushing = sets_back;
         if self.cell > 0 {
             self.sweep()?;
         }
         // Before the first packet there is nothing: first the clock advances to the packet's cell.
-        self.hand_over(Some(self.clock.cell_start_ns()));
+        self.hand_over(Collected {
+            sets_back,
+            ..Collected::all_before(self.clock.cell_start_ns())
+        });
         // A slot has 31 bits for the cell. After a wrap, all records of cell 1 have long left.
         self.cell = self.cell % (u32::MAX >> 1) + 1;
         Ok(())
@@ -243,22 +258,23 @@ impl Replay {
         self.link.receiver.is_flushing = true;
         match self.sweep().err().or(failure) {
             Some(error) => self.fail(error),
-            None => self.hand_over(None),
+            None => self.hand_over(RECORDS_ALONE),
         }
     }
 
     /// Nothing more can be metered: hands over what has arrived, and counts what is missing as
     /// lost.
     fn fail(&mut self, error: P4Error) {
+        self.link.receiver.has_failed = true;
         self.link.receiver.end_cell();
         self.link.receiver.settle();
-        self.hand_over(None);
+        self.hand_over(RECORDS_ALONE);
         self.failure = Some(error);
     }
 
-    fn hand_over(&mut self, complete_ns: Option<u64>) {
+    fn hand_over(&mut self, collected: Collected) {
         let batch = std::mem::take(&mut self.link.receiver.batch);
-        self.ready.push_back((batch, complete_ns));
+        self.ready.push_back(Ready { batch, collected });
     }
 }
 
@@ -276,12 +292,9 @@ impl RemoteEngine for Replay {
         if self.ready.is_empty() {
             self.read_some();
         }
-        if let Some((mut ready, complete_ns)) = self.ready.pop_front() {
-            batch.append(&mut ready);
-            return Ok(Collected {
-                complete_ns,
-                has_more: true,
-            });
+        if let Some(mut ready) = self.ready.pop_front() {
+            batch.append(&mut ready.batch);
+            return Ok(ready.collected);
         }
         match self.failure.take() {
             Some(error) => {
@@ -290,6 +303,7 @@ impl RemoteEngine for Replay {
             }
             None => Ok(Collected {
                 complete_ns: None,
+                sets_back: false,
                 has_more: self.input.is_some() && !self.is_waiting,
             }),
         }

@@ -57,7 +57,8 @@ impl Port for SwxPort {
             }
             _ => {}
         }
-        // The child says why it ends, unless a signal ends it.
+        // The child says why it ends, unless a signal ends it. One that has ended is not killed.
+        let _ = self.child.kill();
         let status = self.child.wait()?;
         match status.signal() {
             Some(_) => Err(io::Error::other(format!(

@@ -234,6 +234,7 @@ impl RecordsEngine {
         self.complete_ns = watermark_ns.unwrap_or(self.complete_ns);
         Collected {
             complete_ns: watermark_ns,
+            sets_back: false,
             has_more: true,
         }
     }

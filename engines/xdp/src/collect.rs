@@ -184,6 +184,7 @@ impl KernelEngine {
             return Ok(Collected::all_before(self.collecting.next_cell(batch)));
         }
         Ok(Collected {
+            sets_back: false,
             complete_ns: None,
             has_more,
         })

@@ -10,8 +10,8 @@ use turboflow_merge::{KeyWidths, Layout};
 use turboflow_packet::{TELEMETRY_INPUTS, TelemetryConfig};
 use turboflow_run::{EngineConfig, PipelineConfig, RunConfig};
 
-use super::{Engine, EngineKind, all, listed, metering};
-use crate::keys::Key;
+use super::{Engine, EngineKind, all, is_of_services, listed, metering};
+use crate::keys::{Key, is_from_file};
 
 /// Refuses a run without a source, or whose source its engine does not meter.
 pub(crate) fn refuse_source(run: &RunConfig, kind: &dyn EngineKind) -> anyhow::Result<()> {
@@ -82,6 +82,7 @@ pub(crate) fn refuse_source(run: &RunConfig, kind: &dyn EngineKind) -> anyhow::R
 fn own_source(kind: &dyn EngineKind) -> String {
     let files = kind.file_options().iter().copied();
     let options = kind.listen_option().into_iter().chain(files);
+    let options = options.filter(|option| !is_from_file() || is_of_services(option));
     let names: Vec<String> = options.map(|option| Key::Of(option).to_string()).collect();
     match names.is_empty() {
         true => String::new(),
@@ -129,7 +130,7 @@ pub(crate) fn refuse_demands(
     bail!(
         "engine `{}` does not support {}; leave {them} out{other}",
         engine.abilities.name,
-        words.join(" and ")
+        words.join(", ")
     );
 }
 

@@ -166,8 +166,11 @@ pub(super) fn check(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> 
 /// An error about one of several outputs of a file says which. Flags are for all outputs.
 pub(super) fn about(output: &OutputConfig, run: &RunConfig, error: anyhow::Error) -> anyhow::Error {
     let (name, text) = (name_of(&output.to), format!("{error:#}"));
-    let mut words = text.split_whitespace();
-    let is_named = words.any(|word| word.trim_end_matches([':', ',', ';']) == name);
+    let is_of_name = |letter: char| letter.is_alphanumeric() || "._-/%".contains(letter);
+    let is_named = text.match_indices(&name).any(|(start, _)| {
+        let (before, after) = (&text[..start], &text[start + name.len()..]);
+        !before.ends_with(is_of_name) && !after.starts_with(is_of_name)
+    });
     match is_from_file() && run.outputs.len() > 1 && !is_named {
         true => error.context(name),
         false => error,

@@ -91,7 +91,7 @@ fn rules_that_cannot_be_are_refused() {
         ),
         (
             format!("{rule}above = -5\n"),
-            "found integer `-5`: write a whole number without quotes, 0 or more",
+            "found integer `-5`: write a whole number without quotes, from 0 to 2^63 - 1",
         ),
         (
             format!("{rule}severity = 5\n"),

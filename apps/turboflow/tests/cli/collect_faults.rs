@@ -138,7 +138,7 @@ fn options_about_packets_are_refused() {
     let packets = ["--decapsulate", "--ring-size", "8MiB"];
     turboflow(engine.iter().chain(&packets))
         .exits(2)
-        .says(&["does not support --decapsulate and --ring-size; leave them out\n"]);
+        .says(&["does not support --decapsulate, --ring-size; leave them out\n"]);
 }
 
 /// NetFlow v9 numbers messages and not records, so what a damaged one lacked is unknown.

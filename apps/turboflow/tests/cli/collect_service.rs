@@ -122,7 +122,7 @@ fn configurations_of_collectors_are_checked() {
         ),
         (
             with(&format!("{listen}[source]\ninterfaces = \"lo\"")),
-            "`from` in [engine.collector]): leave out `interfaces` in [source]",
+            "(`listen` in [engine.collector]): leave out `interfaces` in [source]",
         ),
         (
             format!("[source]\ninterfaces = \"lo\"\n{listen}{output}"),

@@ -261,9 +261,8 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
         }
         if let Some(complete_ns) = collected.complete_ns {
             if complete_ns < source.complete_ns {
-                // The clock of this engine was set back: all engines follow. One whose input is
-                // finite has found that its packets go back by more than the idle timeout.
-                self.is_set_back |= source.engine.ends_by_itself();
+                // The clock of this engine was set back: all engines follow.
+                self.is_set_back |= collected.sets_back;
                 for source in &mut self.sources {
                     source.complete_ns = source.complete_ns.min(complete_ns);
                 }
