@@ -264,6 +264,14 @@ pub(crate) trait RemoteSetup: Send + Sync {
         Vec::new()
     }
 
+    /// Checks where the outputs of a run go.
+    ///
+    /// # Errors
+    /// An output does not go with this engine, and how to fix it.
+    fn check_outputs(&self, _run: &RunConfig) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     /// The engine's closing report. `received`: packets that the run received.
     fn closing(&self, _counts: &[OwnCount], _received: u64) -> Closing {
         Closing::default()
@@ -388,6 +396,12 @@ impl Engine {
     pub(crate) fn closing(&self, counts: &[OwnCount], received: u64) -> Closing {
         let remote = self.remote.as_ref();
         remote.map_or_else(Closing::default, |remote| remote.closing(counts, received))
+    }
+
+    /// Checks where the outputs of a run go.
+    pub(crate) fn check_outputs(&self, run: &RunConfig) -> anyhow::Result<()> {
+        let remote = self.remote.as_ref();
+        remote.map_or(Ok(()), |remote| remote.check_outputs(run))
     }
 
     /// What the engine rereads at SIGHUP, in addition to the configuration.

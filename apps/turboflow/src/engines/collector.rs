@@ -538,6 +538,11 @@ impl RemoteSetup for CollectorSetup {
         }
     }
 
+    fn check_outputs(&self, run: &RunConfig) -> anyhow::Result<()> {
+        let outputs = run.outputs.iter().map(|output| output.to.as_path());
+        Listeners::check_outputs(&self.options.listen, outputs)
+    }
+
     /// The certificate may expire while the collector runs.
     fn reread(&self) -> Option<RereadByEngine> {
         let has_tls = Listeners::check(&self.options.listen).ok()?;

@@ -154,6 +154,7 @@ impl OutputCreator<'_> {
 pub(super) fn check(run: &RunConfig, settings: &Settings) -> anyhow::Result<()> {
     check_names(run, settings)?;
     check_kind(run, settings)?;
+    settings.engine.check_outputs(run)?;
     for output in &run.outputs {
         let checked = shared::check(output, run.goes_on())
             .and_then(|()| check_retention(output, run))

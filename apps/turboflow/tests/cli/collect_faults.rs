@@ -168,3 +168,17 @@ fn a_damaged_message_of_netflow_v9_is_a_loss() {
         assert_eq!(ended.said.contains(whole), !is_damaged, "{}", ended.said);
     }
 }
+
+#[test]
+fn a_collector_that_would_collect_its_own_records_is_refused() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    drop(socket);
+    let listen = [format!("udp://127.0.0.1:{port}"), format!("udp://:{port}")];
+    for listen in &listen {
+        let to = format!("ipfix+udp://localhost:{port}");
+        turboflow(["collect", "--listen", listen, "-w", &to])
+            .exits(2)
+            .says(&[&to, listen, "it would receive its own records"]);
+    }
+}

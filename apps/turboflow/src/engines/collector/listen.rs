@@ -8,6 +8,7 @@ mod place;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
 use std::time::SystemTime;
 
 use anyhow::bail;
@@ -15,11 +16,12 @@ use turboflow_engine::OwnCount;
 use turboflow_engine_collector::{
     MAX_MESSAGE_BYTES, Message, MessageSource, Polled, Sender, StreamError, TakeMessage,
 };
+use turboflow_transport::{Carrier, Target};
 
 use super::tls::Identity;
 use crate::log::say;
 use connection::{Connection, Octets, Over};
-use place::{Carrier, Place};
+use place::Place;
 
 /// Maximum datagrams of a socket, or reads of a connection, before it is the turn of the others.
 const MOST_AT_ONCE: usize = 64;
@@ -102,6 +104,28 @@ impl Listeners {
             has_tls |= Place::parse(text)?.carrier == Carrier::Tls;
         }
         Ok(has_tls)
+    }
+
+    /// Refuses outputs that come back to these addresses.
+    pub(super) fn check_outputs<'a>(
+        texts: &[String],
+        outputs: impl Iterator<Item = &'a Path>,
+    ) -> anyhow::Result<()> {
+        for output in outputs {
+            // Wrong addresses are reported with the other errors of outputs.
+            let Some(Ok(target)) = output.to_str().map(str::parse::<Target>) else {
+                continue;
+            };
+            for text in texts {
+                if Place::parse(text)?.receives(&target) {
+                    bail!(
+                        "{target} is where this run itself listens ({text}): it would receive its \
+                         own records; send to another address or port"
+                    );
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Opens all sockets, or none. Logs the addresses to which exporters can send.
