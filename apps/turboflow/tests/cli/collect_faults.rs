@@ -182,3 +182,19 @@ fn a_collector_that_would_collect_its_own_records_is_refused() {
             .says(&[&to, listen, "it would receive its own records"]);
     }
 }
+
+#[test]
+fn a_sender_that_is_refused_again_and_again_is_named_once() {
+    let mut collecting = Collecting::at("udp://127.0.0.1:0", &["--only-microflows"]);
+    let netflow9 = [&[0, 9][..], &[0; 18]].concat();
+    send(collecting.address(), &vec![netflow9; 50]);
+    let ended = collecting.end("INT");
+    let lines = ended
+        .said
+        .matches("sent a message that was refused")
+        .count();
+    // A minute may end in between.
+    assert!((1..=3).contains(&lines), "{}", ended.said);
+    let counts = &ended.ledger()["engine_counts"];
+    assert_eq!(counts["engine_collector_flows_refused"], 50, "{counts:#}");
+}

@@ -2,10 +2,10 @@
 //! The sockets that receive from exporters. No call blocks, and the resources that one exporter can
 //! occupy are bounded.
 
+mod complaints;
 mod connection;
 mod place;
 
-use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
@@ -20,6 +20,7 @@ use turboflow_transport::{Carrier, Target};
 
 use super::tls::Identity;
 use crate::log::say;
+use complaints::Complaints;
 use connection::{Connection, Octets, Over};
 use place::Place;
 
@@ -40,9 +41,6 @@ const MOST_HANDSHAKES_OF_ADDRESS: usize = 16;
 /// Maximum connections accepted from a listener before the sockets are read again, because each may
 /// cost a handshake.
 const ACCEPTED_AT_ONCE: usize = 4;
-/// Maximum log lines per minute about refused connections and messages. All of them are counted.
-const LINES_A_MINUTE: u32 = 20;
-const MINUTE_NS: u64 = 60_000_000_000;
 
 /// A listening socket.
 struct Listener {
@@ -62,35 +60,6 @@ pub(super) struct Listeners {
     sessions: u64,
     buffer: Box<[u8]>,
     complaints: Complaints,
-}
-
-/// Counters of refused connections and messages, and the limit on log lines about them.
-#[derive(Default)]
-struct Complaints {
-    minute: u64,
-    lines: u32,
-    connections_refused: u64,
-    handshakes_failed: u64,
-    accepts_failed: u64,
-    messages_cut: u64,
-}
-
-impl Complaints {
-    /// Logs that something from an exporter was refused, unless this minute has enough such lines.
-    fn say(&mut self, now_ns: u64, address: Option<SocketAddr>, what: impl Display) {
-        let minute = now_ns / MINUTE_NS;
-        if minute != self.minute {
-            (self.minute, self.lines) = (minute, 0);
-        }
-        self.lines = self.lines.saturating_add(1);
-        let exporter = address.map_or_else(|| "exporter".to_owned(), |its| its.to_string());
-        if self.lines < LINES_A_MINUTE {
-            say!(Warning ExporterRefused, exporter = exporter.as_str(); "{exporter} {what}");
-        } else if self.lines == LINES_A_MINUTE {
-            say!(Warning ExporterRefused, exporter = exporter.as_str();
-                "{exporter} {what}; further messages of this minute are only counted");
-        }
-    }
 }
 
 impl Listeners {
@@ -294,7 +263,7 @@ impl Listeners {
                 });
                 if let Err(refused) = taken {
                     let what = format!("sent a message that was refused: {refused}");
-                    self.complaints.say(now_ns, Some(address), what);
+                    self.complaints.say_of_datagram(now_ns, address, what);
                 }
             }
         }
@@ -371,6 +340,7 @@ impl MessageSource for Listeners {
         let mut had_any = self.accept(now_ns, ended);
         had_any |= self.read_datagrams(now_ns, take);
         let complaints = &mut self.complaints;
+        complaints.pass(now_ns);
         self.connections.retain_mut(|connection| {
             let Some(over) = connection.read(now_ns, &mut had_any, take) else {
                 return true;
