@@ -107,6 +107,7 @@ events! {
     PacketsDropped "packets_dropped"
     PacketsMerged "packets_merged"
     PacketsNotInspected "packets_not_inspected"
+    ProbeUnheard "probe_unheard"
     RateMissed "rate_missed"
     RecordsCut "records_cut"
     RecordsMissing "records_missing"

@@ -6,15 +6,28 @@
 pub enum PortState {
     /// The engine no longer receives its packets: it was detached, or another program replaced it.
     Displaced,
+    /// The port is a sender of records whose connection or file ended before the sender reported
+    /// its end. It may connect again.
+    Disconnected,
     /// The port is down. Its packets are metered again once it is up.
     Down,
     /// The port no longer exists.
     Gone,
+    /// The port is a sender of records that has sent nothing for long, and has not reported its
+    /// end.
+    Silent,
     /// The port is up.
     Up,
 }
 
 impl PortState {
+    /// Whether the port is a sender that was not heard to its end. This is known even after the
+    /// engine has ended.
+    #[must_use]
+    pub const fn is_unheard(self) -> bool {
+        matches!(self, Self::Disconnected | Self::Silent)
+    }
+
     /// Whether the port will never deliver packets again.
     #[must_use]
     pub const fn is_final(self) -> bool {

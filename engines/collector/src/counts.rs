@@ -45,6 +45,8 @@ counts! {
     messages_lost,
         "NetFlow v9 messages missing in the sequence numbers, whose number of records is unknown";
     records_lost, "records missing in the sequence numbers of NetFlow v5, IPFIX and sFlow";
+    records_unread,
+        "those of them that are missing where sets of records arrived without their template";
     samples_dropped,
         "packets that switches should have sampled, but did not for lack of resources";
     samples_unchecked,
@@ -75,6 +77,12 @@ counts! {
 }
 
 impl Counts {
+    /// Records that had counted as missing are read only now.
+    pub(crate) fn take_back(&mut self, found: u64) {
+        self.records_lost = self.records_lost.saturating_sub(found);
+        self.records_unread = self.records_unread.saturating_sub(found);
+    }
+
     /// Counts a message that ends early.
     pub(crate) fn add_damaged(&mut self, version: Version) {
         self.messages_malformed += 1;

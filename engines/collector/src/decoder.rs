@@ -88,6 +88,8 @@ struct Reading<'a, T> {
     options: u32,
     /// Number of records of earlier messages whose template came with this message.
     waited: u64,
+    /// Whether the message has a set without a template.
+    has_unread: bool,
 }
 
 impl Decoder {
@@ -141,6 +143,7 @@ impl Decoder {
             records: 0,
             options: 0,
             waited: 0,
+            has_unread: false,
         };
         let body = &message.bytes[header.start..header.end];
         let is_whole = match header.version {
@@ -150,7 +153,8 @@ impl Decoder {
             }
             _ => reading.sets(body),
         };
-        let (records, options, waited) = (reading.records, reading.options, reading.waited);
+        let numbered = [reading.records, reading.options];
+        let (waited, has_unread) = (reading.waited, reading.has_unread);
         if !is_whole {
             self.counts.add_damaged(header.version);
         }
@@ -158,15 +162,14 @@ impl Decoder {
         // IPFIX and v5 number records. How many this message has is only known now.
         match header.version {
             Version::Ipfix => {
-                place_records(domain, header.sequence, [records, options], counts);
-                let found = domain.record_numbers.found(waited);
-                counts.records_lost = counts.records_lost.saturating_sub(found);
+                place_records(domain, header.sequence, numbered, has_unread, counts);
+                counts.take_back(domain.record_numbers.found(waited));
             }
             Version::Netflow9 => {
                 place(domain, header.version, header.sequence, 1, counts);
             }
             version => {
-                place(domain, version, header.sequence, records, counts);
+                place(domain, version, header.sequence, numbered[0], counts);
             }
         }
         Some(header.export_ns.saturating_sub(clock.shift_ns))
@@ -202,7 +205,9 @@ impl Decoder {
     }
 
     /// Notes a message with `records` numbered records from a domain. `print` is the fingerprint of
-    /// a datagram. Returns `None` if the message is a repetition.
+    /// a datagram. `is_first`: whether it is the first of a sender that numbers from 0. Returns its
+    /// place, and how many records are missing before the first; `None` if the message is a
+    /// repetition.
     pub(crate) fn place_message(
         &mut self,
         from: Sender,
@@ -210,14 +215,21 @@ impl Decoder {
         sequence: u32,
         records: u32,
         print: Option<u64>,
-    ) -> Option<Place> {
+        is_first: bool,
+    ) -> Option<(Place, u32)> {
         let Known { domain, .. } = self.exporters.find(from, id, &mut self.counts);
         if print.is_some_and(|print| domain.repeats.is_repeated(print)) {
             self.counts.messages_repeated += 1;
             return None;
         }
         let counts = &mut self.counts;
-        Some(place(domain, id.0, sequence, records, counts))
+        let before = match is_first {
+            true => domain.numbers.begin_from_0(sequence),
+            false => 0,
+        };
+        counts.records_lost += u64::from(before);
+        let place = place(domain, id.0, sequence, records, counts);
+        Some((place, before))
     }
 
     /// Forgets the state of a sender whose connection has ended.
@@ -269,19 +281,27 @@ fn place(
 }
 
 /// Counts losses by the sequence number of an IPFIX message with `records` data records, of which
-/// `options` are records of options.
+/// `options` are records of options. Records of sets without a template are not among them: they
+/// are missing before the next message, or before this one if numbers include it.
 fn place_records(
     domain: &mut Domain,
     sequence: u32,
     [records, options]: [u32; 2],
+    has_unread: bool,
     counts: &mut Counts,
 ) {
+    let is_unread = std::mem::replace(&mut domain.had_unread, has_unread) || has_unread;
     let flows = records - options;
     let found = domain.record_numbers.place(sequence, records, flows);
     let is_late = matches!(found.place, Place::Late(_));
     counts.messages_late += u64::from(is_late);
     counts.sequence_restarts += u64::from(found.place == Place::Restart);
     counts.numbered_through += u64::from(found.is_found_through);
+    if let Place::Gap(missing) = found.place
+        && is_unread
+    {
+        counts.records_unread += u64::from(missing);
+    }
     let lost = counts.records_lost.saturating_add_signed(found.correction);
     counts.records_lost = found.place.adds_to(lost);
 }
@@ -412,6 +432,7 @@ impl<T: TakeFlow> Reading<'_, T> {
     }
 
     fn wait(&mut self, id: u16, octets: &[u8]) {
+        self.has_unread = true;
         let set = WaitingSet {
             id,
             clock: self.clock,

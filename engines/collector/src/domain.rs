@@ -40,6 +40,8 @@ pub(crate) struct Domain {
     pub(crate) boot: Boot,
     waiting: Vec<WaitingSet>,
     waiting_bytes: usize,
+    /// Whether the last message had a set without a template.
+    pub(crate) had_unread: bool,
     /// When the exporter started, in milliseconds since 1970, if its options say so.
     boot_ms: Option<u64>,
     /// Sampling by sampler: one packet out of this many. `None` stands for the whole domain.

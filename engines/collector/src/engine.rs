@@ -124,6 +124,8 @@ pub struct CollectorEngine {
     /// The latest export time so far; it also advances with time while exporters are silent.
     clock_ns: u64,
     now_ns: Option<u64>,
+    /// Everything that arrived before this time has been read.
+    read_until_ns: Option<u64>,
     is_idle: bool,
     is_over: bool,
     failure: Option<StreamError>,
@@ -152,6 +154,7 @@ impl CollectorEngine {
             microflows: Microflows::new(layout),
             clock_ns: 0,
             now_ns: None,
+            read_until_ns: None,
             is_idle: false,
             is_over: false,
             failure: None,
@@ -207,14 +210,21 @@ impl CollectorEngine {
             },
             &mut ended,
         );
-        ended
-            .into_iter()
-            .for_each(|sender| self.decoder.forget(sender));
+        for sender in ended {
+            self.decoder.forget(sender);
+            self.microflows.probes.disconnect(sender);
+        }
         match polled {
             Ok(polled) => {
                 self.pass(polled.now_ns);
                 self.is_idle = !polled.had_any;
                 self.is_over = polled.is_over;
+                if self.is_over {
+                    self.microflows.probes.disconnect_all();
+                }
+                if self.is_idle || self.is_over {
+                    self.read_until_ns = polled.now_ns;
+                }
             }
             Err(error) => {
                 self.failure = Some(error);
@@ -377,43 +387,17 @@ impl RemoteEngine for CollectorEngine {
                 "records that wait for older ones",
                 self.rows.order.len(),
             ),
-            gauge(
-                "engine_collector_probes",
-                "probes whose counters are known",
-                self.microflows.probes.len(),
-            ),
         ]);
-        let told = self.microflows.probes.told();
-        let total = |name, about, count| OwnCount {
-            name,
-            about,
-            is_gauge: false,
-            count,
-        };
-        counts.extend([
-            total(
-                "engine_collector_probe_packets_dropped",
-                "packets that the captures of probes dropped, as the probes report",
-                told.source_dropped,
-            ),
-            total(
-                "engine_collector_probe_packets_lost",
-                "packets of probes whose microflow records did not arrive",
-                told.packets_lost,
-            ),
-            total(
-                "engine_collector_probe_microflows_unsent",
-                "microflow records that probes could not send, as the probes report",
-                told.microflows_unsent,
-            ),
-        ]);
+        let (probes, until_ns) = (&self.microflows.probes, self.read_until_ns);
+        counts.extend(probes.own_counts(until_ns, self.config.cell_ns));
         Ok(counts)
     }
 
     fn ports(&mut self) -> Result<Vec<Port>, EngineError> {
         let Sums { packets, bytes, .. } = self.sums;
-        let probes = &self.microflows.probes;
-        Ok(probes.ports(self.source.name(), packets, bytes))
+        let (probes, name) = (&self.microflows.probes, self.source.name());
+        let until_ns = self.read_until_ns;
+        Ok(probes.ports(name, [packets, bytes], until_ns, self.config.cell_ns))
     }
 
     fn has_ended(&self) -> bool {
@@ -435,7 +419,7 @@ impl RemoteEngine for CollectorEngine {
                 break;
             }
         }
-        self.is_over = true;
+        (self.is_over, self.read_until_ns) = (true, self.now_ns);
         Ok(())
     }
 }

@@ -22,6 +22,7 @@ mod exporter_numbers;
 mod exporters;
 mod flow;
 mod header;
+mod heard;
 mod microflows;
 mod order;
 mod probes;

@@ -12,6 +12,7 @@ use turboflow_merge::Layout;
 use crate::decoder::{Decoder, Message, print};
 use crate::exporter_numbers::Place;
 use crate::header::Version;
+use crate::heard::Hearing;
 use crate::probes::{ProbeId, Probes, Telling, Told};
 use crate::rows::Rows;
 
@@ -101,11 +102,22 @@ impl Microflows {
         let print = message.is_datagram.then(|| print(message.bytes));
         let steps = self.batch.len() as u32;
         let sequence = sequence_of(message.bytes)?;
-        match decoder.place_message(message.from, id, sequence, steps, print) {
-            None => return Ok(None),
-            Some(Place::Restart) => self.probes.begin_anew(probe),
-            Some(_) => {}
+        let is_first = self.probes.is_new(probe);
+        let placed = decoder.place_message(message.from, id, sequence, steps, print, is_first);
+        let Some((place, before)) = placed else {
+            return Ok(None);
+        };
+        if place == Place::Restart {
+            self.probes.begin_anew(probe);
         }
+        let hearing = Hearing {
+            sender: message.from,
+            now_ns: message.received_ns,
+            sequence,
+            before,
+            place,
+        };
+        self.probes.hear(probe, &hearing);
         if let Some(counters) = decoded.counters {
             let telling = Telling {
                 counters,

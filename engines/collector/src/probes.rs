@@ -4,8 +4,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use turboflow_engine::{EngineCounters, Port, PortCounters, PortState};
+use turboflow_engine::{EngineCounters, OwnCount, Port, PortCounters, PortState};
 use turboflow_record::Rejected;
+
+use crate::exporters::Sender;
+use crate::heard::{Heard, Hearing};
 
 /// Maximum number of probes whose counters are kept. Records of further probes are still merged.
 const MOST_PROBES: usize = 1_024;
@@ -52,6 +55,7 @@ struct Probe {
     bytes: u64,
     /// Whether it has reported its end.
     is_ended: bool,
+    heard: Heard,
 }
 
 /// A message of counters.
@@ -88,6 +92,12 @@ pub(crate) struct Sums {
     pub(crate) packets_lost: u64,
     /// Microflow records that were lost before they were sent.
     pub(crate) microflows_unsent: u64,
+    /// Microflow records missing in the sequence numbers.
+    pub(crate) microflows_lost: u64,
+    /// Those of them before the first message that arrived.
+    pub(crate) microflows_before: u64,
+    /// Those of them whose number of packets is unknown.
+    pub(crate) microflows_unweighed: u64,
 }
 
 impl Sums {
@@ -100,6 +110,9 @@ impl Sums {
             source_dropped,
             packets_lost,
             microflows_unsent,
+            microflows_lost,
+            microflows_before,
+            microflows_unweighed,
         } = other;
         let mine = self
             .rejected_packets
@@ -114,6 +127,9 @@ impl Sums {
             (&mut self.source_dropped, source_dropped),
             (&mut self.packets_lost, packets_lost),
             (&mut self.microflows_unsent, microflows_unsent),
+            (&mut self.microflows_lost, microflows_lost),
+            (&mut self.microflows_before, microflows_before),
+            (&mut self.microflows_unweighed, microflows_unweighed),
         ] {
             *sum = sum.saturating_add(*more);
         }
@@ -150,9 +166,18 @@ impl Probe {
         }
     }
 
+    fn state(&self, now_ns: Option<u64>, cell_ns: u64) -> PortState {
+        match self.is_ended {
+            true => PortState::Up,
+            false => self.heard.state(now_ns, cell_ns),
+        }
+    }
+
     fn told(&self) -> Sums {
-        let (counters, not_ours) = (&self.counters, self.not_ours.unwrap_or_default());
-        let packets_lost = match self.is_ended && self.not_ours.is_none() {
+        let not_ours = self.not_ours.filter(|_| !self.heard.is_from_start());
+        let is_weighed = self.is_ended && not_ours.is_none();
+        let (counters, not_ours) = (&self.counters, not_ours.unwrap_or_default());
+        let packets_lost = match is_weighed {
             // Everything metered that did not arrive was lost, there or on the way.
             true => counters.packets_metered.saturating_sub(self.packets),
             // Other packets may still be in its table, or at another collector.
@@ -176,6 +201,9 @@ impl Probe {
             microflows_unsent: counters
                 .microflows_dropped
                 .saturating_sub(not_ours.microflows_dropped),
+            microflows_lost: self.heard.lost,
+            microflows_before: self.heard.before,
+            microflows_unweighed: if is_weighed { 0 } else { self.heard.lost },
         });
         told
     }
@@ -189,11 +217,17 @@ impl Probe {
             false => Sums {
                 packets: told.packets,
                 bytes: told.bytes,
+                microflows_lost: told.microflows_lost,
+                microflows_before: told.microflows_before,
+                microflows_unweighed: told.microflows_unweighed,
                 ..self.before
             },
         };
+        let mut heard = self.heard;
+        heard.begin_anew();
         *self = Self {
             before,
+            heard,
             ..Self::new(self.id)
         };
     }
@@ -222,6 +256,30 @@ impl Probes {
                 Some(probe)
             }
         }
+    }
+
+    /// Whether nothing of this probe has arrived before, and there is room for it.
+    pub(crate) fn is_new(&self, id: ProbeId) -> bool {
+        self.0.len() < MOST_PROBES && self.0.iter().all(|probe| probe.id != id)
+    }
+
+    /// Notes that a message of a probe has arrived.
+    pub(crate) fn hear(&mut self, id: ProbeId, hearing: &Hearing) {
+        if let Some(probe) = self.find(id) {
+            probe.heard.hear(hearing);
+        }
+    }
+
+    /// The connection of a sender has ended.
+    pub(crate) fn disconnect(&mut self, sender: Sender) {
+        let probes = self.0.iter_mut();
+        probes.for_each(|probe| probe.heard.disconnect(sender));
+    }
+
+    /// Nothing more can arrive.
+    pub(crate) fn disconnect_all(&mut self) {
+        let probes = self.0.iter_mut();
+        probes.for_each(|probe| probe.heard.end());
     }
 
     /// Counts the packets and bytes of records that arrived from a probe.
@@ -263,7 +321,8 @@ impl Probes {
             }
             probe.begin_anew();
         }
-        if !probe.has_told && !telling.is_first {
+        // If it had counted nothing by then, all that it counts is ours.
+        if !probe.has_told && !telling.is_first && *counters != EngineCounters::default() {
             probe.not_ours = Some(*counters);
         }
         probe.has_told = true;
@@ -279,17 +338,88 @@ impl Probes {
         sum
     }
 
-    pub(crate) const fn len(&self) -> usize {
-        self.0.len()
+    /// Counters in addition to the ledger. Everything that arrived before `now_ns` has been read.
+    pub(crate) fn own_counts(&self, now_ns: Option<u64>, cell_ns: u64) -> [OwnCount; 9] {
+        let told = self.told();
+        let unended = || self.0.iter().filter(|probe| !probe.is_ended);
+        let unheard = unended().filter(|probe| probe.state(now_ns, cell_ns).is_unheard());
+        let count = |name, is_gauge, about, count| OwnCount {
+            name,
+            about,
+            is_gauge,
+            count,
+        };
+        [
+            count(
+                "engine_collector_probes",
+                true,
+                "probes whose counters are known",
+                self.0.len() as u64,
+            ),
+            count(
+                "engine_collector_probes_unended",
+                true,
+                "probes that have not reported their end",
+                unended().count() as u64,
+            ),
+            count(
+                "engine_collector_probes_unheard",
+                true,
+                "those of them that fell silent or were disconnected",
+                unheard.count() as u64,
+            ),
+            count(
+                "engine_collector_probe_packets_dropped",
+                false,
+                "packets that the captures of probes dropped, as the probes report",
+                told.source_dropped,
+            ),
+            count(
+                "engine_collector_probe_packets_lost",
+                false,
+                "packets of probes whose microflow records did not arrive",
+                told.packets_lost,
+            ),
+            count(
+                "engine_collector_probe_microflows_unsent",
+                false,
+                "microflow records that probes could not send, as the probes report",
+                told.microflows_unsent,
+            ),
+            count(
+                "engine_collector_probe_microflows_lost",
+                false,
+                "microflow records of probes that are missing in the sequence numbers",
+                told.microflows_lost,
+            ),
+            count(
+                "engine_collector_probe_microflows_before",
+                false,
+                "those of them before the first message of a probe that arrived",
+                told.microflows_before,
+            ),
+            count(
+                "engine_collector_probe_microflows_unweighed",
+                true,
+                "those of them whose number of packets is not known",
+                told.microflows_unweighed,
+            ),
+        ]
     }
 
     /// A port for each probe, after one for all other senders, which has the rest of these packets
-    /// and bytes.
-    pub(crate) fn ports(&self, name: String, packets: u64, bytes: u64) -> Vec<Port> {
+    /// and bytes. Everything that arrived before `now_ns` has been read.
+    pub(crate) fn ports(
+        &self,
+        others: String,
+        [packets, bytes]: [u64; 2],
+        now_ns: Option<u64>,
+        cell_ns: u64,
+    ) -> Vec<Port> {
         let told = self.told();
-        let port = |name, delivered: u64, delivered_bytes, dropped: u64| Port {
+        let port = |name, state, delivered: u64, delivered_bytes, dropped: u64| Port {
             name,
-            state: PortState::Up,
+            state,
             interface_index: None,
             counters: PortCounters {
                 seen: delivered.saturating_add(dropped),
@@ -300,12 +430,14 @@ impl Probes {
             },
         };
         // Records that wait for older ones have arrived, but are not in these sums.
-        let others = packets.saturating_sub(told.packets);
-        let others = port(name, others, bytes.saturating_sub(told.bytes), 0);
+        let their_packets = packets.saturating_sub(told.packets);
+        let their_bytes = bytes.saturating_sub(told.bytes);
+        let others = port(others, PortState::Up, their_packets, their_bytes, 0);
         let theirs = self.0.iter().map(|probe| {
             let told = probe.told();
             let delivered = told.packets.saturating_add(told.rejected());
-            port(probe.id.name(), delivered, told.bytes, told.dropped())
+            let (name, state) = (probe.id.name(), probe.state(now_ns, cell_ns));
+            port(name, state, delivered, told.bytes, told.dropped())
         });
         std::iter::once(others).chain(theirs).collect()
     }
@@ -350,7 +482,7 @@ mod tests {
         for engine_id in 0..2_000 {
             probes.arrive(ProbeId::new(None, engine_id), 1, 1);
         }
-        assert_eq!(probes.len(), MOST_PROBES);
+        assert_eq!(probes.0.len(), MOST_PROBES);
         assert_eq!(probes.told().source_dropped, dropped);
     }
 
@@ -388,7 +520,7 @@ mod tests {
         };
         assert_eq!(more(&mut probes, 10_000), Told::Taken);
         assert_eq!(more(&mut probes, 10_001), Told::Unknown);
-        assert_eq!(probes.len(), MOST_PROBES);
+        assert_eq!(probes.0.len(), MOST_PROBES);
         assert_eq!(probes.told().source_dropped, MOST_PROBES as u64 + 1);
     }
 }

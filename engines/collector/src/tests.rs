@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engine over messages in memory: sums, times, losses, and the cost of each false claim.
 
+mod heard;
 mod lies;
 mod microflows;
 mod properties;

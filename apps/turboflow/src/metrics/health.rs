@@ -19,6 +19,12 @@ pub(super) fn page(snapshot: &LiveSnapshot, bridge: Option<Told>) -> Reply {
                 "interface {name}: the engine is no longer attached"
             )),
             PortState::Gone => problems.push(format!("interface {name} was removed")),
+            PortState::Disconnected => problems.push(format!(
+                "{name}: its connection ended before its final counters arrived"
+            )),
+            PortState::Silent => problems.push(format!(
+                "{name} has fallen silent, and its final counters have not arrived"
+            )),
             PortState::Down => notes.push(format!("interface {name} is down")),
             PortState::Up => {}
         }

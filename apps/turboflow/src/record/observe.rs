@@ -86,6 +86,12 @@ fn say_change(name: &str, state: PortState) {
              packets are metered"),
         PortState::Down => say!(Warning InterfaceDown, interface = name;
             "{name} is down; its packets are metered again once it is up"),
+        PortState::Disconnected => say!(Error ProbeUnheard, interface = name;
+            "{name}: its connection ended before its final counters arrived; if it connects again, \
+             the counts go on"),
+        PortState::Silent => say!(Error ProbeUnheard, interface = name;
+            "{name} has fallen silent, and its final counters have not arrived; once it is heard \
+             again, the counts go on"),
         PortState::Gone => say!(Error InterfaceGone, interface = name;
             "{name} was removed; the packets that it had received are metered"),
         PortState::Up => say!(Info InterfaceUp, interface = name; "{name} is up"),

@@ -61,8 +61,12 @@ impl InterfaceReport {
 pub(super) enum EndedEarly {
     /// The engine was detached from it.
     Displaced,
+    /// The connection of a probe ended before its final counters arrived.
+    Disconnected,
     /// The interface was removed.
     Removed,
+    /// A probe fell silent before its final counters arrived.
+    Silent,
 }
 
 impl EndedEarly {
@@ -70,14 +74,18 @@ impl EndedEarly {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Displaced => "displaced",
+            Self::Disconnected => "disconnected",
             Self::Removed => "removed",
+            Self::Silent => "silent",
         }
     }
 
     const fn of(state: PortState) -> Option<Self> {
         match state {
             PortState::Displaced => Some(Self::Displaced),
+            PortState::Disconnected => Some(Self::Disconnected),
             PortState::Gone => Some(Self::Removed),
+            PortState::Silent => Some(Self::Silent),
             PortState::Down | PortState::Up => None,
         }
     }
@@ -506,6 +514,14 @@ impl Live {
                     say!(Error EngineDisplaced, interface = name.as_str();
                     "{name}: the engine was detached during the run")
                 }
+                Some(EndedEarly::Disconnected) => {
+                    say!(Error ProbeUnheard, interface = name.as_str();
+                    "{name}: its connection or file ended before its final counters arrived: what \
+                     it lost is unknown, and so is what it did not send")
+                }
+                Some(EndedEarly::Silent) => say!(Error ProbeUnheard, interface = name.as_str();
+                    "{name} fell silent before its final counters arrived: what it lost is \
+                     unknown, and so is what it sent later"),
                 Some(EndedEarly::Removed) => say!(Error InterfaceGone, interface = name.as_str();
                     "{name} was removed during the run"),
                 None => {}

@@ -132,6 +132,8 @@ fn interfaces(snapshot: &LiveSnapshot) -> Vec<InterfaceHealth> {
         name: name.clone(),
         state: match state {
             PortState::Displaced => "displaced",
+            PortState::Disconnected => "disconnected",
+            PortState::Silent => "silent",
             PortState::Down => "down",
             PortState::Gone => "removed",
             PortState::Up => "up",

@@ -325,7 +325,8 @@ impl<O: FnMut(RunEvent<'_>)> Driver<'_, O> {
                 port.counters = now.counters;
                 // Only the first reason why a port stopped is reported. An engine that has been
                 // ended has already left its ports.
-                if source.is_drained || port.state.is_final() {
+                let is_known = port.state.is_unheard() || now.state.is_unheard();
+                if source.is_drained && !is_known || port.state.is_final() {
                     continue;
                 }
                 #[cfg(not(target_os = "linux"))]

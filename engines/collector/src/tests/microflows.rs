@@ -8,11 +8,11 @@ use turboflow_record::WORDS_V4;
 
 use super::*;
 
-const NOW_NS: u64 = NOW_MS * 1_000_000;
+pub(super) const NOW_NS: u64 = NOW_MS * 1_000_000;
 
 /// A record of this many packets, which began `ago_s` seconds before the collector's time and
 /// lasted for one second.
-fn piece(number: u64, packets: u64, ago_s: i64) -> MicroflowRecord<WORDS_V4, 0> {
+pub(super) fn piece(number: u64, packets: u64, ago_s: i64) -> MicroflowRecord<WORDS_V4, 0> {
     let first_ns = NOW_NS.strict_add_signed(-ago_s * 1_000_000_000) + number;
     MicroflowRecord {
         key: [number, 6],
@@ -28,7 +28,7 @@ fn piece(number: u64, packets: u64, ago_s: i64) -> MicroflowRecord<WORDS_V4, 0> 
 }
 
 /// The messages of a probe: each has these records.
-fn probe(engine_id: u32, batches: &[&[MicroflowRecord<WORDS_V4, 0>]]) -> Vec<Sent> {
+pub(super) fn probe(engine_id: u32, batches: &[&[MicroflowRecord<WORDS_V4, 0>]]) -> Vec<Sent> {
     let layout = Layout::compile(&Definition::default(), false).expect("the default compiles");
     let mut encoder = Encoder::new(&layout, engine_id, 1_400);
     let mut sent = Vec::new();
@@ -46,12 +46,12 @@ fn probe(engine_id: u32, batches: &[&[MicroflowRecord<WORDS_V4, 0>]]) -> Vec<Sen
     sent
 }
 
-const LIVE: CollectorConfig = CollectorConfig {
+pub(super) const LIVE: CollectorConfig = CollectorConfig {
     lag_ns: Some(10_000_000_000),
     ..CONFIG
 };
 
-fn live(sent: Vec<Sent>) -> Outcome {
+pub(super) fn live(sent: Vec<Sent>) -> Outcome {
     run_with(sent, LIVE, Some(NOW_NS))
 }
 
@@ -244,7 +244,16 @@ fn a_wrong_bit_is_refused_or_makes_another_record() {
             outcome.counts.microflows as usize,
             outcome.counts.microflows_refused,
         );
-        assert_eq!((outcome.sums().0, outcome.dropped), (taken, 0), "bit {bit}");
+        // The number of a probe's first message says how many records came before it.
+        let before = match bit / 8 {
+            byte @ 20..24 => 1 << (8 * (23 - byte) + bit % 8),
+            _ => 0,
+        };
+        assert_eq!(
+            (outcome.sums().0, outcome.dropped),
+            (taken, before),
+            "bit {bit}"
+        );
         // A length may end after fewer records: the bytes after it are padding.
         assert!(refused == 1 && taken == 0 || refused == 0 && taken <= 2);
     }

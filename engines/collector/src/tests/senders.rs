@@ -45,9 +45,20 @@ fn sets_wait_for_their_template() {
     assert_eq!((outcome.dropped, outcome.counts.sets_waiting_lost), (0, 0));
     // The template never arrives: the gap in the numbers tells how many records were lost.
     let other = (1, ipfix(7, 2, NOW_S, &[set(300, &[0; 8])]));
-    let outcome = run(vec![early, other]);
+    let outcome = run(vec![early.clone(), other]);
     assert_eq!((outcome.sums().0, outcome.dropped), (0, 2));
     assert_eq!(outcome.counts.sets_waiting_lost, 2);
+    assert_eq!(outcome.counts.records_unread, 2);
+    // A gap between other messages has another cause.
+    let flows = [flow(3, 1, 10)];
+    let sent = vec![
+        early,
+        message(2, &flows),
+        message(3, &flows),
+        message(9, &flows),
+    ];
+    let outcome = run(sent);
+    assert_eq!((outcome.dropped, outcome.counts.records_unread), (5, 0));
 }
 
 #[test]
