@@ -295,6 +295,13 @@ pub(crate) struct Closing {
     pub(crate) losses: Vec<String>,
     /// Records from other senders that never arrived or were refused. Any makes the exit code 1.
     pub(crate) missing: Vec<String>,
+    /// How microflow records were lost: sentences with the remedy. `None` if the engine knows only
+    /// how many.
+    pub(crate) records_lost: Option<Vec<String>>,
+    /// What is accounted for, if it is not every packet.
+    pub(crate) accounted_for: Option<&'static str>,
+    /// Whether bytes are those of IP packets, and not of frames, because only records arrive.
+    pub(crate) has_ip_bytes: bool,
 }
 
 /// Remote engines that are running.

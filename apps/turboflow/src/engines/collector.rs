@@ -2,6 +2,7 @@
 //! `--engine collector`: the program's side of the engine that receives flow records from other
 //! exporters.
 
+mod closing;
 mod listen;
 mod tls;
 
@@ -27,7 +28,7 @@ use super::options::{self, EngineOption, Options, WrittenAs, WrittenOptions};
 use super::{Closing, EngineKind, OpenEngines, RemoteSetup, RereadByEngine};
 use crate::keys::Key;
 use crate::record::{is_stdin, open_stream};
-use crate::units::counted;
+use closing::Ended;
 use listen::Listeners;
 use tls::Identity;
 
@@ -452,90 +453,11 @@ impl RemoteSetup for CollectorSetup {
     }
 
     fn shortcomings(&self, counts: &[OwnCount]) -> Vec<String> {
-        let count = |name: &str| {
-            let found = counts.iter().find(|count| count.name == name);
-            found.map_or(0, |count| count.count)
-        };
-        let mut words = Vec::new();
-        let sampled = count("engine_collector_records_sampled");
-        if sampled > count("engine_collector_records_scaled") {
-            words.push(format!(
-                "{} of sampled traffic: their packets and bytes count only the sample; {} \
-                 multiplies them",
-                counted(sampled, "record"),
-                Key::Of(SCALE)
-            ));
-        }
-        let late = count("engine_collector_records_late");
-        if late > 0 {
-            words.push(format!(
-                "{} arrived later than {} allows: they are in flow records of their own; raise it \
-                 above the active timeout of the exporters, and for stored records above their age",
-                counted(late, "record"),
-                Key::Of(LAG)
-            ));
-        }
-        let across = count("engine_collector_records_across_windows");
-        if across > 0 {
-            words.push(format!(
-                "{} had packets of two windows, and cannot be divided: let the exporters cut their \
-                 flows at the same windows, too ({})",
-                counted(across, "record"),
-                Key::Align
-            ));
-        }
-        let ours = [
-            "engine_collector_messages_malformed",
-            "engine_collector_flows_refused",
-            "engine_collector_handshakes_failed",
-            "engine_collector_accepts_failed",
-            "engine_collector_templates_refused",
-            "engine_collector_times_in_future",
-            "engine_collector_times_wrong",
-            "engine_collector_clocks_ahead",
-        ];
-        // Damaged messages are losses, which the end of the run states.
-        let damaged = count("engine_collector_messages_damaged");
-        let odd = |name: &str| match name {
-            "engine_collector_messages_malformed" => count(name) - damaged,
-            _ => count(name),
-        };
-        let odd: Vec<String> = ours
-            .into_iter()
-            .filter(|name| odd(name) > 0)
-            .map(|name| format!("{name} {}", odd(name)))
-            .collect();
-        if !odd.is_empty() {
-            words.push(format!(
-                "some of what exporters sent was refused or corrected: {}",
-                odd.join(", ")
-            ));
-        }
-        words
+        Ended(counts).shortcomings(&Key::Of(LAG), &Key::Of(SCALE))
     }
 
     fn closing(&self, counts: &[OwnCount], _: u64) -> Closing {
-        let lost = counts.iter().filter(|count| {
-            let is_loss = matches!(
-                count.name,
-                "engine_collector_messages_lost"
-                    | "engine_collector_messages_cut"
-                    | "engine_collector_messages_damaged"
-                    | "engine_collector_probes_unknown"
-                    | "engine_collector_microflows_refused"
-                    | "engine_collector_connections_refused"
-                    | "engine_collector_records_implausible"
-                    | "engine_collector_sets_waiting_lost"
-                    | "engine_collector_samples_dropped"
-            );
-            is_loss && count.count > 0
-        });
-        Closing {
-            missing: lost
-                .map(|count| format!("{} {}: records are missing", count.count, count.about))
-                .collect(),
-            ..Closing::default()
-        }
+        Ended(counts).closing(self.options.listen.is_empty())
     }
 
     fn check_outputs(&self, run: &RunConfig) -> anyhow::Result<()> {

@@ -263,12 +263,15 @@ impl Report {
         let is_any_lost = ledger.source_dropped > 0
             || ledger.microflows_dropped > 0
             || !self.closing.missing.is_empty();
+        let whole = match (self.closing.accounted_for, is_any_lost) {
+            (Some(what), _) => what,
+            (None, false) => "every packet",
+            (None, true) => "every other packet",
+        };
+        if self.imbalances.is_empty() {
+            words += &format!("; {whole} is accounted for");
+        }
         words
-            + match (self.imbalances.is_empty(), is_any_lost) {
-                (false, _) => "",
-                (true, false) => "; every packet is accounted for",
-                (true, true) => "; every other packet is accounted for",
-            }
     }
 
     /// Reports the end of the run.
@@ -378,7 +381,11 @@ impl Report {
 
     fn say_dropped_on_shared_path(&self, why: &str) {
         let (ledger, packets) = (&self.ledger, self.packets_dropped_on_shared_path());
-        if packets > 0 {
+        if let Some(lost) = &self.closing.records_lost {
+            for words in lost {
+                say!(Error PacketsDropped, microflows = ledger.microflows_dropped; "{words}");
+            }
+        } else if packets > 0 {
             let share = packets as f64 * 100.0 / ledger.source_seen.max(1) as f64;
             // An engine that ended too early may not have said how many records these were.
             let records = match ledger.microflows_dropped {

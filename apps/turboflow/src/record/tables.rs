@@ -23,7 +23,7 @@ pub(super) fn render(report: &Report, summary: &Summary, elapsed: Duration) -> S
         protocols(summary, width),
         applications(summary, width),
         end_reasons(&report.ledger),
-        ledger(&report.ledger),
+        ledger(report),
         balance(report),
         traffic(summary),
         // Last, so that it is still on the screen.
@@ -171,17 +171,25 @@ fn end_reasons(ledger: &Ledger) -> String {
     format!("Why records ended:\n{}", table.render(None))
 }
 
-fn ledger(ledger: &Ledger) -> String {
-    let (packets, records) = (packets_table(ledger), records_table(ledger));
+fn ledger(report: &Report) -> String {
+    let (ledger, has_ip_bytes) = (&report.ledger, report.closing.has_ip_bytes);
+    let packets = packets_table(ledger, has_ip_bytes);
+    let records = records_table(ledger, has_ip_bytes);
     format!("Where every packet went:\n{packets}\n{records}")
 }
 
 /// Packets and bytes, by what became of them.
-fn packets_table(ledger: &Ledger) -> String {
+fn packets_table(ledger: &Ledger, has_ip_bytes: bool) -> String {
+    let bytes = match (has_ip_bytes, ledger.rejected.is_empty()) {
+        (false, _) => "bytes on the wire",
+        (true, true) => "IP bytes",
+        // Those that probes rejected have no IP length.
+        (true, false) => "IP bytes (of frames, if not recorded)",
+    };
     let mut table = Table::new([
         ("packets", Align::Left),
         ("", Align::Right),
-        ("bytes on the wire", Align::Right),
+        (bytes, Align::Right),
     ]);
     let mut line = |name: &str, packets: u64, bytes: u64| {
         table.push(vec![name.to_owned(), grouped(packets), grouped(bytes)]);
@@ -240,7 +248,7 @@ fn packets_table(ledger: &Ledger) -> String {
 }
 
 /// Counts of microflow records, flows and flow records, and counts from the source.
-fn records_table(ledger: &Ledger) -> String {
+fn records_table(ledger: &Ledger, has_ip_bytes: bool) -> String {
     let evicted = &ledger.microflows_evicted;
     let records = [
         (
@@ -270,6 +278,16 @@ fn records_table(ledger: &Ledger) -> String {
         table.push(vec!["packets with in-band telemetry".to_owned(), read]);
     }
     let telemetry = ledger.telemetry.clone().unwrap_or_default();
+    let (seen, dropped) = match has_ip_bytes {
+        false => (
+            "packets seen at the interfaces",
+            "packets lost before the capture (as it reports)",
+        ),
+        true => (
+            "packets that arrived in records, were rejected by probes, or are missing",
+            "packets that are missing, as probes report",
+        ),
+    };
     let exceptions = [
         (
             "packets whose telemetry lacks hops",
@@ -290,12 +308,9 @@ fn records_table(ledger: &Ledger) -> String {
             "packets longer than their frame",
             ledger.packets_longer_than_frame,
         ),
-        ("packets seen at the interfaces", ledger.source_seen),
+        (seen, ledger.source_seen),
         ("packets left in the ring", ledger.source_unread),
-        (
-            "packets lost before the capture (as it reports)",
-            ledger.source_dropped,
-        ),
+        (dropped, ledger.source_dropped),
     ];
     for (name, count) in exceptions.into_iter().filter(|(_, count)| *count > 0) {
         table.push(vec![name.to_owned(), grouped(count)]);
@@ -304,9 +319,10 @@ fn records_table(ledger: &Ledger) -> String {
 }
 
 fn balance(report: &Report) -> String {
-    if report.imbalances.is_empty() {
-        return "The ledger balances: every packet and byte is in a flow record or in a counter.\n"
-            .to_owned();
+    if !report.imbalances.is_empty() {
+        return String::new();
     }
-    String::new()
+    let whole = report.closing.accounted_for;
+    let whole = whole.unwrap_or("every packet and byte");
+    format!("The ledger balances: {whole} is in a flow record or in a counter.\n")
 }

@@ -164,8 +164,58 @@ fn a_damaged_message_of_netflow_v9_is_a_loss() {
         let words = "1 NetFlow v9 messages that end early";
         assert_eq!(ended.code, Some(i32::from(is_damaged)), "{}", ended.said);
         assert_eq!(ended.said.contains(words), is_damaged, "{}", ended.said);
-        let whole = "; every packet is accounted for";
-        assert_eq!(ended.said.contains(whole), !is_damaged, "{}", ended.said);
+        // No exporter says where its records begin and end.
+        let whole = "; everything that arrived is accounted for";
+        assert!(ended.said.contains(whole), "{}", ended.said);
+        assert!(!ended.said.contains("every packet"), "{}", ended.said);
+    }
+}
+
+#[test]
+fn records_whose_template_did_not_arrive_are_one_loss() {
+    let folder = Folder::new();
+    let csv = folder.file("a.csv");
+    turboflow(["record", "-q", "-r", &office(), "-w", &csv]).exits(0);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let url = format!("ipfix+udp://{}", socket.local_addr().unwrap());
+    turboflow(["replay", &csv, "-w", &url]).exits(0);
+    // The first message has the templates.
+    let mut messages = datagrams(&socket);
+    messages.remove(0);
+    let mut collecting = Collecting::at("udp://127.0.0.1:0", &[]);
+    send(collecting.address(), &messages);
+    let ended = collecting.end("INT");
+    assert_eq!(ended.code, Some(1), "{}", ended.said);
+    let losses = ended.said.lines().filter(|line| line.contains("unknown"));
+    let losses: Vec<&str> = losses.collect();
+    let [loss] = &losses[..] else {
+        panic!("{}", ended.said)
+    };
+    for words in [
+        "could not be read",
+        "their template did not; let the exporter send its",
+    ] {
+        assert!(loss.contains(words), "{words}: {}", ended.said);
+    }
+    assert!(!ended.said.contains("sequence numbers"), "{}", ended.said);
+}
+
+#[test]
+fn the_summary_says_which_bytes_it_counts() {
+    let folder = Folder::new();
+    let ipfix = folder.file("a.ipfix");
+    turboflow(["record", "-q", "-r", &office(), "-w", &ipfix]).exits(0);
+    let summary = turboflow(["collect", "-r", &ipfix]).exits(0).stdout;
+    for words in [
+        "; everything that was read is accounted for",
+        "  IP bytes\n",
+        "packets that arrived in records, were rejected by probes, or are missing",
+        "The ledger balances: everything that was read is in a flow record or in a counter.",
+    ] {
+        assert!(summary.contains(words), "{words}: {summary}");
+    }
+    for words in ["on the wire", "at the interfaces", "every packet and byte"] {
+        assert!(!summary.contains(words), "{words}: {summary}");
     }
 }
 

@@ -2,14 +2,14 @@
 //! Probes that send their microflow records: a collector merges them into the flow records of one
 //! meter that sees all packets, and its ledger tells what each probe lost.
 
-use std::io::Read;
-use std::net::{TcpListener, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 
 use turboflow_capture::CaptureFile;
-use turboflow_testing::PATIENCE;
+use turboflow_testing::{PATIENCE, until};
 
 use crate::certificates::Certificates;
-use crate::collecting::{Collected, Collecting, send};
+use crate::collecting::{Collected, Collecting, metric, page, send};
 use crate::records::sorted;
 use crate::support::{Folder, Ran, office, pcap_header, pcap_packet, turboflow};
 
@@ -148,6 +148,82 @@ fn a_datagram_that_is_lost_on_the_way_is_in_the_ledger_with_its_records_and_pack
     let probe = &ledger["interfaces"][1];
     assert_eq!(probe["packets_dropped"], packets, "{ledger:#}");
     assert!(ended.said.contains("probe 127.0.0.1 "), "{}", ended.said);
+}
+
+#[test]
+fn records_before_the_first_message_that_arrives_are_missing() {
+    let sent = datagrams(&office());
+    let sequence = |message: &[u8]| u32::from_be_bytes(message[20..24].try_into().unwrap());
+    let at = sent.len() / 4;
+    let before = sequence(&sent[at]);
+    assert!(before > 100);
+    let mut collecting = Collecting::at("udp://127.0.0.1:0", &["--only-microflows"]);
+    send(collecting.address(), &sent[at..]);
+    let ended = collecting.end("INT");
+    assert_eq!(ended.code, Some(1), "{}", ended.said);
+    let ledger = ended.ledger();
+    assert_eq!(ledger["balanced"], true, "{ledger:#}");
+    assert_eq!(ledger["microflows_dropped"], before, "{ledger:#}");
+    // Of a capture, also the number of packets is known.
+    let recorded = ledger["packets_recorded"].as_u64().unwrap();
+    let missing = ledger["source_dropped"].as_u64().unwrap();
+    let folder = Folder::new();
+    let read = folder.file("read.json");
+    let record = ["record", "-q", "-r", &office(), "-w", &folder.file("a.csv")];
+    turboflow(record.iter().chain(&["--ledger", &read])).exits(0);
+    let read: serde_json::Value = serde_json::from_str(&folder.read("read.json")).unwrap();
+    assert_eq!(read["packets_recorded"], recorded + missing, "{ledger:#}");
+    for words in [
+        "are missing before the first message that arrived: they were lost on the way, or sent \
+         before this run listened",
+        "their packets are among those missing above",
+        "every other packet is accounted for",
+    ] {
+        assert!(ended.said.contains(words), "{words}: {}", ended.said);
+    }
+    assert!(!ended.said.contains("unknown"), "{}", ended.said);
+}
+
+#[test]
+fn a_probe_that_dies_is_named_and_one_that_goes_on_is_no_loss() {
+    let sent = datagrams(&office());
+    let some = &sent[..sent.len() / 2];
+    let more = ["--only-microflows", "--metrics", "127.0.0.1:0"];
+    let mut collecting = Collecting::at("tcp://127.0.0.1:0", &more);
+    let tcp = collecting.address();
+    let pages = collecting.pages();
+    let mut stream = TcpStream::connect(tcp).unwrap();
+    stream.write_all(&some.concat()).unwrap();
+    until("it is heard", || {
+        metric(pages, "engine_collector_probes_unended") == 1
+    });
+    assert!(page(pages, "/healthz").starts_with("ok"));
+    drop(stream);
+    let words = "its connection ended before its final counters arrived";
+    collecting.talk.wait_for(words);
+    until("it is ill", || page(pages, "/healthz").contains(words));
+    let metrics = page(pages, "/metrics");
+    let is_down = |line: &str| {
+        line.starts_with("turboflow_interface_up{interface=\"probe 127") && line.ends_with(" 0")
+    };
+    assert!(metrics.lines().any(is_down), "{metrics}");
+    let ended = collecting.end("INT");
+    assert_eq!(ended.code, Some(1), "{}", ended.said);
+    let ledger = ended.ledger();
+    assert_eq!(ledger["interfaces"][1]["ended_early"], "disconnected");
+    let words = "its connection or file ended before its final counters arrived";
+    assert!(ended.said.contains(words), "{}", ended.said);
+    let whole = "everything that arrived is accounted for";
+    assert!(ended.said.contains(whole), "{}", ended.said);
+    // This one has only not ended yet.
+    let mut collecting = Collecting::at("udp://127.0.0.1:0", &["--only-microflows"]);
+    send(collecting.address(), some);
+    let ended = collecting.end("INT");
+    assert_eq!(ended.code, Some(0), "{}", ended.said);
+    for words in [whole, "1 probe had not ended when this run did"] {
+        assert!(ended.said.contains(words), "{words}: {}", ended.said);
+    }
+    assert!(ended.ledger()["interfaces"][1]["ended_early"].is_null());
 }
 
 #[test]
