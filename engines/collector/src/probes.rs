@@ -2,6 +2,7 @@
 //! Counters that probes report: packets that are in no record, and losses. They go into the ledger
 //! of the collector that merges the probes' records, separately for each probe.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
 use turboflow_engine::{EngineCounters, OwnCount, Port, PortCounters, PortState};
@@ -17,7 +18,7 @@ const MOST_PROBES: usize = 1_024;
 const MOST_COUNTED: u64 = 1 << 50;
 
 /// Identifies a probe, also after it has connected again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ProbeId {
     host: Option<IpAddr>,
     engine_id: u32,
@@ -235,32 +236,43 @@ impl Probe {
 
 /// All probes, in the order of their first messages.
 #[derive(Debug, Default)]
-pub(crate) struct Probes(Vec<Probe>);
+pub(crate) struct Probes {
+    all: Vec<Probe>,
+    /// The place of each probe in `all`.
+    places: HashMap<ProbeId, usize>,
+}
 
 impl Probes {
     fn find(&mut self, id: ProbeId) -> Option<&mut Probe> {
-        let place = self.0.iter().position(|probe| probe.id == id);
-        match place {
-            Some(place) => Some(&mut self.0[place]),
-            None if self.0.len() < MOST_PROBES => {
-                self.0.push(Probe::new(id));
-                self.0.last_mut()
-            }
-            // Each start of a probe has its own id. If there is no room, a new start continues an
-            // ended one of the same host.
-            None => {
-                let mut ended = self.0.iter_mut();
-                let probe = ended.find(|it| it.is_ended && it.id.host == id.host)?;
-                probe.begin_anew();
-                probe.id = id;
-                Some(probe)
-            }
+        if let Some(&place) = self.places.get(&id) {
+            return self.all.get_mut(place);
         }
+        if self.all.len() < MOST_PROBES {
+            self.places.insert(id, self.all.len());
+            self.all.push(Probe::new(id));
+            return self.all.last_mut();
+        }
+        let place = self.place_to_continue(id)?;
+        let probe = &mut self.all[place];
+        probe.begin_anew();
+        probe.heard = Heard::default();
+        self.places.remove(&probe.id);
+        self.places.insert(id, place);
+        probe.id = id;
+        Some(probe)
+    }
+
+    /// Each start of a probe has its own id. If there is no room, a new start continues an ended
+    /// one of the same host.
+    fn place_to_continue(&self, id: ProbeId) -> Option<usize> {
+        let is_over = |it: &Probe| it.is_ended && it.id.host == id.host;
+        self.all.iter().position(is_over)
     }
 
     /// Whether nothing of this probe has arrived before, and there is room for it.
     pub(crate) fn is_new(&self, id: ProbeId) -> bool {
-        self.0.len() < MOST_PROBES && self.0.iter().all(|probe| probe.id != id)
+        let has_room = || self.all.len() < MOST_PROBES || self.place_to_continue(id).is_some();
+        !self.places.contains_key(&id) && has_room()
     }
 
     /// Notes that a message of a probe has arrived.
@@ -272,13 +284,13 @@ impl Probes {
 
     /// The connection of a sender has ended.
     pub(crate) fn disconnect(&mut self, sender: Sender) {
-        let probes = self.0.iter_mut();
+        let probes = self.all.iter_mut();
         probes.for_each(|probe| probe.heard.disconnect(sender));
     }
 
     /// Nothing more can arrive.
     pub(crate) fn disconnect_all(&mut self) {
-        let probes = self.0.iter_mut();
+        let probes = self.all.iter_mut();
         probes.for_each(|probe| probe.heard.end());
     }
 
@@ -334,14 +346,14 @@ impl Probes {
     /// Sums over all probes.
     pub(crate) fn told(&self) -> Sums {
         let mut sum = Sums::default();
-        self.0.iter().for_each(|probe| sum.add(&probe.told()));
+        self.all.iter().for_each(|probe| sum.add(&probe.told()));
         sum
     }
 
     /// Counters in addition to the ledger. Everything that arrived before `now_ns` has been read.
     pub(crate) fn own_counts(&self, now_ns: Option<u64>, cell_ns: u64) -> [OwnCount; 9] {
         let told = self.told();
-        let unended = || self.0.iter().filter(|probe| !probe.is_ended);
+        let unended = || self.all.iter().filter(|probe| !probe.is_ended);
         let unheard = unended().filter(|probe| probe.state(now_ns, cell_ns).is_unheard());
         let count = |name, is_gauge, about, count| OwnCount {
             name,
@@ -354,7 +366,7 @@ impl Probes {
                 "engine_collector_probes",
                 true,
                 "probes whose counters are known",
-                self.0.len() as u64,
+                self.all.len() as u64,
             ),
             count(
                 "engine_collector_probes_unended",
@@ -433,7 +445,7 @@ impl Probes {
         let their_packets = packets.saturating_sub(told.packets);
         let their_bytes = bytes.saturating_sub(told.bytes);
         let others = port(others, PortState::Up, their_packets, their_bytes, 0);
-        let theirs = self.0.iter().map(|probe| {
+        let theirs = self.all.iter().map(|probe| {
             let told = probe.told();
             let delivered = told.packets.saturating_add(told.rejected());
             let (name, state) = (probe.id.name(), probe.state(now_ns, cell_ns));
@@ -482,7 +494,7 @@ mod tests {
         for engine_id in 0..2_000 {
             probes.arrive(ProbeId::new(None, engine_id), 1, 1);
         }
-        assert_eq!(probes.0.len(), MOST_PROBES);
+        assert_eq!(probes.all.len(), MOST_PROBES);
         assert_eq!(probes.told().source_dropped, dropped);
     }
 
@@ -518,9 +530,11 @@ mod tests {
         let more = |probes: &mut Probes, engine_id| {
             probes.tell(id(engine_id), &first(counters, false, false))
         };
+        assert!(probes.is_new(id(10_000)) && !probes.is_new(id(5)));
         assert_eq!(more(&mut probes, 10_000), Told::Taken);
+        assert!(!probes.is_new(id(10_000)) && !probes.is_new(id(10_001)));
         assert_eq!(more(&mut probes, 10_001), Told::Unknown);
-        assert_eq!(probes.0.len(), MOST_PROBES);
+        assert_eq!(probes.all.len(), MOST_PROBES);
         assert_eq!(probes.told().source_dropped, MOST_PROBES as u64 + 1);
     }
 }
