@@ -25,6 +25,8 @@ pub struct Microflows {
     pub layout: Layout,
     /// Distinguishes the probe from other probes on its host.
     pub engine_id: u32,
+    /// When the probe began to send, in nanoseconds since 1970.
+    pub started_ns: u64,
     /// Maximum bytes of a message over UDP.
     pub message_bytes: usize,
     /// The counters of the probe. They are final before the writer is finished.
@@ -87,7 +89,8 @@ pub(super) struct ProbeSession {
 
 impl ProbeSession {
     pub(super) fn new(records: &Microflows, overrun: Arc<AtomicU64>) -> Self {
-        let encoder = Encoder::new(&records.layout, records.engine_id, records.message_bytes);
+        let encoder = Encoder::new(&records.layout, records.engine_id, records.message_bytes)
+            .started_at(records.started_ns);
         // An output that a reload adds to a running probe gets no records from before the reload.
         let is_first = records.counters.get() == EngineCounters::default();
         Self {

@@ -241,6 +241,9 @@ impl CollectorEngine {
             self.clock_ns += now_ns.saturating_sub(before_ns);
         }
         self.now_ns = now_ns;
+        if let Some(now_ns) = now_ns {
+            self.microflows.probes.listen(now_ns);
+        }
     }
 
     /// The time before which no more records are expected.

@@ -42,6 +42,8 @@ pub(crate) struct Heard {
     pub(crate) before: u64,
     /// All missing records, those before its first message included.
     pub(crate) lost: u64,
+    /// Records that it sent before this run listened.
+    pub(crate) earlier: u64,
 }
 
 impl Heard {
@@ -76,6 +78,16 @@ impl Heard {
     /// from its start on.
     pub(crate) const fn is_from_start(&self) -> bool {
         self.first > 0
+    }
+
+    /// The probe started before this run listened: what it sent before its first message is not
+    /// missing here. Returns the number of these records.
+    pub(crate) fn begin_elsewhere(&mut self) -> u64 {
+        let before = std::mem::take(&mut self.before);
+        self.lost = self.lost.saturating_sub(before);
+        self.earlier += before;
+        self.first = 0;
+        before
     }
 
     /// The connection of a sender has ended.

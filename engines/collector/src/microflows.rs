@@ -118,6 +118,11 @@ impl Microflows {
             place,
         };
         self.probes.hear(probe, &hearing);
+        if let Some(started_ns) = decoded.started_ns {
+            let earlier = self.probes.start(probe, started_ns);
+            let lost = &mut decoder.counts.records_lost;
+            *lost = lost.saturating_sub(earlier);
+        }
         if let Some(counters) = decoded.counters {
             let telling = Telling {
                 counters,

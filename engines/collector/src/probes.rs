@@ -99,6 +99,8 @@ pub(crate) struct Sums {
     pub(crate) microflows_before: u64,
     /// Those of them whose number of packets is unknown.
     pub(crate) microflows_unweighed: u64,
+    /// Microflow records that were sent before this run listened.
+    pub(crate) microflows_earlier: u64,
 }
 
 impl Sums {
@@ -114,6 +116,7 @@ impl Sums {
             microflows_lost,
             microflows_before,
             microflows_unweighed,
+            microflows_earlier,
         } = other;
         let mine = self
             .rejected_packets
@@ -131,6 +134,7 @@ impl Sums {
             (&mut self.microflows_lost, microflows_lost),
             (&mut self.microflows_before, microflows_before),
             (&mut self.microflows_unweighed, microflows_unweighed),
+            (&mut self.microflows_earlier, microflows_earlier),
         ] {
             *sum = sum.saturating_add(*more);
         }
@@ -205,6 +209,7 @@ impl Probe {
             microflows_lost: self.heard.lost,
             microflows_before: self.heard.before,
             microflows_unweighed: if is_weighed { 0 } else { self.heard.lost },
+            microflows_earlier: self.heard.earlier,
         });
         told
     }
@@ -221,6 +226,7 @@ impl Probe {
                 microflows_lost: told.microflows_lost,
                 microflows_before: told.microflows_before,
                 microflows_unweighed: told.microflows_unweighed,
+                microflows_earlier: told.microflows_earlier,
                 ..self.before
             },
         };
@@ -234,12 +240,62 @@ impl Probe {
     }
 }
 
+/// The name of a counter, what it counts, and the count.
+type Named = (&'static str, &'static str, u64);
+
+fn own_count(is_gauge: bool, (name, about, count): Named) -> OwnCount {
+    OwnCount {
+        name,
+        about,
+        is_gauge,
+        count,
+    }
+}
+
+/// Counters that do not decrease, except that what is late is taken back.
+fn totals(told: &Sums) -> [Named; 6] {
+    [
+        (
+            "engine_collector_probe_packets_dropped",
+            "packets that the captures of probes dropped, as the probes report",
+            told.source_dropped,
+        ),
+        (
+            "engine_collector_probe_packets_lost",
+            "packets of probes whose microflow records did not arrive",
+            told.packets_lost,
+        ),
+        (
+            "engine_collector_probe_microflows_unsent",
+            "microflow records that probes could not send, as the probes report",
+            told.microflows_unsent,
+        ),
+        (
+            "engine_collector_probe_microflows_lost",
+            "microflow records of probes that are missing in the sequence numbers",
+            told.microflows_lost,
+        ),
+        (
+            "engine_collector_probe_microflows_before",
+            "those of them before the first message of a probe that arrived",
+            told.microflows_before,
+        ),
+        (
+            "engine_collector_probe_microflows_earlier",
+            "microflow records that probes sent before this run listened",
+            told.microflows_earlier,
+        ),
+    ]
+}
+
 /// All probes, in the order of their first messages.
 #[derive(Debug, Default)]
 pub(crate) struct Probes {
     all: Vec<Probe>,
     /// The place of each probe in `all`.
     places: HashMap<ProbeId, usize>,
+    /// Since when messages are received, in nanoseconds since 1970; `None` for files.
+    since_ns: Option<u64>,
 }
 
 impl Probes {
@@ -280,6 +336,19 @@ impl Probes {
         if let Some(probe) = self.find(id) {
             probe.heard.hear(hearing);
         }
+    }
+
+    /// Messages are received from this time on, unless they were before.
+    pub(crate) fn listen(&mut self, now_ns: u64) {
+        self.since_ns.get_or_insert(now_ns);
+    }
+
+    /// Notes when a probe started. Returns the number of records before its first message that are
+    /// not missing after all, because they were sent before this run listened.
+    pub(crate) fn start(&mut self, id: ProbeId, started_ns: u64) -> u64 {
+        let is_earlier = self.since_ns.is_none_or(|since_ns| started_ns < since_ns);
+        let probe = self.find(id).filter(|_| is_earlier);
+        probe.map_or(0, |probe| probe.heard.begin_elsewhere())
     }
 
     /// The connection of a sender has ended.
@@ -351,72 +420,35 @@ impl Probes {
     }
 
     /// Counters in addition to the ledger. Everything that arrived before `now_ns` has been read.
-    pub(crate) fn own_counts(&self, now_ns: Option<u64>, cell_ns: u64) -> [OwnCount; 9] {
+    pub(crate) fn own_counts(&self, now_ns: Option<u64>, cell_ns: u64) -> Vec<OwnCount> {
         let told = self.told();
         let unended = || self.all.iter().filter(|probe| !probe.is_ended);
         let unheard = unended().filter(|probe| probe.state(now_ns, cell_ns).is_unheard());
-        let count = |name, is_gauge, about, count| OwnCount {
-            name,
-            about,
-            is_gauge,
-            count,
-        };
-        [
-            count(
+        let gauges = [
+            (
                 "engine_collector_probes",
-                true,
                 "probes whose counters are known",
                 self.all.len() as u64,
             ),
-            count(
+            (
                 "engine_collector_probes_unended",
-                true,
                 "probes that have not reported their end",
                 unended().count() as u64,
             ),
-            count(
+            (
                 "engine_collector_probes_unheard",
-                true,
                 "those of them that fell silent or were disconnected",
                 unheard.count() as u64,
             ),
-            count(
-                "engine_collector_probe_packets_dropped",
-                false,
-                "packets that the captures of probes dropped, as the probes report",
-                told.source_dropped,
-            ),
-            count(
-                "engine_collector_probe_packets_lost",
-                false,
-                "packets of probes whose microflow records did not arrive",
-                told.packets_lost,
-            ),
-            count(
-                "engine_collector_probe_microflows_unsent",
-                false,
-                "microflow records that probes could not send, as the probes report",
-                told.microflows_unsent,
-            ),
-            count(
-                "engine_collector_probe_microflows_lost",
-                false,
-                "microflow records of probes that are missing in the sequence numbers",
-                told.microflows_lost,
-            ),
-            count(
-                "engine_collector_probe_microflows_before",
-                false,
-                "those of them before the first message of a probe that arrived",
-                told.microflows_before,
-            ),
-            count(
+            (
                 "engine_collector_probe_microflows_unweighed",
-                true,
-                "those of them whose number of packets is not known",
+                "microflow records of probes whose number of packets is not known",
                 told.microflows_unweighed,
             ),
-        ]
+        ];
+        let gauges = gauges.map(|its| own_count(true, its));
+        let totals = totals(&told).map(|its| own_count(false, its));
+        gauges.into_iter().chain(totals).collect()
     }
 
     /// A port for each probe, after one for all other senders, which has the rest of these packets

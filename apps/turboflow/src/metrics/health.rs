@@ -13,8 +13,11 @@ use crate::bridge::Told;
 /// back.
 pub(super) fn page(snapshot: &LiveSnapshot, bridge: Option<Told>) -> Reply {
     let (mut problems, mut notes) = (Vec::new(), Vec::new());
-    for (name, _, state) in &snapshot.interfaces {
+    for (place, (name, _, state)) in snapshot.interfaces.iter().enumerate() {
         match state {
+            state if state.is_unheard() && is_followed(snapshot, place) => notes.push(format!(
+                "{name} was not heard to its end; a later one of that host is"
+            )),
             PortState::Displaced => problems.push(format!(
                 "interface {name}: the engine is no longer attached"
             )),
@@ -51,6 +54,15 @@ pub(super) fn page(snapshot: &LiveSnapshot, bridge: Option<Told>) -> Reply {
         .chain(notes)
         .collect();
     Reply::text(status, lines.join("\n") + "\n")
+}
+
+/// Whether a sender that began later on the same host is heard: a probe that was started again.
+fn is_followed(snapshot: &LiveSnapshot, place: usize) -> bool {
+    // The name ends with a number of the run.
+    let host_of = |name: &str| name.rsplit_once(' ').map(|(host, _)| host.to_owned());
+    let host = host_of(&snapshot.interfaces[place].0);
+    let mut later = snapshot.interfaces[place + 1..].iter();
+    host.is_some() && later.any(|(name, _, state)| *state == PortState::Up && host_of(name) == host)
 }
 
 #[cfg(test)]
@@ -95,6 +107,29 @@ mod tests {
             reply.body.starts_with("ill\nthe inspector is gone\nfail"),
             "{}",
             reply.body
+        );
+    }
+
+    #[test]
+    fn a_probe_that_was_started_again_is_well() {
+        let mut snapshot = snapshot(PortState::Up, false, Ledger::default());
+        let mut adds = |name: &str, state| {
+            let port = (name.to_owned(), Default::default(), state);
+            snapshot.interfaces.push(port);
+            page(&snapshot, None)
+        };
+        let ill = StatusCode::SERVICE_UNAVAILABLE;
+        assert_eq!(adds("probe 192.0.2.1 7", PortState::Silent).status, ill);
+        assert_eq!(adds("probe 192.0.2.2 8", PortState::Up).status, ill);
+        let well = adds("probe 192.0.2.1 9", PortState::Up);
+        assert_eq!(well.status, StatusCode::OK, "{}", well.body);
+        assert!(
+            well.body
+                .contains("probe 192.0.2.1 7 was not heard to its end")
+        );
+        assert_eq!(
+            adds("probe 192.0.2.1 4", PortState::Disconnected).status,
+            ill
         );
     }
 

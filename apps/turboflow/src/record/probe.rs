@@ -12,7 +12,7 @@ use turboflow_engine::wire::{Encoder, SenderCounters, WordColumns};
 use turboflow_engine::{EngineCounters, MicroflowBatch};
 use turboflow_formats::{ExportError, FlowWriter, Passed, WriteSummary};
 use turboflow_record::FlowBatch;
-use turboflow_run::{Mtu, Output, OutputConfig, RunConfig, Snapshots};
+use turboflow_run::{Mtu, Output, OutputConfig, RunConfig, Snapshots, wall_ns};
 use turboflow_transport::{Microflows, SendOptions, Target, Tls, send_microflows};
 
 use super::collectors::{own_domain, send_options};
@@ -62,6 +62,7 @@ fn records(output: &OutputConfig, settings: &Settings) -> Microflows {
         layout: settings.layout.clone(),
         // Each start counts as another engine, because its counters restart at zero.
         engine_id: own_domain(),
+        started_ns: wall_ns(),
         message_bytes: message_bytes.into(),
         counters: settings.config.probe.clone().unwrap_or_default(),
     }

@@ -133,7 +133,8 @@ fn two_exporters_that_are_process_1_at_one_address_are_told_apart() {
             let mut apart = Command::new("unshare");
             apart.args(["--pid", "--fork", "--mount-proc"]);
             apart.arg(run.get_program()).args(run.get_args());
-            apart.args(["--export-rate", "300", "--no-export-options"]);
+            apart.args(["--export-rate", "300"]);
+            apart.args(Nfcapd::our_options(scheme));
             std::thread::spawn(move || finish(&mut apart))
         });
         for exporter in exporters {

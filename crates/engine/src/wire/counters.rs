@@ -13,6 +13,18 @@ const REJECTED_PACKETS: u16 = 64;
 const REJECTED_BYTES: u16 = 65;
 /// The number of the entry that tells how many counter messages preceded this one.
 const TOLD_BEFORE: u16 = 66;
+/// The number of the entry that tells when the engine started.
+const STARTED: u16 = 67;
+
+/// The entries of a message of counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Entries {
+    pub(crate) counters: EngineCounters,
+    /// How many counter messages preceded this one.
+    pub(crate) told_before: u64,
+    /// When the engine started, in nanoseconds since 1970; 0 if unknown.
+    pub(crate) started_ns: u64,
+}
 
 /// The counters without a reason. The first has number 1.
 fn plain(counters: &mut EngineCounters) -> [&mut u64; 15] {
@@ -36,11 +48,11 @@ fn plain(counters: &mut EngineCounters) -> [&mut u64; 15] {
     ]
 }
 
-/// Appends an entry for every counter that is not 0, and for the number of counter messages before
-/// this one.
-pub(crate) fn put(counters: &EngineCounters, told_before: u64, to: &mut Vec<u8>) {
-    entry(TOLD_BEFORE, "", told_before, to);
-    let mut counters = *counters;
+/// Appends an entry for everything that is not 0.
+pub(crate) fn put(entries: &Entries, to: &mut Vec<u8>) {
+    entry(TOLD_BEFORE, "", entries.told_before, to);
+    entry(STARTED, "", entries.started_ns, to);
+    let mut counters = entries.counters;
     for (place, value) in plain(&mut counters).into_iter().enumerate() {
         entry(place as u16 + 1, "", *value, to);
     }
@@ -76,13 +88,13 @@ const fn padding(bytes: usize) -> usize {
     bytes.next_multiple_of(4) - bytes
 }
 
-/// Parses the entries of a body. Returns the counters, and the number of counter messages before
-/// this one.
+/// Parses the entries of a body.
 ///
 /// # Errors
 /// If an entry exceeds the body, or a counter or reason is unknown.
-pub(crate) fn read(mut body: &[u8]) -> Result<(EngineCounters, u64), WireError> {
-    let (mut counters, mut told_before) = (EngineCounters::default(), 0);
+pub(crate) fn read(mut body: &[u8]) -> Result<Entries, WireError> {
+    let mut entries = Entries::default();
+    let counters = &mut entries.counters;
     while !body.is_empty() {
         let (reason_bytes, available) = match body.len() {
             0..ENTRY_BYTES => (0, body.len()),
@@ -106,15 +118,16 @@ pub(crate) fn read(mut body: &[u8]) -> Result<(EngineCounters, u64), WireError> 
                 let reason = of_reason().ok_or(WireError::Reason)?;
                 counters.rejected_bytes[reason.index()] = value;
             }
-            TOLD_BEFORE => told_before = value,
+            TOLD_BEFORE => entries.told_before = value,
+            STARTED => entries.started_ns = value,
             _ => {
                 let place = usize::from(counter).checked_sub(1).ok_or(unknown)?;
                 let unknown = WireError::Counter { number: counter };
-                let mut all = plain(&mut counters);
+                let mut all = plain(counters);
                 **all.get_mut(place).ok_or(unknown)? = value;
             }
         }
         body = rest;
     }
-    Ok((counters, told_before))
+    Ok(entries)
 }

@@ -119,6 +119,8 @@ pub struct Decoded {
     pub counters: Option<EngineCounters>,
     /// How many counter messages the engine sent before this one.
     pub told_before: u64,
+    /// When the engine started, in nanoseconds since 1970, if the message says so.
+    pub started_ns: Option<u64>,
     /// Whether this is the engine's last message.
     pub is_end: bool,
 }
@@ -173,6 +175,7 @@ impl Decoder {
             watermark_ns: Some(header.watermark_ns).filter(|&ns| ns > 0),
             counters: None,
             told_before: 0,
+            started_ns: None,
             is_end: header.kind == Kind::End,
         };
         let wide = self.shape.wide_key_words.is_some();
@@ -181,7 +184,7 @@ impl Decoder {
             (Kind::RecordsV6, false) => KeyForm::V6,
             (Kind::RecordsWide, true) => KeyForm::Wide,
             (Kind::Counters | Kind::End, _) => {
-                let (counters, told_before) = counters::read(body)?;
+                let entries = counters::read(body)?;
                 let sequence = self.sequence_of(header.engine_id)?;
                 // An older message that arrives late says nothing new.
                 if !sequence.accept(header.sequence, 0) {
@@ -189,8 +192,9 @@ impl Decoder {
                     decoded.is_end = false;
                     return Ok(decoded);
                 }
-                decoded.counters = Some(counters);
-                decoded.told_before = told_before;
+                decoded.counters = Some(entries.counters);
+                decoded.told_before = entries.told_before;
+                decoded.started_ns = Some(entries.started_ns).filter(|&ns| ns > 0);
                 return Ok(decoded);
             }
             (kind, _) => return Err(WireError::Family { found: kind as u8 }),

@@ -3,6 +3,7 @@
 
 use turboflow_merge::Layout;
 
+use super::counters::Entries;
 use super::record::{self, KeyForm};
 use super::{HEADER_BYTES, Header, Kind, MAX_MESSAGE_BYTES, counters, layout_id};
 use crate::{EngineCounters, MicroflowBatch, RecordShape};
@@ -18,6 +19,8 @@ pub struct Encoder {
     sequence: u32,
     /// Number of counter messages sent so far.
     told: u64,
+    /// In nanoseconds since 1970; 0 if unknown.
+    started_ns: u64,
     message: Vec<u8>,
 }
 
@@ -33,6 +36,7 @@ impl Encoder {
             message_bytes: message_bytes.min(MAX_MESSAGE_BYTES),
             sequence: 0,
             told: 0,
+            started_ns: 0,
             message: Vec::new(),
         }
     }
@@ -42,6 +46,13 @@ impl Encoder {
     #[must_use]
     pub fn begun_before(mut self) -> Self {
         self.told = 1;
+        self
+    }
+
+    /// Tells receivers when the engine started, in nanoseconds since 1970.
+    #[must_use]
+    pub fn started_at(mut self, started_ns: u64) -> Self {
+        self.started_ns = started_ns;
         self
     }
 
@@ -101,7 +112,12 @@ impl Encoder {
     ) {
         self.message.clear();
         self.message.resize(HEADER_BYTES, 0);
-        counters::put(counters, self.told, &mut self.message);
+        let entries = Entries {
+            counters: *counters,
+            told_before: self.told,
+            started_ns: self.started_ns,
+        };
+        counters::put(&entries, &mut self.message);
         self.told += 1;
         let kind = if is_end { Kind::End } else { Kind::Counters };
         self.emit(kind, watermark_ns, &mut emit);

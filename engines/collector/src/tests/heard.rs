@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Probes of which the beginning or the end was not heard.
 
-use turboflow_engine::PortState;
+use turboflow_engine::wire::{Encoder, number};
+use turboflow_engine::{EngineCounters, PortState};
 
 use super::microflows::{LIVE, NOW_NS, live, piece, probe};
 use super::*;
@@ -137,4 +138,55 @@ fn records_before_the_first_message_are_missing() {
     let outcome = live(sent);
     assert_eq!((outcome.sums().0, outcome.dropped), (6, 0));
     assert_eq!(outcome.counts.messages_late, 1);
+}
+
+/// Two records of a probe are not heard: the third one is, and its counters, which say when it
+/// started. Returns how many records are missing, and how many were sent earlier.
+fn missing_of_probe_started_at(started_ns: u64) -> (u64, u64) {
+    let layout = Layout::compile(&Definition::default(), false).expect("the default compiles");
+    let mut sent = probe(7, &[&[piece(1, 1, 3), piece(2, 1, 3)], &[piece(3, 1, 3)]]);
+    let third = sent.swap_remove(1).1;
+    let mut encoder = Encoder::new(&layout, 7, 1_400).started_at(started_ns);
+    let counters = EngineCounters {
+        packets_received: 3,
+        packets_metered: 3,
+        ..EngineCounters::default()
+    };
+    let mut events = vec![
+        Event::Nothing(0),
+        Event::Nothing(60),
+        Event::Message(0, third),
+    ];
+    encoder.counters(&counters, 0, true, |message| {
+        let mut message = message.to_vec();
+        number(&mut message, 3);
+        events.push(Event::Message(0, message));
+    });
+    let source = Script {
+        events: events.into(),
+        now_ns: NOW_NS,
+    };
+    let mut engine = CollectorEngine::new(Box::new(source), &layout, LIVE);
+    for _ in 0..4 {
+        engine
+            .collect(&mut MicroflowBatch::default())
+            .expect("nothing fails");
+    }
+    let own = engine.own_counts().expect("it counts");
+    let earlier = own
+        .iter()
+        .find(|count| count.name == "engine_collector_probe_microflows_earlier");
+    let counters = engine.counters().expect("it counts");
+    (
+        counters.microflows_dropped,
+        earlier.expect("it is there").count,
+    )
+}
+
+#[test]
+fn records_from_before_this_run_are_not_missing() {
+    assert_eq!(missing_of_probe_started_at(NOW_NS + SECOND_NS), (2, 0));
+    assert_eq!(missing_of_probe_started_at(NOW_NS - SECOND_NS), (0, 2));
+    // Unknown.
+    assert_eq!(missing_of_probe_started_at(0), (2, 0));
 }

@@ -85,8 +85,7 @@ impl<'a> Ended<'a> {
         }
         let later = lost - before;
         let early = format!(
-            "{} of probes are missing before the first message that arrived: they were lost on \
-             the way, or sent before this run listened",
+            "{} of probes are missing before the first message that arrived",
             counted(before, "record")
         );
         let how = match (before, later) {
@@ -108,11 +107,9 @@ impl<'a> Ended<'a> {
                 grouped(unweighed)
             ),
         };
-        let mend = match before {
-            0 => "Let the probes send over TCP, or more slowly",
-            _ => "Start this run before its probes, and let them send over TCP, or more slowly",
-        };
-        Some(format!("{how}; {packets}. {mend}"))
+        Some(format!(
+            "{how}; {packets}. Let the probes send over TCP, or more slowly"
+        ))
     }
 
     fn unsent(self) -> Option<String> {
@@ -200,6 +197,13 @@ impl<'a> Ended<'a> {
                 Key::Align
             ));
         }
+        let earlier = self.count("probe_microflows_earlier");
+        if earlier > 0 {
+            words.push(format!(
+                "{} of probes were sent before this run listened, and are not in its flow records",
+                counted(earlier, "record")
+            ));
+        }
         let running = self.count("probes_unended");
         let running = running.saturating_sub(self.count("probes_unheard"));
         if running > 0 {
@@ -256,7 +260,9 @@ mod tests {
         };
         assert!(words.starts_with("4 records of probes are missing before the first message"));
         assert!(words.contains("; 6 more were lost on the way, as sequence numbers show"));
-        assert!(words.contains("; their packets are among those missing above. Start"));
+        assert!(
+            words.contains("; their packets are among those missing above. Let the probes send")
+        );
         assert!(!words.contains("unknown"));
         let closing = of(&[
             ("engine_collector_records_lost", 7),
