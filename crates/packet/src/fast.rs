@@ -94,7 +94,7 @@ fn v4(frame: &Frame<'_>, ip: &[u8; 34], ip_offset: usize, udp_tunnels: bool) -> 
         && u16::from_le_bytes([ip[6], ip[7]]) & 0x3fff_u16.swap_bytes() == 0
         && (is_tcp || protocol == protocol::UDP)
         && length >= 20 + if is_tcp { TCP_BYTES } else { UDP_BYTES }
-        && length <= room(frame, ip_offset);
+        && has_room(frame, ip_offset, length);
     // Source and destination port, if the packet is plain, which is checked next.
     let ports = *ip[20..].first_chunk()?;
     if !plain || udp_tunnels && !is_tcp && may_be_udp_tunnel(ports) {
@@ -122,7 +122,7 @@ fn v6(frame: &Frame<'_>, ip: &[u8; 54], ip_offset: usize, udp_tunnels: bool) -> 
     let plain = ip[0] >> 4 == 6
         && (is_tcp || protocol == protocol::UDP)
         && payload >= if is_tcp { TCP_BYTES } else { UDP_BYTES }
-        && payload + 40 <= room(frame, ip_offset);
+        && has_room(frame, ip_offset, payload + 40);
     // Source and destination port, if the packet is plain, which is checked next.
     let ports = *ip[40..].first_chunk()?;
     if !plain || udp_tunnels && !is_tcp && may_be_udp_tunnel(ports) {
@@ -143,11 +143,12 @@ fn v6(frame: &Frame<'_>, ip: &[u8; 54], ip_offset: usize, udp_tunnels: bool) -> 
     Some(Fast { packet, ip_offset })
 }
 
-/// The number of bytes on the wire from the IP header on. Longer packets are left to the general
+/// Whether the frame on the wire has room for the packet. Longer packets are left to the general
 /// parser, which counts them.
 #[inline(always)]
-const fn room(frame: &Frame<'_>, ip_offset: usize) -> u32 {
-    frame.wire_length_bytes.saturating_sub(ip_offset as u32)
+const fn has_room(frame: &Frame<'_>, ip_offset: usize, packet_bytes: u32) -> bool {
+    // An addition, because the sum of both cannot overflow.
+    ip_offset as u32 + packet_bytes <= frame.wire_length_bytes
 }
 
 /// The 12 flag bits; 0 without TCP. A mask, not a branch: TCP and UDP alternate unpredictably.
