@@ -89,13 +89,12 @@ pub(super) struct ProbeSession {
 
 impl ProbeSession {
     pub(super) fn new(records: &Microflows, overrun: Arc<AtomicU64>) -> Self {
-        let encoder = Encoder::new(&records.layout, records.engine_id, records.message_bytes)
-            .started_at(records.started_ns);
+        let encoder = Encoder::new(&records.layout, records.engine_id, records.message_bytes);
         // An output that a reload adds to a running probe gets no records from before the reload.
         let is_first = records.counters.get() == EngineCounters::default();
         Self {
             encoder: match is_first {
-                true => encoder,
+                true => encoder.started_at(records.started_ns),
                 false => encoder.begun_before(),
             },
             told: Arc::clone(&records.counters),

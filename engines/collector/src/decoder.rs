@@ -205,9 +205,8 @@ impl Decoder {
     }
 
     /// Notes a message with `records` numbered records from a domain. `print` is the fingerprint of
-    /// a datagram. `is_first`: whether it is the first of a sender that numbers from 0. Returns its
-    /// place, and how many records are missing before the first; `None` if the message is a
-    /// repetition.
+    /// a datagram. `is_before_first`: whether it is late, and before the first that arrived.
+    /// Returns its place; `None` if the message is a repetition.
     pub(crate) fn place_message(
         &mut self,
         from: Sender,
@@ -215,21 +214,19 @@ impl Decoder {
         sequence: u32,
         records: u32,
         print: Option<u64>,
-        is_first: bool,
-    ) -> Option<(Place, u32)> {
+        is_before_first: bool,
+    ) -> Option<Place> {
         let Known { domain, .. } = self.exporters.find(from, id, &mut self.counts);
         if print.is_some_and(|print| domain.repeats.is_repeated(print)) {
             self.counts.messages_repeated += 1;
             return None;
         }
         let counts = &mut self.counts;
-        let before = match is_first {
-            true => domain.numbers.begin_from_0(sequence),
-            false => 0,
-        };
-        counts.records_lost += u64::from(before);
-        let place = place(domain, id.0, sequence, records, counts);
-        Some((place, before))
+        if is_before_first {
+            counts.messages_late += 1;
+            return Some(Place::Late(0));
+        }
+        Some(place(domain, id.0, sequence, records, counts))
     }
 
     /// Forgets the state of a sender whose connection has ended.

@@ -86,6 +86,11 @@ pub trait MessageSource: Send {
         ended: &mut Vec<Sender>,
     ) -> Result<Polled, StreamError>;
 
+    /// Since when messages are received, in nanoseconds since 1970; `None` for files.
+    fn since_ns(&self) -> Option<u64> {
+        None
+    }
+
     /// The source's own counters, always in the same order.
     fn own_counts(&self) -> Vec<OwnCount> {
         Vec::new()
@@ -148,10 +153,10 @@ impl CollectorEngine {
         Self {
             abilities: abilities(),
             config,
+            microflows: Microflows::new(layout, source.since_ns()),
             source,
             decoder: Decoder::new(layout.needs()),
             rows: Rows::new(layout, &config, order),
-            microflows: Microflows::new(layout),
             clock_ns: 0,
             now_ns: None,
             read_until_ns: None,
@@ -241,9 +246,6 @@ impl CollectorEngine {
             self.clock_ns += now_ns.saturating_sub(before_ns);
         }
         self.now_ns = now_ns;
-        if let Some(now_ns) = now_ns {
-            self.microflows.probes.listen(now_ns);
-        }
     }
 
     /// The time before which no more records are expected.

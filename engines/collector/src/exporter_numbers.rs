@@ -7,7 +7,7 @@
 
 /// A larger gap is a restart, not a loss: it would be about seven seconds at ten million records a
 /// second.
-const LARGEST_GAP: u32 = 1 << 26;
+pub(crate) const LARGEST_GAP: u32 = 1 << 26;
 /// How many datagrams are remembered, to tell a repeated datagram from an exporter that restarted.
 const REMEMBERED: usize = 16;
 
@@ -101,20 +101,6 @@ impl Numbers {
             ..Self::default()
         };
         Place::Restart
-    }
-
-    /// Begins with the first message to arrive of a sender that numbers from 0. Returns how many
-    /// numbers are missing before it. Of more than 2^32, these are the last ones.
-    pub(crate) fn begin_from_0(&mut self, sequence: u32) -> u32 {
-        if self.next.is_some() {
-            return 0;
-        }
-        *self = Self {
-            next: Some(sequence),
-            missing: u64::from(sequence),
-            oldest: sequence.saturating_sub(LARGEST_GAP),
-        };
-        sequence
     }
 
     /// Takes back up to `count` records that were counted as missing: they came before, and are
@@ -310,20 +296,6 @@ mod tests {
         assert_eq!(numbers.place(51, 1), Place::Next);
         let mut repeats = Repeats::default();
         assert!(!repeats.is_repeated(7) && repeats.is_repeated(7));
-    }
-
-    #[test]
-    fn numbers_before_the_first_message_are_missing_until_they_arrive() {
-        for first in [0, 7, 1 << 20, u32::MAX] {
-            let mut numbers = Numbers::default();
-            assert_eq!(numbers.begin_from_0(first), first);
-            assert_eq!(numbers.place(first, 3), Place::Next);
-            assert_eq!(numbers.begin_from_0(first), 0, "it has begun");
-            if first > 0 {
-                assert_eq!(numbers.place(first - 1, 1), Place::Late(1));
-            }
-            assert_eq!(numbers.place(first.wrapping_add(3), 1), Place::Next);
-        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use turboflow_engine::PortState;
 
-use crate::exporter_numbers::Place;
+use crate::exporter_numbers::{LARGEST_GAP, Place};
 use crate::exporters::Sender;
 
 /// A live probe sends its counters at least once a second, also while it meters nothing. It is
@@ -13,6 +13,8 @@ const INTERVALS: u64 = 5;
 /// A probe that paused longer before, such as one that reads a slow pipe, is silent after this many
 /// of its longest pauses.
 const LONGEST_PAUSES: u64 = 3;
+/// A longer pause does not count: the probe was silent.
+const LONGEST_PAUSE_NS: u64 = 120_000_000_000;
 const INTERVAL_NS: u64 = 1_000_000_000;
 
 /// A message of a probe, and its place in the numbers of the probe's records.
@@ -22,9 +24,25 @@ pub(crate) struct Hearing {
     /// Time of arrival, in nanoseconds since 1970; `None` for files.
     pub(crate) now_ns: Option<u64>,
     pub(crate) sequence: u32,
-    /// How many records came before it, if it is the first of the probe.
-    pub(crate) before: u32,
+    /// The number of its records.
+    pub(crate) records: u32,
+    /// Whether nothing of the probe has arrived before.
+    pub(crate) is_first: bool,
     pub(crate) place: Place,
+}
+
+/// What became of the records before the first message that arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Before {
+    /// The probe has not said yet when it started.
+    #[default]
+    Undecided,
+    /// It started after this run listened: they are missing.
+    Missing,
+    /// It started before this run listened.
+    Earlier,
+    /// It does not say when it started.
+    Unknown,
 }
 
 /// What was heard of a probe.
@@ -38,56 +56,103 @@ pub(crate) struct Heard {
     longest_pause_ns: u64,
     /// The number of its first message.
     first: u32,
-    /// Missing records before its first message.
-    pub(crate) before: u64,
+    /// How many records of those before its first message have not arrived.
+    before: u64,
+    became: Before,
+    /// How many records have arrived since the first message.
+    since_first: u64,
     /// All missing records, those before its first message included.
     pub(crate) lost: u64,
-    /// Records that it sent before this run listened.
-    pub(crate) earlier: u64,
 }
 
 impl Heard {
-    pub(crate) fn hear(&mut self, hearing: &Hearing) {
+    /// Whether a message is late, and before the first one that arrived.
+    pub(crate) fn is_before_first(&self, sequence: u32, records: u32) -> bool {
+        // Numbers wrap, and what is late is not that late.
+        let is_early = self.since_first <= u64::from(LARGEST_GAP);
+        let is_there = self.before >= u64::from(records) && records > 0;
+        self.became != Before::Unknown && is_early && is_there && sequence < self.first
+    }
+
+    /// Notes a message. Returns how many records are not missing any more.
+    pub(crate) fn hear(&mut self, hearing: &Hearing) -> u64 {
         let Hearing {
             sender,
             now_ns,
             sequence,
-            before,
+            records,
+            is_first,
             place,
         } = *hearing;
         if let (Some(last_ns), Some(now_ns)) = (self.last_ns, now_ns) {
             let pause_ns = now_ns.saturating_sub(last_ns);
-            self.longest_pause_ns = self.longest_pause_ns.max(pause_ns);
+            self.longest_pause_ns = self.longest_pause_ns.max(pause_ns.min(LONGEST_PAUSE_NS));
         }
         (self.sender, self.is_disconnected) = (Some(sender), false);
         self.last_ns = now_ns.or(self.last_ns);
-        if before > 0 {
-            self.first = sequence;
-            self.before = u64::from(before);
-            self.lost += self.before;
+        if is_first {
+            (self.first, self.before) = (sequence, u64::from(sequence));
         }
-        if let Place::Late(found) = place
-            && sequence < self.first
-        {
-            self.before = self.before.saturating_sub(u64::from(found));
+        let records = u64::from(records);
+        if place == Place::Late(0) && self.before >= records && sequence < self.first {
+            self.before -= records;
+            let found = if self.became == Before::Missing {
+                records
+            } else {
+                0
+            };
+            self.lost = self.lost.saturating_sub(found);
+            return found;
         }
+        self.since_first += records;
         self.lost = place.adds_to(self.lost);
+        0
     }
 
-    /// Whether records are numbered before the first message. Then this run accounts for the probe
-    /// from its start on.
-    pub(crate) const fn is_from_start(&self) -> bool {
-        self.first > 0
+    /// Decides what became of the records before its first message, once the probe has said when it
+    /// started, or that it does not know. Returns how many more records are missing.
+    pub(crate) fn decide(&mut self, started_ns: Option<u64>, since_ns: Option<u64>) -> u64 {
+        if self.became != Before::Undecided {
+            return 0;
+        }
+        self.became = match (started_ns, since_ns) {
+            (None, _) => Before::Unknown,
+            (Some(started_ns), Some(since_ns)) if started_ns < since_ns => Before::Earlier,
+            (Some(_), _) => Before::Missing,
+        };
+        let missing = self.missing_before();
+        self.lost += missing;
+        missing
     }
 
-    /// The probe started before this run listened: what it sent before its first message is not
-    /// missing here. Returns the number of these records.
-    pub(crate) fn begin_elsewhere(&mut self) -> u64 {
-        let before = std::mem::take(&mut self.before);
-        self.lost = self.lost.saturating_sub(before);
-        self.earlier += before;
-        self.first = 0;
-        before
+    /// Missing records before its first message.
+    pub(crate) fn missing_before(&self) -> u64 {
+        if self.became == Before::Missing {
+            self.before
+        } else {
+            0
+        }
+    }
+
+    /// Records that it sent before this run listened.
+    pub(crate) fn earlier(&self) -> u64 {
+        if self.became == Before::Earlier {
+            self.before
+        } else {
+            0
+        }
+    }
+
+    /// Whether everything that the probe has counted is to be accounted for here.
+    pub(crate) fn is_whole_ours(&self) -> bool {
+        self.became == Before::Missing
+    }
+
+    /// Whether some of what it has counted may belong to the time before this run listened. A
+    /// connection numbers its records from 0, whatever was sent before it.
+    pub(crate) fn began_earlier(&self) -> bool {
+        let is_stream = self.sender.is_some_and(|sender| sender.session != 0);
+        self.became == Before::Earlier && (self.before > 0 || is_stream)
     }
 
     /// The connection of a sender has ended.
@@ -102,7 +167,8 @@ impl Heard {
 
     /// The numbers of its records begin again.
     pub(crate) fn begin_anew(&mut self) {
-        (self.first, self.before, self.lost) = (0, 0, 0);
+        (self.first, self.before, self.since_first, self.lost) = (0, 0, 0, 0);
+        self.became = Before::Undecided;
     }
 
     /// The state of a probe that has not reported its end. Everything that arrived before `now_ns`

@@ -50,14 +50,17 @@ pub(crate) struct Microflows {
     batch: MicroflowBatch,
     /// The counters that senders reported.
     pub(crate) probes: Probes,
+    /// Since when messages are received, in nanoseconds since 1970; `None` for files.
+    since_ns: Option<u64>,
 }
 
 impl Microflows {
-    pub(crate) fn new(layout: &Layout) -> Self {
+    pub(crate) fn new(layout: &Layout, since_ns: Option<u64>) -> Self {
         Self {
             fresh: wire::Decoder::new(layout),
             batch: MicroflowBatch::default(),
             probes: Probes::default(),
+            since_ns,
         }
     }
 
@@ -103,8 +106,10 @@ impl Microflows {
         let steps = self.batch.len() as u32;
         let sequence = sequence_of(message.bytes)?;
         let is_first = self.probes.is_new(probe);
-        let placed = decoder.place_message(message.from, id, sequence, steps, print, is_first);
-        let Some((place, before)) = placed else {
+        let is_before_first = self.probes.is_before_first(probe, sequence, steps);
+        let placed =
+            decoder.place_message(message.from, id, sequence, steps, print, is_before_first);
+        let Some(place) = placed else {
             return Ok(None);
         };
         if place == Place::Restart {
@@ -114,16 +119,16 @@ impl Microflows {
             sender: message.from,
             now_ns: message.received_ns,
             sequence,
-            before,
+            records: steps,
+            is_first,
             place,
         };
-        self.probes.hear(probe, &hearing);
-        if let Some(started_ns) = decoded.started_ns {
-            let earlier = self.probes.start(probe, started_ns);
-            let lost = &mut decoder.counts.records_lost;
-            *lost = lost.saturating_sub(earlier);
-        }
+        let found = self.probes.hear(probe, &hearing);
+        let lost = &mut decoder.counts.records_lost;
+        *lost = lost.saturating_sub(found);
         if let Some(counters) = decoded.counters {
+            let missing = self.probes.decide(probe, decoded.started_ns, self.since_ns);
+            decoder.counts.records_lost += missing;
             let telling = Telling {
                 counters,
                 is_first: decoded.told_before == 0,

@@ -179,9 +179,8 @@ impl Probe {
     }
 
     fn told(&self) -> Sums {
-        let not_ours = self.not_ours.filter(|_| !self.heard.is_from_start());
-        let is_weighed = self.is_ended && not_ours.is_none();
-        let (counters, not_ours) = (&self.counters, not_ours.unwrap_or_default());
+        let is_weighed = self.is_ended && self.not_ours.is_none() && !self.heard.began_earlier();
+        let (counters, not_ours) = (&self.counters, self.not_ours.unwrap_or_default());
         let packets_lost = match is_weighed {
             // Everything metered that did not arrive was lost, there or on the way.
             true => counters.packets_metered.saturating_sub(self.packets),
@@ -207,9 +206,9 @@ impl Probe {
                 .microflows_dropped
                 .saturating_sub(not_ours.microflows_dropped),
             microflows_lost: self.heard.lost,
-            microflows_before: self.heard.before,
+            microflows_before: self.heard.missing_before(),
             microflows_unweighed: if is_weighed { 0 } else { self.heard.lost },
-            microflows_earlier: self.heard.earlier,
+            microflows_earlier: self.heard.earlier(),
         });
         told
     }
@@ -294,8 +293,6 @@ pub(crate) struct Probes {
     all: Vec<Probe>,
     /// The place of each probe in `all`.
     places: HashMap<ProbeId, usize>,
-    /// Since when messages are received, in nanoseconds since 1970; `None` for files.
-    since_ns: Option<u64>,
 }
 
 impl Probes {
@@ -331,24 +328,30 @@ impl Probes {
         !self.places.contains_key(&id) && has_room()
     }
 
-    /// Notes that a message of a probe has arrived.
-    pub(crate) fn hear(&mut self, id: ProbeId, hearing: &Hearing) {
-        if let Some(probe) = self.find(id) {
-            probe.heard.hear(hearing);
-        }
+    /// Whether a message is late, and before the first one of its probe that arrived.
+    pub(crate) fn is_before_first(&self, id: ProbeId, sequence: u32, records: u32) -> bool {
+        let place = self.places.get(&id);
+        let probe = place.and_then(|&place| self.all.get(place));
+        probe.is_some_and(|probe| probe.heard.is_before_first(sequence, records))
     }
 
-    /// Messages are received from this time on, unless they were before.
-    pub(crate) fn listen(&mut self, now_ns: u64) {
-        self.since_ns.get_or_insert(now_ns);
+    /// Notes that a message of a probe has arrived. Returns how many records are not missing any
+    /// more.
+    pub(crate) fn hear(&mut self, id: ProbeId, hearing: &Hearing) -> u64 {
+        let probe = self.find(id);
+        probe.map_or(0, |probe| probe.heard.hear(hearing))
     }
 
-    /// Notes when a probe started. Returns the number of records before its first message that are
-    /// not missing after all, because they were sent before this run listened.
-    pub(crate) fn start(&mut self, id: ProbeId, started_ns: u64) -> u64 {
-        let is_earlier = self.since_ns.is_none_or(|since_ns| started_ns < since_ns);
-        let probe = self.find(id).filter(|_| is_earlier);
-        probe.map_or(0, |probe| probe.heard.begin_elsewhere())
+    /// Notes when a probe started. Messages are received since `since_ns`; `None` for files.
+    /// Returns how many records before its first message are missing.
+    pub(crate) fn decide(
+        &mut self,
+        id: ProbeId,
+        started_ns: Option<u64>,
+        since_ns: Option<u64>,
+    ) -> u64 {
+        let probe = self.find(id);
+        probe.map_or(0, |probe| probe.heard.decide(started_ns, since_ns))
     }
 
     /// The connection of a sender has ended.
@@ -403,7 +406,8 @@ impl Probes {
             probe.begin_anew();
         }
         // If it had counted nothing by then, all that it counts is ours.
-        if !probe.has_told && !telling.is_first && *counters != EngineCounters::default() {
+        let had_told = !probe.has_told && !telling.is_first && !probe.heard.is_whole_ours();
+        if had_told && *counters != EngineCounters::default() {
             probe.not_ours = Some(*counters);
         }
         probe.has_told = true;
@@ -427,7 +431,7 @@ impl Probes {
         let gauges = [
             (
                 "engine_collector_probes",
-                "probes whose counters are known",
+                "probes that are known",
                 self.all.len() as u64,
             ),
             (

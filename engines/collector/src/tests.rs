@@ -38,6 +38,10 @@ impl MessageSource for Sends {
         "a test".to_owned()
     }
 
+    fn since_ns(&self) -> Option<u64> {
+        self.received_ns
+    }
+
     fn poll(
         &mut self,
         take: &mut TakeMessage<'_>,

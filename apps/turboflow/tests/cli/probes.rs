@@ -202,7 +202,7 @@ fn records_before_the_first_message_that_arrives_are_missing() {
     let read: serde_json::Value = serde_json::from_str(&folder.read("read.json")).unwrap();
     assert_eq!(read["packets_recorded"], recorded + missing, "{ledger:#}");
     for words in [
-        "are missing before the first message that arrived",
+        "missing before the first message of a probe that arrived: ",
         "their packets are among those missing above",
         "every other packet is accounted for",
     ] {

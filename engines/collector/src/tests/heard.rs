@@ -36,6 +36,10 @@ impl MessageSource for Script {
         "a script".to_owned()
     }
 
+    fn since_ns(&self) -> Option<u64> {
+        Some(NOW_NS)
+    }
+
     fn poll(
         &mut self,
         take: &mut TakeMessage<'_>,
@@ -140,9 +144,9 @@ fn records_before_the_first_message_are_missing() {
     assert_eq!(outcome.counts.messages_late, 1);
 }
 
-/// Two records of a probe are not heard: the third one is, and its counters, which say when it
-/// started. Returns how many records are missing, and how many were sent earlier.
-fn missing_of_probe_started_at(started_ns: u64) -> (u64, u64) {
+/// Two records of a probe are not heard, or late: the third one is heard, and its counters, which
+/// say when it started. Returns how many records are missing, and how many were sent earlier.
+fn missing_of_probe_started_at(started_ns: u64, is_late: bool) -> (u64, u64) {
     let layout = Layout::compile(&Definition::default(), false).expect("the default compiles");
     let mut sent = probe(7, &[&[piece(1, 1, 3), piece(2, 1, 3)], &[piece(3, 1, 3)]]);
     let third = sent.swap_remove(1).1;
@@ -162,12 +166,15 @@ fn missing_of_probe_started_at(started_ns: u64) -> (u64, u64) {
         number(&mut message, 3);
         events.push(Event::Message(0, message));
     });
+    if is_late {
+        events.push(Event::Message(0, sent.swap_remove(0).1));
+    }
     let source = Script {
         events: events.into(),
         now_ns: NOW_NS,
     };
     let mut engine = CollectorEngine::new(Box::new(source), &layout, LIVE);
-    for _ in 0..4 {
+    for _ in 0..5 {
         engine
             .collect(&mut MicroflowBatch::default())
             .expect("nothing fails");
@@ -185,8 +192,12 @@ fn missing_of_probe_started_at(started_ns: u64) -> (u64, u64) {
 
 #[test]
 fn records_from_before_this_run_are_not_missing() {
-    assert_eq!(missing_of_probe_started_at(NOW_NS + SECOND_NS), (2, 0));
-    assert_eq!(missing_of_probe_started_at(NOW_NS - SECOND_NS), (0, 2));
-    // Unknown.
-    assert_eq!(missing_of_probe_started_at(0), (2, 0));
+    let [before_ns, after_ns] = [NOW_NS - SECOND_NS, NOW_NS + SECOND_NS];
+    assert_eq!(missing_of_probe_started_at(after_ns, false), (2, 0));
+    assert_eq!(missing_of_probe_started_at(before_ns, false), (0, 2));
+    // Late records were neither.
+    assert_eq!(missing_of_probe_started_at(after_ns, true), (0, 0));
+    assert_eq!(missing_of_probe_started_at(before_ns, true), (0, 0));
+    // Unknown, as of a switch.
+    assert_eq!(missing_of_probe_started_at(0, false), (0, 0));
 }

@@ -67,7 +67,8 @@ impl<'a> Ended<'a> {
     /// begin and end, so that losses there cannot be known; and a probe says so only at its end.
     fn accounted_for(self, is_file: bool) -> Option<&'static str> {
         let ended = self.count("probes") > self.count("probes_unended");
-        let is_whole = ended && self.count("probes_unended") == 0 && self.count("flows") == 0;
+        let others = ["probes_unended", "flows", "probe_microflows_earlier"];
+        let is_whole = ended && others.into_iter().all(|name| self.count(name) == 0);
         match is_file {
             _ if is_whole => None,
             true => Some("everything that was read"),
@@ -85,7 +86,7 @@ impl<'a> Ended<'a> {
         }
         let later = lost - before;
         let early = format!(
-            "{} of probes are missing before the first message that arrived",
+            "missing before the first message of a probe that arrived: {}",
             counted(before, "record")
         );
         let how = match (before, later) {
@@ -258,7 +259,10 @@ mod tests {
         let [words] = &lost[..] else {
             panic!("{lost:?}")
         };
-        assert!(words.starts_with("4 records of probes are missing before the first message"));
+        assert!(
+            words
+                .starts_with("missing before the first message of a probe that arrived: 4 records")
+        );
         assert!(words.contains("; 6 more were lost on the way, as sequence numbers show"));
         assert!(
             words.contains("; their packets are among those missing above. Let the probes send")

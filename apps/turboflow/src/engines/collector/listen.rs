@@ -58,6 +58,8 @@ pub(super) struct Listeners {
     identity: Identity,
     /// Number of connections so far, which numbers their sessions.
     sessions: u64,
+    /// Since when it listens, in nanoseconds since 1970.
+    since_ns: u64,
     buffer: Box<[u8]>,
     complaints: Complaints,
 }
@@ -110,6 +112,7 @@ impl Listeners {
             connections: Vec::new(),
             identity,
             sessions: 0,
+            since_ns: now_ns(),
             buffer: vec![0; MAX_MESSAGE_BYTES].into(),
             complaints: Complaints::default(),
         };
@@ -329,6 +332,10 @@ fn bind_or_v4<S>(address: SocketAddr, bind: impl Fn(SocketAddr) -> io::Result<S>
 impl MessageSource for Listeners {
     fn name(&self) -> String {
         self.name.clone()
+    }
+
+    fn since_ns(&self) -> Option<u64> {
+        Some(self.since_ns)
     }
 
     fn poll(
