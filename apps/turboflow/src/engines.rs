@@ -342,7 +342,7 @@ impl Engine {
         let mut abilities = kind.abilities_in(run)?;
         if run.meter.dpi {
             if !kind.sees_payload() {
-                let able = metering(&run.source).filter(|other| other.sees_payload());
+                let able = built_for(&run.source).filter(|other| other.sees_payload());
                 let able: Vec<_> = able.map(|other| other.abilities().name).collect();
                 let other = match able.is_empty() {
                     true => String::new(),
@@ -455,9 +455,13 @@ pub(crate) fn all() -> impl Iterator<Item = &'static dyn EngineKind> {
 }
 
 /// The engines of this build that meter this source as it is.
-pub(crate) fn metering(source: &SourceConfig) -> impl Iterator<Item = &'static dyn EngineKind> {
-    let built = all().filter(|kind| kind.is_built());
-    built.filter(|kind| match source {
+pub(crate) fn built_for(source: &SourceConfig) -> impl Iterator<Item = &'static dyn EngineKind> {
+    metering(source).filter(|kind| kind.is_built())
+}
+
+/// The engines that meter this source as it is.
+fn metering(source: &SourceConfig) -> impl Iterator<Item = &'static dyn EngineKind> {
+    all().filter(|kind| match source {
         _ if !source.cpu_ports.is_empty() => kind.has_cpu_ports(),
         _ if !source.interfaces.is_empty() => kind.meters_interfaces(),
         // An engine with CPU ports needs a pipeline besides the files.

@@ -10,7 +10,7 @@ use turboflow_merge::{KeyWidths, Layout};
 use turboflow_packet::{TELEMETRY_INPUTS, TelemetryConfig};
 use turboflow_run::{EngineConfig, PipelineConfig, RunConfig};
 
-use super::{Engine, EngineKind, all, is_of_services, listed, metering};
+use super::{Engine, EngineKind, all, built_for, is_of_services, listed};
 use crate::keys::{Key, is_from_file};
 
 /// Refuses a run without a source, or whose source its engine does not meter.
@@ -119,7 +119,7 @@ pub(crate) fn refuse_demands(
     if words.is_empty() {
         return Ok(());
     }
-    let able = metering(&run.source).map(EngineKind::abilities);
+    let able = built_for(&run.source).map(EngineKind::abilities);
     let able = able.filter(|other| can(other, &engine.abilities, &demands));
     let able: Vec<String> = able.map(|other| Key::Engine.with(other.name)).collect();
     let other = match able.is_empty() {

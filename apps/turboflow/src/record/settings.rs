@@ -98,7 +98,7 @@ fn read_or_default(run: &RunConfig) -> anyhow::Result<Definition> {
     let seen = AvailableInputs {
         inputs: engine.abilities.inputs,
         by: format!("engine `{}`", engine.abilities.name),
-        others: engines::metering(&run.source)
+        others: engines::built_for(&run.source)
             .map(|other| other.abilities().name)
             .collect(),
     };
