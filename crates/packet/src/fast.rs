@@ -147,7 +147,7 @@ fn v6(frame: &Frame<'_>, ip: &[u8; 54], ip_offset: usize, udp_tunnels: bool) -> 
 /// parser, which counts them.
 #[inline(always)]
 const fn has_room(frame: &Frame<'_>, ip_offset: usize, packet_bytes: u32) -> bool {
-    // An addition, because the sum of both cannot overflow.
+    // The sum cannot overflow: a packet has at most 65,575 bytes.
     ip_offset as u32 + packet_bytes <= frame.wire_length_bytes
 }
 

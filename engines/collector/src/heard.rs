@@ -94,13 +94,11 @@ impl Heard {
             (self.first, self.before) = (sequence, u64::from(sequence));
         }
         let records = u64::from(records);
-        if place == Place::Late(0) && self.before >= records && sequence < self.first {
-            self.before -= records;
-            let found = if self.became == Before::Missing {
-                records
-            } else {
-                0
-            };
+        // Only a message before the first one is late and fills no gap.
+        if place == Place::Late(0) {
+            let missing = self.missing_before();
+            self.before = self.before.saturating_sub(records);
+            let found = missing - self.missing_before();
             self.lost = self.lost.saturating_sub(found);
             return found;
         }

@@ -121,7 +121,8 @@ impl FrameStream {
             let mut polled = [PollFd::from_borrowed_fd(self.stream.as_fd(), interest)];
             match poll(&mut polled, Some(&self.longest_wait)) {
                 Ok(0) => {
-                    let what = "the pipeline has not answered for 30 s";
+                    let seconds = self.longest_wait.tv_sec;
+                    let what = format!("the pipeline has not answered for {seconds} s");
                     return Err(io::Error::new(ErrorKind::TimedOut, what));
                 }
                 Ok(_) => {}

@@ -57,7 +57,8 @@ impl Port for SwxPort {
             }
             _ => {}
         }
-        // The child says why it ends, unless a signal ends it. One that has ended is not killed.
+        // The child has closed its socket. It may hang; if it has ended, killing it has no effect.
+        // It says itself why it ends, unless a signal ends it.
         let _ = self.child.kill();
         let status = self.child.wait()?;
         match status.signal() {

@@ -386,8 +386,7 @@ impl RemoteSetup for CollectorSetup {
         }
         if !from.is_empty() && self.options.lag != CollectorOptions::default().lag {
             bail!(
-                "{} is for records from a network: those of a file are merged in any order; leave \
-                 it out",
+                "{} is for records from a network: those of a file need none; leave it out",
                 Key::Of(LAG)
             );
         }

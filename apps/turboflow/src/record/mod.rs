@@ -274,7 +274,7 @@ fn meter(
     let mut report = Report::of(ran);
     report.passed_over = source.passed_over;
     report.add_captures(&source.read);
-    report.clock = ClockOf::run(run);
+    report.clock = ClockOf::of(run);
     report.is_probe = settings.config.probe.is_some();
     let packets_received = report.ledger.packets_received;
     report.closing = settings

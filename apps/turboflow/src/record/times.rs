@@ -17,7 +17,7 @@ pub(super) enum ClockOf {
 }
 
 impl ClockOf {
-    pub(super) fn run(run: &RunConfig) -> Self {
+    pub(super) fn of(run: &RunConfig) -> Self {
         match run.source.files.is_empty() {
             false => Self::Captures,
             true if run.is_live() => Self::ThisMachine,

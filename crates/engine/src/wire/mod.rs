@@ -88,9 +88,9 @@
 //! *Counter* is a number from the table in `counters.rs`. Two are not counters. The value of 66 is
 //! the number of counter messages that the engine sent before this one: it tells a receiver that
 //! starts late that it missed some. That of 67 is the time when the engine started, in nanoseconds
-//! since 1970: it tells whether what is missing before the first message that arrived was sent
-//! before the receiver listened. *Reason* is empty except for rejected frames; it is then the
-//! reason's name in the ledger ([`Rejected::name`](turboflow_record::Rejected::name)).
+//! since 1970: a receiver that was listening by then has lost the records before the first one that
+//! arrived; one that began later has not. *Reason* is empty except for rejected frames; it is then
+//! the reason's name in the ledger ([`Rejected::name`](turboflow_record::Rejected::name)).
 
 mod columns;
 mod counters;

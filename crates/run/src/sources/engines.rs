@@ -43,7 +43,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// then are metered too. Losses between an engine and this process are in the ledger as
 /// `source_dropped`. They are not in the counters of ports, because all ports of an engine share
 /// one path.
-/// path.
 pub(super) fn merge(
     config: &PipelineConfig,
     layout: &Layout,

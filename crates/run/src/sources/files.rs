@@ -97,7 +97,7 @@ impl FileCounters {
     }
 
     /// Adds the counters to the ledger of a meter.
-    pub const fn count(self, ledger: &mut Ledger) {
+    const fn count(self, ledger: &mut Ledger) {
         ledger.packets_unknown_link_type += self.packets_unknown_link_type;
         ledger.bytes_unknown_link_type += self.bytes_unknown_link_type;
         ledger.packets_filtered += self.packets_filtered;
@@ -108,9 +108,7 @@ impl FileCounters {
         ledger.packets_without_time += self.packets_without_time;
         ledger.packets_time_clamped += self.packets_time_clamped;
     }
-}
 
-impl FileCounters {
     /// Packets that the capturing side reports lost.
     #[must_use]
     pub const fn source_dropped(&self) -> u64 {
